@@ -1,0 +1,115 @@
+"""A recipe in one file: one role keeps a secret word, the other has twenty questions to find it.
+
+    dialoom run docs/examples/twenty_questions/recipe.py:RECIPE --model MODEL --words "piano,heron,glacier" -o words.db
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import BaseMessage
+from langgraph.graph import END, START, StateGraph
+from pydantic import Field
+
+from dialoom.graphs import Episode, Outcome, Recipe, RecipeOptions, Scenario, Scene, Stage, Table, Tally, node
+from dialoom.graphs.conversation import appended, lines, said, utterances
+
+
+class Options(RecipeOptions):
+    """Each field is a flag of `dialoom run`."""
+
+    words: str = Field("piano,heron,glacier", description="The secrets, separated by commas.")
+    questions: int = Field(20, ge=1, description="How many questions there are.")
+
+
+class Secret(Scenario):
+    """One game. Its id follows from these fields."""
+
+    word: str
+    questions: int
+
+    @property
+    def label(self) -> str:
+        """The beginning of its id."""
+        return self.word
+
+    def facets(self) -> dict[str, Any]:
+        """What exports show."""
+        return {"word": self.word}
+
+
+class State(TypedDict):
+    """What is checkpointed after each node."""
+
+    messages: Annotated[list[BaseMessage], appended]
+
+
+async def guesser(state: State, scene: Scene) -> dict[str, Any]:
+    """Asks a question, or names the word."""
+    text = await scene.ask("twenty_questions/guesser", history=utterances(state["messages"]))
+    return {"messages": [said("guesser", text, len(state["messages"]))]}
+
+
+async def keeper(state: State, scene: Scene) -> dict[str, Any]:
+    """Answers yes or no."""
+    history = utterances(state["messages"])
+    text = await scene.ask("twenty_questions/keeper", history=history, word=scene.scenario.word)
+    return {"messages": [said("keeper", text, len(state["messages"]))]}
+
+
+def found(messages: list[BaseMessage]) -> bool:
+    """Whether the last answer was that the word is found."""
+    return bool(messages) and messages[-1].name == "keeper" and "found" in str(messages[-1].content).lower()
+
+
+class TwentyQuestions(Recipe):
+    """All that dialoom needs to know of the game."""
+
+    name = "twenty-questions"
+    summary = "One role keeps a word, the other has twenty questions."
+    roles = {"guesser": 0.7, "keeper": 0.0}  # noqa: RUF012
+    prompts = ("twenty_questions/guesser", "twenty_questions/keeper")
+    templates = Path(__file__).parent / "prompts"
+    options_type = Options
+    scenario_type = Secret
+
+    def scenarios(self, options: Options, draw: Random, note: Callable[[str], None]) -> Iterator[Secret]:
+        """One game per word."""
+        for word in options.words.split(","):
+            yield Secret(word=word.strip(), questions=options.questions)
+
+    def graph(self, options: Options) -> StateGraph[Any, Any, Any, Any]:
+        """Guesser and keeper in turn, until the word is found or the questions are used up."""
+        builder = StateGraph(State, context_schema=Stage)
+        builder.add_node("guesser", node(guesser))
+        builder.add_node("keeper", node(keeper))
+        builder.add_edge(START, "guesser")
+        builder.add_edge("guesser", "keeper")
+
+        def after_keeper(state: State) -> str:
+            over = found(state["messages"]) or len(state["messages"]) >= 2 * options.questions
+            return END if over else "guesser"
+
+        builder.add_conditional_edges("keeper", after_keeper, ["guesser", END])
+        return builder
+
+    def initial(self, scenario: Secret) -> dict[str, Any]:
+        """Nothing said yet."""
+        return {"messages": []}
+
+    def outcome(self, scenario: Secret, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """The talk, and why it ended."""
+        messages = state["messages"]
+        ended_by = "error" if failed else "found" if found(messages) else "out_of_questions"
+        return Outcome(messages=lines(messages), ended_by=ended_by, counts={"questions": len(messages) // 2})
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """How many words were found."""
+        tally = Tally()
+        for episode in episodes:
+            tally.add(episode.outcome.ended_by == "found")
+        return [Table("found", "Words found", ["found %"], [[tally.estimate()]])]
+
+
+RECIPE = TwentyQuestions()

@@ -1,0 +1,51 @@
+"""The conversation as LangGraph state: langchain-core messages with ids of our own, and their reducer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from dialoom.prompts import Utterance
+
+from .outcome import Line
+
+
+def said(speaker: str, content: str, position: int) -> BaseMessage:
+    """A message by a speaker (`user`, `assistant`, ...); its id follows from its place in the conversation."""
+    class_ = AIMessage if speaker == "assistant" else HumanMessage
+    return class_(content=content, id=f"{position}-{speaker}", name=speaker)
+
+
+def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """The reducer of a conversation: new messages go to the end, one whose id is known takes that one's place.
+
+    Raises:
+        ValueError: If a message has no id: a random one would make runs differ.
+    """
+    merged = list(left)
+    places = {message.id: index for index, message in enumerate(merged)}
+    for message in right:
+        if message.id is None:
+            raise ValueError(f"a message needs an id before it is kept: {message.content!r:.60}")
+        if message.id in places:
+            merged[places[message.id]] = message
+        else:
+            places[message.id] = len(merged)
+            merged.append(message)
+    return merged
+
+
+def utterances(messages: Sequence[BaseMessage]) -> list[Utterance]:
+    """The conversation as prompts take it."""
+    return [{"speaker": message.name or "user", "content": str(message.content)} for message in messages]
+
+
+def lines(messages: Sequence[BaseMessage]) -> tuple[Line, ...]:
+    """The conversation as outcomes keep it."""
+    return tuple(Line(role=message.name or "user", content=str(message.content)) for message in messages)
+
+
+def messages_of(lines_: Sequence[Line]) -> list[BaseMessage]:
+    """The state's messages of a finished conversation."""
+    return [said(line.role, line.content, index) for index, line in enumerate(lines_)]

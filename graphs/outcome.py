@@ -1,0 +1,74 @@
+"""What comes out of a scenario, and what reports and exports see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Status = Literal["ok", "unparsed", "error"]
+
+
+class Line(BaseModel):
+    """One message of a finished conversation; `role` is who said it."""
+
+    model_config = ConfigDict(frozen=True)
+    role: str
+    content: str
+
+
+class Judgement(BaseModel):
+    """One judge's word on one thing. A score that could not be had is no score: then `status` says why.
+
+    Attributes:
+        metric: E.g. `personalization`.
+        target: Whose part was judged, e.g. `assistant`.
+        turn: The turn that was judged, from 1; `None` for the whole conversation.
+        score: A verdict or a number on the metric's scale; `None` unless `status` is `ok`.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    metric: str
+    target: str
+    turn: int | None = None
+    score: bool | int | float | None = None
+    status: Status = "ok"
+    explanation: str = ""
+
+
+class Outcome(BaseModel):
+    """A scenario's result.
+
+    Attributes:
+        ended_by: Why the conversation ended; `error` if it could not go on.
+        counts: Figures of the recipe's own, e.g. how many turns.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    messages: tuple[Line, ...]
+    ended_by: str
+    counts: Mapping[str, int] = {}
+    judgements: tuple[Judgement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A finished scenario as exports and reports read it.
+
+    Attributes:
+        id: The scenario's id.
+        facets: What the scenario shows of itself.
+        state: `done` or `failed`.
+        outcome: Its result, with the judgements of one judging.
+        output_tokens: Tokens written per role; `None` where a provider did not say.
+        error: Why it failed.
+    """
+
+    id: str
+    facets: Mapping[str, Any]
+    state: str
+    outcome: Outcome
+    output_tokens: Mapping[str, int | None] = field(default_factory=dict)
+    error: str | None = None

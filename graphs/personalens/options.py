@@ -1,0 +1,95 @@
+"""What a user chooses for a PersonaLens run, and how it picks people and tasks."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+from pydantic import Field, field_validator
+
+from dialoom.graphs.recipe import RecipeError, RecipeOptions
+from dialoom.personas import PersonaLensRelease, Task, samples
+
+from .scenario import SETTINGS, Setting
+
+_TASK_ID = re.compile(r"(SD-.+|MD)-task-\d+")
+
+
+class PersonaLensOptions(RecipeOptions):
+    """The options of `dialoom run personalens`."""
+
+    profiles: Path | None = Field(None, description="Folder of a PersonaLens release; without it, the shipped samples.")
+    users: str = Field("all", description="Ids separated by commas, or a number of people drawn with the seed.")
+    tasks: str = Field("all", description="all, single, multi, or task ids separated by commas.")
+    settings: tuple[Setting, ...] = Field(
+        ("base",),
+        alias="setting",
+        description=f"What the assistant is shown: {', '.join(SETTINGS)} (all = D+I+S). Repeatable.",
+    )
+    judge: bool = Field(True, description="Judge each dialogue once it has ended.")
+    turn_scores: bool = Field(False, description="Judge personalization after each assistant reply as well.")
+    limit: int | None = Field(None, ge=1, description="Plan no more than this many dialogues.")
+
+    @field_validator("settings")
+    @classmethod
+    def _no_setting_twice(cls, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
+        if not settings:
+            raise ValueError("give at least one setting")
+        return tuple(dict.fromkeys(settings))
+
+    @field_validator("profiles")
+    @classmethod
+    def _absolute(cls, profiles: Path | None) -> Path | None:
+        return None if profiles is None else profiles.expanduser().absolute()
+
+    def source(self) -> PersonaLensRelease:
+        """The people to draw from."""
+        return samples() if self.profiles is None else PersonaLensRelease(self.profiles)
+
+    def chosen_users(self, release: PersonaLensRelease, draw: random.Random) -> list[str]:
+        """Ids of the people wanted, in the release's order.
+
+        Raises:
+            RecipeError: If an id is unknown or a number is not one from 1 to the number of people.
+        """
+        known = release.user_ids()
+        wanted = [part.strip() for part in self.users.split(",") if part.strip()]
+        if wanted == ["all"]:
+            return known
+        if len(wanted) == 1 and wanted[0].lstrip("-").isdecimal() and wanted[0] not in known:
+            count = int(wanted[0])
+            if not 1 <= count <= len(known):
+                raise RecipeError(f"--users {count}: there are {len(known)} people; give a number from 1 to that")
+            chosen = set(draw.sample(known, count))
+            return [user for user in known if user in chosen]
+        if not wanted:
+            raise RecipeError(f"--users {self.users!r} names nobody; give ids, a number or 'all'")
+        for user in wanted:
+            if user not in known:
+                raise RecipeError(f"--users: unknown user {user!r}; there are {_some(known)}")
+        return [user for user in known if user in set(wanted)]
+
+    def wanted_tasks(self) -> frozenset[str] | None:
+        """Ids of the tasks wanted; `None` when a whole kind is.
+
+        Raises:
+            RecipeError: If something is neither a kind nor of the form of a task id.
+        """
+        wanted = [part.strip() for part in self.tasks.split(",") if part.strip()]
+        if wanted in (["all"], ["single"], ["multi"]):
+            return None
+        for id_ in wanted or [""]:
+            if not _TASK_ID.fullmatch(id_):
+                raise RecipeError(
+                    f"--tasks: {id_!r} is not a task id such as SD-Alarm-task-1 or MD-task-3, nor all, single or multi"
+                )
+        return frozenset(wanted)
+
+    def wants(self, task: Task, ids: frozenset[str] | None) -> bool:
+        """Whether a task is among those chosen."""
+        return task.id in ids if ids is not None else self.tasks in ("all", task.kind)
+
+
+def _some(ids: list[str], most: int = 8) -> str:
+    return ", ".join(ids[:most]) + (f" and {len(ids) - most} more" if len(ids) > most else "")

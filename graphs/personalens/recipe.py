@@ -1,0 +1,150 @@
+"""The PersonaLens recipe: scenarios from profiles, the dialogue graph with its judges, and what comes out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from langgraph.graph import END, START, StateGraph
+
+from dialoom.graphs.conversation import lines, messages_of
+from dialoom.graphs.outcome import Episode, Judgement, Outcome
+from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.stage import Stage, node
+from dialoom.graphs.table import Table
+
+from . import dialogue, judges
+from .dialogue import State
+from .exports import EXPORTERS
+from .options import PersonaLensOptions
+from .report import tables
+from .scenario import PersonaLensScenario
+
+
+class PersonaLens(Recipe):
+    """Personalization in multi-turn, task-oriented assistance."""
+
+    name = "personalens"
+    summary = "Task-oriented dialogues of simulated users, judged for personalization (PersonaLens)."
+    roles: ClassVar[Mapping[str, float]] = {"user": 0.5, "assistant": 0.0, "judge": 0.0}
+    prompts = (
+        "personalens/user",
+        "personalens/assistant",
+        "personalens/assistant-vanilla",
+        "personalens/judge-task-completion",
+        "personalens/judge-personalization",
+        "personalens/judge-naturalness",
+        "personalens/judge-coherence",
+    )
+    options_type = PersonaLensOptions
+    scenario_type = PersonaLensScenario
+    metrics = judges.METRICS
+
+    def roles_used(self, options: PersonaLensOptions) -> Mapping[str, float]:
+        """All roles; without judging, no judge."""
+        wanted = options.judge or options.turn_scores
+        return {role: value for role, value in self.roles.items() if wanted or role != "judge"}
+
+    def scenarios(
+        self, options: PersonaLensOptions, draw: random.Random, note: Callable[[str], None]
+    ) -> Iterator[PersonaLensScenario]:
+        """By person, task and setting, in the release's order."""
+        release = options.source()
+        users = options.chosen_users(release, draw)
+        ids = options.wanted_tasks()
+        met: set[str] = set()
+        planned = 0
+        for user in users:
+            profile = release.profile(user)
+            for task in release.tasks(profile, user):
+                if not options.wants(task, ids):
+                    continue
+                met.add(task.id)
+                for setting in options.settings:
+                    if planned == options.limit:
+                        _tell(release.mendings.summary(), note)
+                        return
+                    planned += 1
+                    yield PersonaLensScenario.of(profile, task, setting)
+        if unmet := sorted((ids or frozenset()) - met):
+            raise RecipeError(f"--tasks: none of the chosen people has the task {unmet[0]!r}")
+        _tell(release.mendings.summary(), note)
+
+    def graph(self, options: PersonaLensOptions) -> Graph:
+        """User and assistant in turn, then the judges side by side."""
+        builder = StateGraph(State, context_schema=Stage)
+        builder.add_node("user", node(dialogue.user))
+        builder.add_node("assistant", node(dialogue.assistant))
+        chosen = judges.nodes(options.turn_scores) if options.judge else {}
+        for name, judge in chosen.items():
+            builder.add_node(name, node(judge))
+            builder.add_edge(name, END)
+        after = list(chosen) or [END]
+
+        def after_user(state: State) -> list[str]:
+            return ["assistant"] if dialogue.is_awaiting_assistant(state) else after
+
+        def after_assistant(state: State) -> list[str]:
+            return after if dialogue.is_over(state) else ["user"]
+
+        builder.add_edge(START, "user")
+        builder.add_conditional_edges("user", after_user, ["assistant", *after])
+        builder.add_conditional_edges("assistant", after_assistant, ["user", *after])
+        return builder
+
+    def initial(self, scenario: PersonaLensScenario) -> dict[str, Any]:  # noqa: ARG002
+        """An empty conversation."""
+        return {"messages": [], "turns": 0, "ended_by": "", "stripped": 0, "judgements": []}
+
+    def outcome(self, scenario: PersonaLensScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:  # noqa: ARG002
+        """The conversation, why it ended, and the judges' words."""
+        counts = {"turns": state.get("turns", 0), "stripped_markers": state.get("stripped", 0)}
+        return Outcome(
+            messages=lines(state.get("messages", [])),
+            ended_by="error" if failed else state["ended_by"],
+            counts=counts,
+            judgements=_ordered(state),
+        )
+
+    def judging(self) -> Graph:
+        """The judges alone, over a finished dialogue."""
+        builder = StateGraph(State, context_schema=Stage)
+        for name, judge in judges.nodes(turn_scores=False).items():
+            builder.add_node(name, node(judge))
+            builder.add_edge(START, name)
+            builder.add_edge(name, END)
+        return builder
+
+    def judging_state(self, scenario: PersonaLensScenario, outcome: Outcome) -> dict[str, Any]:
+        """The dialogue as it ended."""
+        return {
+            **self.initial(scenario),
+            "messages": messages_of(outcome.messages),
+            "ended_by": outcome.ended_by,
+        }
+
+    def judging_roles(self) -> Mapping[str, float]:
+        """The judge."""
+        return {"judge": self.roles["judge"]}
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """The paper's tables 3, 4, 12 and 13 and figures 4 and 5."""
+        return tables(episodes)
+
+    def exporters(self) -> Mapping[str, Exporter]:
+        """`personalens` (the release's layout) and `sft`."""
+        return EXPORTERS
+
+
+def _ordered(state: Mapping[str, Any]) -> tuple[Judgement, ...]:
+    def place(judgement: Judgement) -> tuple[bool, int, str, int]:
+        turn = judgement.turn or 0
+        return (judgement.turn is not None, judges.METRICS.index(judgement.metric), judgement.target, turn)
+
+    return tuple(sorted(dialogue.judgements_of(dict(state)), key=place))
+
+
+def _tell(summary: str, note: Callable[[str], None]) -> None:
+    if summary:
+        note(f"source: {summary}")

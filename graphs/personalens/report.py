@@ -1,0 +1,172 @@
+"""PersonaLens aggregates: the paper's tables 3, 4, 12 and 13, and its figures 4 and 5, as tables."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from dialoom.graphs.outcome import Episode, Judgement
+from dialoom.graphs.statistics import Tally
+from dialoom.graphs.table import Cell, Table
+
+from .scenario import SETTINGS
+
+COLUMNS: dict[str, tuple[str, str]] = {
+    "TCR %": ("task_completion", "assistant"),
+    "P": ("personalization", "assistant"),
+    "Nat. assistant": ("naturalness", "assistant"),
+    "Nat. user": ("naturalness", "user"),
+    "Coh. assistant": ("coherence", "assistant"),
+    "Coh. user": ("coherence", "user"),
+}
+_KINDS = {"single": "single-domain", "multi": "multi-domain"}
+
+Group = tuple[str, ...]
+
+
+def tables(episodes: Iterable[Episode]) -> list[Table]:
+    """All tables of the report, in one pass over the episodes."""
+    scores, by_turn, statuses = _Scores(), _Scores(), _Statuses()
+    dialogues: dict[Group, _Dialogues] = defaultdict(_Dialogues)
+    for episode in episodes:
+        setting, kind = str(episode.facets["setting"]), _KINDS[str(episode.facets["kind"])]
+        domains = [str(name) for name in episode.facets["domains"]]
+        dialogues[(setting, kind)].add(episode)
+        for judgement in episode.outcome.judgements:
+            statuses.add(setting, judgement)
+            if judgement.score is None:
+                continue
+            groups = [(setting, kind), *((setting, domain) for domain in domains)]
+            target = by_turn if judgement.turn is not None else scores
+            for group in groups:
+                target.add(group, judgement)
+    return [
+        table
+        for table in (
+            _overall(scores, dialogues),
+            _by_domain(scores),
+            _by_turn(by_turn),
+            statuses.table(),
+            _statistics(dialogues),
+        )
+        if table.rows
+    ]
+
+
+class _Scores:
+    """A tally for each group, metric, target and turn."""
+
+    def __init__(self) -> None:
+        self.tallies: dict[tuple[Group, str, str, int | None], Tally] = defaultdict(Tally)
+
+    def add(self, group: Group, judgement: Judgement) -> None:
+        assert judgement.score is not None
+        self.tallies[(group, judgement.metric, judgement.target, judgement.turn)].add(judgement.score)
+
+    def groups(self) -> list[Group]:
+        return sorted({key[0] for key in self.tallies}, key=_order)
+
+    def row(self, group: Group) -> list[Cell]:
+        return [
+            self.tallies[(group, *column, None)].estimate() if (group, *column, None) in self.tallies else None
+            for column in COLUMNS.values()
+        ]
+
+
+class _Statuses:
+    """How many judgements of each metric were had, and how many were not."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+
+    def add(self, setting: str, judgement: Judgement) -> None:
+        metric = judgement.metric if judgement.turn is None else f"{judgement.metric} by turn"
+        self._counts[(setting, f"{metric} ({judgement.target})", judgement.status)] += 1
+
+    def table(self) -> Table:
+        table = Table("judgements", "Judgements had and not had", ["setting", "metric", "ok", "unparsed", "error"])
+        seen = dict.fromkeys((setting, metric) for setting, metric, _ in self._counts)
+        for setting, metric in sorted(seen, key=lambda pair: SETTINGS.index(pair[0])):
+            counts = [self._counts[(setting, metric, status)] for status in ("ok", "unparsed", "error")]
+            table.rows.append([setting, metric, *counts])
+        return table
+
+
+class _Dialogues:
+    """Sizes and endings of a group's dialogues."""
+
+    def __init__(self) -> None:
+        self.n = self.failed = self.turns = self.messages = self.tokens = 0
+        self.tokens_known = True
+        self.endings: Counter[str] = Counter()
+
+    def add(self, episode: Episode) -> None:
+        self.n += 1
+        self.endings[episode.outcome.ended_by] += 1
+        if episode.state != "done":
+            self.failed += 1
+            return
+        self.turns += sum(line.role == "assistant" for line in episode.outcome.messages)
+        self.messages += len(episode.outcome.messages)
+        for role in ("user", "assistant"):
+            tokens = episode.output_tokens.get(role)
+            self.tokens_known = self.tokens_known and tokens is not None
+            self.tokens += tokens or 0
+
+    def row(self) -> Sequence[Cell]:
+        done = self.n - self.failed
+        endings = [self.endings[name] for name in ("user_terminated", "turn_limit", "error")]
+        if not done:
+            return [self.n, None, None, None, *endings]
+        per_turn = self.tokens / self.turns if self.tokens_known and self.turns else None
+        return [self.n, self.turns / done, self.messages / done, per_turn, *endings]
+
+
+def _overall(scores: _Scores, dialogues: dict[Group, _Dialogues]) -> Table:
+    table = Table("scores", "Scores by setting and kind of task", ["setting", "tasks", "dialogues", *COLUMNS])
+    for group in sorted(dialogues, key=_order):
+        row = scores.row(group)
+        if any(cell is not None for cell in row):
+            table.rows.append([*group, dialogues[group].n, *row])
+    table.notes.append(
+        "TCR: share of dialogues whose goal was reached. P: personalization, 1 to 4. Nat., Coh.: 1 to 5."
+    )
+    return table
+
+
+def _by_domain(scores: _Scores) -> Table:
+    table = Table("domains", "Scores by setting and domain", ["setting", "domain", *COLUMNS])
+    kinds = set(_KINDS.values())
+    table.rows = [[*group, *scores.row(group)] for group in scores.groups() if group[1] not in kinds]
+    table.notes.append("A multi-domain dialogue counts in each of its domains.")
+    return table
+
+
+def _by_turn(scores: _Scores) -> Table:
+    last = max((key[3] or 0 for key in scores.tallies), default=0)
+    columns = ["setting", "group", *(f"P turn {turn}" for turn in range(1, last + 1))]
+    table = Table("turns", "Personalization after each assistant reply", columns)
+    for group in scores.groups():
+        cells: list[Cell] = []
+        for turn in range(1, last + 1):
+            tally = scores.tallies.get((group, "personalization", "assistant", turn))
+            cells.append(tally.estimate() if tally else None)
+        table.rows.append([*group, *cells])
+    return table
+
+
+def _statistics(dialogues: dict[Group, _Dialogues]) -> Table:
+    columns = ["dialogues", "turns", "messages", "tokens per turn", "user_terminated", "turn_limit", "error"]
+    table = Table("dialogues", "The dialogues", ["setting", "tasks", *columns])
+    table.rows = [[*group, *dialogues[group].row()] for group in sorted(dialogues, key=_order)]
+    table.notes.append(
+        "A turn is an assistant reply with the user's line before it; turns, messages and tokens are means over "
+        "finished dialogues. Tokens are those that user and assistant wrote, as their providers counted them."
+    )
+    return table
+
+
+def _order(group: Group) -> tuple[int, int, str]:
+    kinds = list(_KINDS.values())
+    place = kinds.index(group[1]) if group[1] in kinds else len(kinds)
+    return (SETTINGS.index(group[0]), place, group[1])

@@ -1,0 +1,134 @@
+"""One dialogue to be held: a person, a task of theirs, and what the assistant is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict
+
+from dialoom.graphs.scenario import Scenario
+from dialoom.personas import Profile, Task
+from dialoom.personas.profile import as_text
+
+Setting = Literal["vanilla", "base", "D", "I", "S", "DI", "DS", "IS", "all"]
+"""What the assistant gets (table 4 of the paper): minimal words, personalizing words, and on top of the latter any of
+D (demographics), I (summaries of past interactions), S (situation); `all` is D + I + S."""
+
+SETTINGS: tuple[str, ...] = get_args(Setting)
+TURN_LIMITS: Mapping[str, int] = {"single": 20, "multi": 30}
+"""Turns after which a dialogue is ended (footnote 2 of the paper)."""
+
+
+class DomainContext(BaseModel):
+    """What is known of the person in one domain of the task."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    affinities: Mapping[str, str]
+    summary: str
+
+
+class PersonaLensScenario(Scenario):
+    """All that a dialogue needs. Affinities are for the user and the judge; the assistant never sees them."""
+
+    user: str
+    task: str
+    setting: Setting
+    demographics: Mapping[str, str]
+    domains: tuple[DomainContext, ...]
+    situation: Mapping[str, str]
+    description: str
+    intent: str
+    goal: str
+    relevant_affinities: tuple[str, ...]
+    turn_limit: int
+
+    @classmethod
+    def of(cls, profile: Profile, task: Task, setting: Setting) -> PersonaLensScenario:
+        """The scenario of a person's task in a setting."""
+        domains = tuple(
+            DomainContext(
+                name=name,
+                affinities={key: as_text(value) for key, value in profile.domains[name].affinities.items()},
+                summary=profile.domains[name].summary,
+            )
+            for name in task.domains
+        )
+        return cls(
+            user=profile.user_id,
+            task=task.id,
+            setting=setting,
+            demographics=profile.demographics.shown(),
+            domains=domains,
+            situation=task.situation.shown(),
+            description=task.description,
+            intent=task.intent,
+            goal=task.goal,
+            relevant_affinities=task.relevant_affinities,
+            turn_limit=TURN_LIMITS[task.kind],
+        )
+
+    @property
+    def label(self) -> str:
+        """Person, task and setting."""
+        return f"{self.user} {self.task} {self.setting}"
+
+    @property
+    def kind(self) -> str:
+        """`single` or `multi`, by the number of domains."""
+        return "single" if len(self.domains) == 1 else "multi"
+
+    def facets(self) -> dict[str, Any]:
+        """Person, task, domains, setting, and whether it is single- or multi-domain."""
+        return {
+            "user": self.user,
+            "task": self.task,
+            "domains": [domain.name for domain in self.domains],
+            "setting": self.setting,
+            "kind": self.kind,
+        }
+
+    def described(self) -> dict[str, Any]:
+        """The facets, the task's texts and the situation."""
+        return {
+            **self.facets(),
+            "description": self.description,
+            "intent": self.intent,
+            "goal": self.goal,
+            "situation": dict(self.situation),
+            "turn_limit": self.turn_limit,
+        }
+
+    def shows(self, part: Literal["D", "I", "S"]) -> bool:
+        """Whether the assistant is shown demographics, summaries or the situation."""
+        return self.setting == "all" or part in self.setting
+
+    def for_user(self) -> dict[str, Any]:
+        """Inputs of the user's prompt."""
+        return {
+            "demographics": self.demographics,
+            "domains": self.domains,
+            "situation": self.situation,
+            "intent": self.intent,
+        }
+
+    def for_assistant(self) -> dict[str, Any]:
+        """Inputs of the assistant's prompt: what the setting allows."""
+        if self.setting == "vanilla":
+            return {}
+        summaries = [{"domain": domain.name, "text": domain.summary} for domain in self.domains]
+        return {
+            "demographics": self.demographics if self.shows("D") else None,
+            "summaries": summaries if self.shows("I") else [],
+            "situation": self.situation if self.shows("S") else None,
+        }
+
+    def for_judge(self) -> dict[str, Any]:
+        """Inputs of the personalization judge's prompt: everything."""
+        return {
+            "demographics": self.demographics,
+            "domains": self.domains,
+            "situation": self.situation,
+            "description": self.description,
+        }

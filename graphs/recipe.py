@@ -1,0 +1,128 @@
+"""The contract between a system and everything that runs, keeps, shows and exports it."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from langgraph.graph import StateGraph
+from pydantic import BaseModel, ConfigDict
+
+from dialoom.prompts import PromptLibrary
+
+from .outcome import Episode, Outcome
+from .scenario import Scenario
+from .table import Table
+
+Graph = StateGraph[Any, Any, Any, Any]
+
+
+class RecipeError(Exception):
+    """An option's value that a recipe cannot use: names the value and what would be right."""
+
+
+class RecipeOptions(BaseModel):
+    """A recipe's own options. Each field becomes a flag of `dialoom run RECIPE`, its description the help.
+
+    A field of a tuple type is a flag that can be repeated; the field's alias is the flag's name where it differs.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """A format of a recipe's own.
+
+    Attributes:
+        description: For the help.
+        kind: `lines`: each item is one line of a JSONL file; `files`: each item is a relative path and its content.
+        items: From one finished scenario, with the run's prompts and models by role.
+    """
+
+    description: str
+    kind: Literal["lines", "files"]
+    items: Callable[[Episode, Any, PromptLibrary, Mapping[str, str]], Iterable[Any]]
+
+
+class Recipe(ABC):
+    """A system: its roles, its scenarios, its graph, and what is made of the results.
+
+    A new one is a new folder in `graphs/` (or any file of yours) that gives an instance of a subclass. Nothing else
+    in dialoom knows it by name: entry points (`dialoom.recipes`) or `path/to/file.py:NAME` lead to it.
+
+    Attributes:
+        name: What it is called on the command line.
+        summary: One line for the help.
+        roles: Default sampling temperature of each role.
+        prompts: Ids of the prompts that it uses.
+        templates: The folder that holds them as `<id>.md`; `None` for dialoom's own `prompts/`.
+        reply_types: Reply types of its own, by the names that its prompts use.
+        options_type: Its options.
+        scenario_type: Its scenarios.
+        metrics: What its judgements measure, in the order in which reports and exports show it.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    roles: ClassVar[Mapping[str, float]]
+    prompts: ClassVar[tuple[str, ...]]
+    templates: ClassVar[Path | None] = None
+    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {}
+    options_type: ClassVar[type[RecipeOptions]] = RecipeOptions
+    scenario_type: ClassVar[type[Scenario]]
+    metrics: ClassVar[tuple[str, ...]] = ()
+
+    def roles_used(self, options: Any) -> Mapping[str, float]:  # noqa: ARG002
+        """The roles that a run with these options needs, with their default temperatures."""
+        return self.roles
+
+    @abstractmethod
+    def scenarios(self, options: Any, draw: random.Random, note: Callable[[str], None]) -> Iterator[Scenario]:
+        """The work, in plan order, one at a time: there may be more than fit in memory.
+
+        Args:
+            options: An instance of `options_type`.
+            draw: The random stream of planning.
+            note: Takes a line that the user should read, e.g. what was mended in the source.
+
+        Raises:
+            RecipeError: If an option's value is wrong.
+            DataError: If a source file is.
+        """
+
+    @abstractmethod
+    def graph(self, options: Any) -> Graph:
+        """The uncompiled state machine; its nodes are made with `node` and get a `Stage` as context."""
+
+    @abstractmethod
+    def initial(self, scenario: Any) -> dict[str, Any]:
+        """The state in which a scenario starts."""
+
+    @abstractmethod
+    def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """What a final state means; or, if the scenario failed, the state that it had come to."""
+
+    def judging(self) -> Graph | None:
+        """A graph that only judges, for a second set of judgements; `None` if there is none."""
+        return None
+
+    def judging_state(self, scenario: Any, outcome: Outcome) -> dict[str, Any]:
+        """The state in which a finished scenario enters `judging`."""
+        raise NotImplementedError(f"{self.name} has a judging graph, so it must say in which state it starts")
+
+    def judging_roles(self) -> Mapping[str, float]:
+        """The roles that `judging` needs."""
+        return {}
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:  # noqa: ARG002
+        """The report's tables, from finished scenarios read one at a time."""
+        return []
+
+    def exporters(self) -> Mapping[str, Exporter]:
+        """Formats of its own, by name."""
+        return {}

@@ -1,0 +1,38 @@
+"""A scenario: one unit of work, frozen, with an id that follows from its content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Scenario(BaseModel, ABC):
+    """One dialogue or one tree to be made. Equal content gives the equal id, anywhere."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """A short text that people recognise it by, e.g. `user2 SD-Alarm-task-1 base`."""
+
+    @abstractmethod
+    def facets(self) -> dict[str, Any]:
+        """What reports group by: a few short JSON values."""
+
+    def described(self) -> dict[str, Any]:
+        """What exports and readers of one dialogue are shown of it: the facets, and longer texts."""
+        return self.facets()
+
+    @cached_property
+    def id(self) -> str:
+        """The label made fit for a command line, and 10 hex digits of the content's SHA-256."""
+        content = json.dumps(self.model_dump(mode="json"), ensure_ascii=False)
+        digest = hashlib.sha256(content.encode()).hexdigest()[:10]
+        return f"{re.sub(r'[^0-9A-Za-z]+', '-', self.label).strip('-')}-{digest}"

@@ -1,0 +1,87 @@
+"""What a node is given besides the state: the scenario, the cast, and private random streams."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from dialoom.roles import CallPlace, Cast
+
+from .scenario import Scenario
+
+
+def stream(seed: int, scenario_id: str, purpose: str) -> random.Random:
+    """A random stream that nothing else draws from (LangGraph itself draws from the global one)."""
+    return random.Random(_digest(seed, scenario_id, purpose))
+
+
+def _digest(*parts: object) -> int:
+    text = "\x1f".join(str(part) for part in parts)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The context of one graph run.
+
+    Attributes:
+        thread: The checkpoints' thread; the scenario's id, or another one's for a second judging.
+        seed: The run's seed.
+    """
+
+    scenario: Scenario
+    cast: Cast
+    thread: str
+    seed: int
+
+
+class Scene:
+    """One execution of one node: asks roles, and numbers its calls so that each has a place of its own."""
+
+    def __init__(self, stage: Stage, node: str, step: int) -> None:
+        self.scenario: Any = stage.scenario
+        self._stage = stage
+        self._node = node
+        self._step = step
+        self._ordinals = itertools.count()
+
+    async def ask(self, prompt_id: str, **inputs: Any) -> Any:
+        """What the role of a prompt answers: text, or an instance of the prompt's reply type.
+
+        Raises:
+            PromptError: If the prompt cannot be rendered.
+            RoleError: If the model cannot be had or its reply cannot be parsed.
+        """
+        return await self._stage.cast[prompt_id](inputs, at=self)
+
+    def draw(self, purpose: str) -> random.Random:
+        """A private random stream of this scenario for a purpose."""
+        return stream(self._stage.seed, self._stage.scenario.id, purpose)
+
+    def place(self) -> CallPlace:
+        """The place of the next call."""
+        ordinal = next(self._ordinals)
+        seed = _digest(self._stage.seed, self._stage.thread, self._node, self._step, ordinal) % 2**31
+        return CallPlace(self._stage.thread, self._node, self._step, ordinal, seed)
+
+
+Update = dict[str, Any]
+NodeFunction = Callable[[Any, Scene], Awaitable[Update]]
+
+
+def node(function: NodeFunction) -> Callable[..., Awaitable[Update]]:
+    """A LangGraph node out of `async (state, scene) -> update`."""
+
+    async def run(state: Any, config: RunnableConfig, runtime: Runtime[Stage]) -> Update:
+        metadata = config["metadata"]
+        return await function(state, Scene(runtime.context, metadata["langgraph_node"], metadata["langgraph_step"]))
+
+    run.__name__ = getattr(function, "__name__", "node")
+    return run

@@ -1,0 +1,29 @@
+"""A table of a report, free of how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .statistics import Estimate
+
+Cell = str | int | float | Estimate | None
+
+
+@dataclass(slots=True)
+class Table:
+    """Rows of cells under named columns.
+
+    Attributes:
+        name: Short, fit for a file name.
+        title: What a reader sees above it.
+        columns: Names; a column named with a `%` shows fractions as percentages.
+        rows: A cell per column; `None` where there is nothing to say.
+        notes: Lines below it.
+    """
+
+    name: str
+    title: str
+    columns: Sequence[str]
+    rows: list[Sequence[Cell]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)

@@ -1,0 +1,11 @@
+"""What can go wrong with people's data; always the fault of a file."""
+
+from pathlib import Path
+
+
+class DataError(Exception):
+    """A file that cannot be used: where (file, line or key), the bad value, and what would be right."""
+
+    def __init__(self, path: str | Path, message: str, line: int | None = None) -> None:
+        place = str(path) if line is None else f"{path}:{line}"
+        super().__init__(f"{place}: {message}")

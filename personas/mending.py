@@ -1,0 +1,70 @@
+"""What a reader of real files put up with: counted by kind, told in one line, never passed over in silence."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+STRAY_KEY = "domain names with stray characters mended"
+EMPTY = "empty affinities left out"
+WITHHELD = "'[Redacted]' or 'N/A' values left out"
+OUTSIDE = "values outside the schema kept"
+FOREIGN_AFFINITY = "affinities that a task names but its domains lack"
+RESPELT_AFFINITY = "affinities matched by another spelling (Favourite/Favorite)"
+TAGGED_AFFINITY = "affinities matched without their '(Domain)' suffix"
+NON_ASCII = "profiles with non-ASCII text"
+FREE_SITUATION = "free-form device, day or time values kept"
+MASKED_TASK = "tasks left out because a domain of theirs is masked"
+
+_WITHHELD = re.compile(r"^\W*(redacted|n\s*/\s*a)\W*$", re.IGNORECASE)
+_SUFFIX = re.compile(r"\s*\([^)]*\)\s*$")
+_DAYS = {"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
+_TIMES = {"early morning", "morning", "midday", "afternoon", "evening", "night"}
+_DEVICES = {"smartphone", "laptop", "tablet", "desktop", "desktop computer", "smart speaker", "smartwatch"}
+
+
+class Mendings(Counter[str]):
+    """How often each kind of trouble was met."""
+
+    def summary(self) -> str:
+        """One line, or an empty text when nothing was met."""
+        met = [f"{self[kind]:,} {kind}" for kind in sorted(self) if self[kind]]
+        return "; ".join(met)
+
+
+def domain_name(key: str, known: Iterable[str]) -> str:
+    """The domain that a key means: itself, or the known name left when stray characters are taken off."""
+    if key in known:
+        return key
+    bare = re.sub(r"[^A-Za-z ]", "", key).strip().casefold()
+    return next((name for name in known if name.casefold() == bare), key)
+
+
+def is_withheld(value: str) -> bool:
+    """Whether a value stands for 'not told'."""
+    return bool(_WITHHELD.match(value))
+
+
+def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str | None]:
+    """The known affinity that a task means by a name, and the kind of mending it took (both may be None)."""
+    by_spelling = {_spelling(each): each for each in known}
+    if name in by_spelling.values():
+        return name, None
+    if found := by_spelling.get(_spelling(name)):
+        return found, RESPELT_AFFINITY
+    bare = _SUFFIX.sub("", name)
+    if bare != name and (found := by_spelling.get(_spelling(bare))):
+        return found, TAGGED_AFFINITY
+    return None, FOREIGN_AFFINITY
+
+
+def free_form(device: str, day: str, time: str) -> int:
+    """How many of the three values are none of the usual words."""
+    return sum(
+        value.strip().casefold() not in usual for value, usual in ((device, _DEVICES), (day, _DAYS), (time, _TIMES))
+    )
+
+
+def _spelling(name: str) -> str:
+    return name.casefold().replace("favourite", "favorite").strip()

@@ -1,0 +1,200 @@
+"""The reader of PersonaLens profiles in the release's layout, as they are: traps are mended or kept, and counted.
+
+Layout: `data/profile/<user>/{profile,tasks,tasks_md}.json` and, optionally, `res/schema.json`. People are read one at a
+time, so that a release of any size needs the memory of one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from . import mending
+from .errors import DataError
+from .mending import Mendings
+from .profile import DOMAINS, Affinity, Demographics, Domain, Profile
+from .schema import AffinitySchema
+from .task import Task
+
+Validated = TypeVar("Validated", bound=BaseModel)
+
+_PROFILE_KEYS = ("affinities", "demographics", "interests", "interactions")
+
+
+def samples() -> PersonaLensRelease:
+    """The people that dialoom ships, written for it."""
+    return PersonaLensRelease(Path(__file__).parent / "samples")
+
+
+class PersonaLensRelease:
+    """A folder in the release's layout.
+
+    Attributes:
+        root: The folder that holds `data/profile`.
+        mendings: What was put up with so far; complete once everything wanted has been read.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.mendings = Mendings()
+        self._profiles = root / "data" / "profile"
+        if not self._profiles.is_dir():
+            raise DataError(root, "holds no data/profile folder; give the folder of a PersonaLens release")
+        schema = root / "res" / "schema.json"
+        self._schema = AffinitySchema.read(schema) if schema.exists() else None
+
+    def user_ids(self) -> list[str]:
+        """The ids of all people, `user2` before `user10`."""
+        folders = (path.name for path in self._profiles.iterdir() if path.is_dir())
+        ids = sorted(folders, key=_natural)
+        if not ids:
+            raise DataError(self._profiles, "holds no folder of a user, such as user1/profile.json")
+        return ids
+
+    def profile(self, user_id: str) -> Profile:
+        """One person.
+
+        Raises:
+            DataError: If there is no such person or the file is broken.
+        """
+        path = self._profiles / user_id / "profile.json"
+        values = _read_object(path)
+        for key in _PROFILE_KEYS:
+            if not isinstance(values.get(key), dict):
+                raise DataError(path, f"{key!r} is {_what(values, key)}; a profile has an object there")
+        demographics = _validated(Demographics, values["demographics"], path, "demographics")
+        profile = Profile(demographics=demographics, domains=self._domains(path, values))
+        if not path.read_bytes().isascii() or not json.dumps(values, ensure_ascii=False).isascii():
+            self.mendings[mending.NON_ASCII] += 1
+        return profile
+
+    def tasks(self, profile: Profile, user_id: str | None = None) -> Iterator[Task]:
+        """A person's tasks in the files' order, single-domain ones first.
+
+        Raises:
+            DataError: If a file is broken, or a task needs a domain that the profile lacks.
+        """
+        folder = self._profiles / (user_id or profile.user_id)
+        paths = [path for path in (folder / "tasks.json", folder / "tasks_md.json") if path.exists()]
+        if not paths:
+            raise DataError(folder, "holds neither tasks.json nor tasks_md.json")
+        for path in paths:
+            for key, value in _read_object(path).items():
+                task = _validated(Task, value, path, key)
+                if self._is_eligible(task, profile, path):
+                    self._count(task, profile)
+                    yield task
+
+    def _domains(self, path: Path, values: Mapping[str, Any]) -> dict[str, Domain]:
+        affinities, interests, interactions = (
+            self._by_domain(path, section, values[section]) for section in ("affinities", "interests", "interactions")
+        )
+        domains: dict[str, Domain] = {}
+        for name, preferences in affinities.items():
+            if not isinstance(preferences, dict):
+                raise DataError(path, f"affinities of {name!r} are {preferences!r}; they are an object")
+            mask, summary = interests.get(name, 0), interactions.get(name, "")
+            if mask not in (0, 1):
+                raise DataError(path, f"interests of {name!r} are {mask!r}; they are 0 or 1")
+            if not isinstance(summary, str):
+                raise DataError(path, f"interactions of {name!r} are {summary!r}; they are text")
+            domains[name] = Domain(
+                affinities=self._affinities(path, name, preferences), summary=summary, of_interest=bool(mask)
+            )
+        return domains
+
+    def _by_domain(self, path: Path, section: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The section keyed by proper domain names."""
+        mended: dict[str, Any] = {}
+        for key, value in values.items():
+            name = mending.domain_name(key, DOMAINS)
+            if name != key:
+                self.mendings[mending.STRAY_KEY] += 1
+            if name in mended:
+                raise DataError(path, f"{section} has {name!r} twice (once as {key!r})")
+            mended[name] = value
+        return mended
+
+    def _affinities(self, path: Path, domain: str, values: Mapping[str, Any]) -> dict[str, Affinity]:
+        kept: dict[str, Affinity] = {}
+        for name, value in values.items():
+            texts = value if isinstance(value, list) else [value]
+            if not all(isinstance(text, str) for text in texts):
+                raise DataError(path, f"affinity {name!r} of {domain!r} is {value!r}; it is text or a list of texts")
+            told = [text.strip() for text in texts if text.strip() and not mending.is_withheld(text)]
+            withheld = sum(mending.is_withheld(text) for text in texts)
+            self.mendings[mending.WITHHELD] += withheld
+            if not told:
+                self.mendings[mending.EMPTY] += not withheld
+                continue
+            kept[name] = tuple(told) if isinstance(value, list) else told[0]
+            if self._schema is not None:
+                self.mendings[mending.OUTSIDE] += self._schema.outside(domain, name, kept[name])
+        return kept
+
+    def _is_eligible(self, task: Task, profile: Profile, path: Path) -> bool:
+        """Section 2.2: a task with a masked domain is not this person's."""
+        for name in task.domains:
+            if name not in profile.domains:
+                raise DataError(path, f"task {task.id!r} needs the domain {name!r}, which the profile lacks")
+        if all(profile.domains[name].of_interest for name in task.domains):
+            return True
+        self.mendings[mending.MASKED_TASK] += 1
+        return False
+
+    def _count(self, task: Task, profile: Profile) -> None:
+        names = [name for domain in task.domains for name in self._known_affinities(domain, profile)]
+        for name in task.relevant_affinities:
+            _, kind = mending.resolve_affinity(name, names)
+            if kind is not None:
+                self.mendings[kind] += 1
+        situation = task.situation
+        self.mendings[mending.FREE_SITUATION] += mending.free_form(
+            situation.device, situation.day_of_week, situation.time_of_day
+        )
+
+    def _known_affinities(self, domain: str, profile: Profile) -> list[str]:
+        """What the schema knows in a domain, else what the profile tells."""
+        if self._schema is not None:
+            return [name for where, name in self._schema.types if where == domain]
+        return list(profile.domains[domain].affinities)
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DataError(path, "there is no such file") from error
+    except OSError as error:
+        raise DataError(path, f"cannot be read: {error.strerror}") from error
+    except json.JSONDecodeError as error:
+        raise DataError(path, f"not JSON: {error.msg} (column {error.colno})", error.lineno) from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise DataError(path, f"not JSON in UTF-8: {error}") from error
+    if not isinstance(values, dict):
+        raise DataError(path, f"holds {type(values).__name__}; an object is needed")
+    return values
+
+
+def _validated(model: type[Validated], value: Any, path: Path, key: str) -> Validated:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join([key, *(str(part) for part in first["loc"])])
+        raise DataError(path, f"{where!r} is {first['input']!r:.80}: {first['msg']}") from error
+
+
+def _what(values: Mapping[str, Any], key: str) -> str:
+    return "missing" if key not in values else f"{values[key]!r:.60}"
+
+
+def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
+    """Sort key under which numbers inside names count as numbers."""
+    parts = re.split(r"(\d+)", name)
+    return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts)

@@ -1,0 +1,1 @@
+"""Twelve invented people with their tasks and situations, in the PersonaLens layout."""

@@ -1,0 +1,68 @@
+"""The affinity schema: which preferences each domain knows, and their usual values. Its lists are not exhaustive."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from .errors import DataError
+from .profile import Affinity
+
+
+class AffinityType(BaseModel):
+    """What the schema says of one preference; `has_multiple_values` means that its value is a list."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    description: str = ""
+    is_categorical: bool
+    has_multiple_values: bool
+    possible_values: tuple[str, ...] = ()
+
+
+class DomainSchema(BaseModel):
+    """The preferences of one domain."""
+
+    model_config = ConfigDict(frozen=True)
+    domain: str
+    description: str = ""
+    affinities: tuple[AffinityType, ...]
+
+
+class AffinitySchema(BaseModel):
+    """All preferences by (domain, name): 90 pairs but only 81 names in the release, so a name alone is no key."""
+
+    model_config = ConfigDict(frozen=True)
+    types: Mapping[tuple[str, str], AffinityType]
+
+    @classmethod
+    def read(cls, path: Path) -> AffinitySchema:
+        """Read a `schema.json` in the release's layout.
+
+        Raises:
+            DataError: If the file is missing, is not JSON, or is not such a list.
+        """
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DataError(path, f"the affinity schema cannot be read: {error}") from error
+        if not isinstance(values, list):
+            raise DataError(path, f"the affinity schema is a list of domains, not {type(values).__name__}")
+        try:
+            domains = [DomainSchema.model_validate(value) for value in values]
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise DataError(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        return cls(types={(d.domain, a.name): a for d in domains for a in d.affinities})
+
+    def outside(self, domain: str, name: str, value: Affinity) -> int:
+        """How many of a categorical affinity's values the schema does not list (legal, but worth counting)."""
+        known = self.types.get((domain, name))
+        if known is None or not known.is_categorical:
+            return 0
+        listed = {option.casefold() for option in known.possible_values}
+        values = (value,) if isinstance(value, str) else value
+        return sum(option.casefold() not in listed for option in values)

@@ -1,0 +1,10 @@
+"""What can go wrong with a prompt; always the fault of a template or of whoever overrides it."""
+
+from pathlib import Path
+
+
+class PromptError(Exception):
+    """A template that cannot be used, with the file it stands in and what would be right."""
+
+    def __init__(self, place: str | Path, message: str) -> None:
+        super().__init__(f"{place}: {message}")

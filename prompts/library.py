@@ -1,0 +1,95 @@
+"""The prompts of a run, by id: the shipped ones, those of a recipe, and a user's overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from .errors import PromptError
+from .prompt import Prompt
+
+SHIPPED = Path(__file__).parent
+
+
+class PromptLibrary(Mapping[str, Prompt]):
+    """A frozen set of prompts. A run keeps the sources of the ones it uses, so it never reads the files again."""
+
+    def __init__(self, prompts: Iterable[Prompt]) -> None:
+        self._prompts = {prompt.id: prompt for prompt in prompts}
+
+    @classmethod
+    def load(cls, ids: Iterable[str], overrides: Path | None = None, shipped: Path | None = None) -> PromptLibrary:
+        """The prompts with the given ids.
+
+        Args:
+            ids: What is needed, e.g. `personalens/user`.
+            overrides: A folder of the user's; each `*.md` file in it replaces the prompt whose id it names.
+                Files for prompts of other recipes are passed over.
+            shipped: The folder that holds the originals as `<id>.md`; dialoom's own by default.
+
+        Raises:
+            PromptError: If a file is missing or wrong, or an override names an id or an input that there is not.
+        """
+        folder = shipped or SHIPPED
+        prompts = {id_: _read(folder / f"{id_}.md") for id_ in ids}
+        if overrides is not None:
+            if not overrides.is_dir():
+                raise PromptError(overrides, "no such folder of prompt overrides")
+            prompts |= _overrides(overrides, prompts)
+        return cls(prompts.values())
+
+    @classmethod
+    def from_sources(cls, sources: Mapping[str, str]) -> PromptLibrary:
+        """The prompts whose texts a run kept, by id."""
+        return cls(Prompt.parse(source, id_) for id_, source in sources.items())
+
+    def __getitem__(self, id_: str) -> Prompt:
+        return self._prompts[id_]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._prompts)
+
+    def __len__(self) -> int:
+        return len(self._prompts)
+
+
+def _read(path: Path) -> Prompt:
+    try:
+        source = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise PromptError(path, "there is no such prompt file") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise PromptError(path, f"cannot be read as UTF-8 text: {error}") from error
+    return Prompt.parse(source, str(path))
+
+
+def _overrides(folder: Path, originals: Mapping[str, Prompt]) -> dict[str, Prompt]:
+    """The usable overrides of a folder, by id."""
+    paths = sorted(folder.rglob("*.md"))
+    if not paths:
+        raise PromptError(folder, "holds no prompt; an override is a .md file with the front matter of its original")
+    found: dict[str, Prompt] = {}
+    for path in paths:
+        prompt = _read(path)
+        if prompt.id in found:
+            raise PromptError(path, f"overrides {prompt.id!r}, which {found[prompt.id].place} overrides as well")
+        if prompt.id in originals:
+            _check_override(prompt, originals[prompt.id])
+            found[prompt.id] = prompt
+        elif not (SHIPPED / f"{prompt.id}.md").is_file():
+            known = ", ".join(sorted(originals))
+            raise PromptError(path, f"overrides the unknown prompt {prompt.id!r}; there are {known}")
+    return found
+
+
+def _check_override(prompt: Prompt, original: Prompt) -> None:
+    if unknown := sorted(set(prompt.front.inputs) - set(original.front.inputs)):
+        raise PromptError(
+            prompt.place,
+            f"prompt {prompt.id!r} asks for the input {unknown[0]!r}, which it does not get; "
+            f"it gets {', '.join(original.front.inputs)}",
+        )
+    for key in ("role", "reply"):
+        ours, theirs = getattr(original.front, key), getattr(prompt.front, key)
+        if ours != theirs:
+            raise PromptError(prompt.place, f"{key} of {prompt.id!r} must stay {ours!r}, not {theirs!r}")

@@ -1,0 +1,231 @@
+"""One prompt: front matter, sections and their rendering to chat messages.
+
+A prompt file is YAML front matter and a body cut into sections by marker lines::
+
+    ---
+    id: personalens/assistant
+    version: 1
+    role: assistant
+    inputs: [demographics, history]
+    reply: text
+    ---
+    === system ===
+    You help {{ demographics.age }} ...
+    === history ===
+    === user ===
+    Answer now.
+
+Each section is a Jinja2 template of its own, so nothing that an input contains can start a new section. Sections keep
+their order: what never changes in a scenario comes first, the conversation next, the instruction of the moment last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal, TypedDict
+
+import yaml
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, UndefinedError, meta
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .errors import PromptError
+
+_MARKER = re.compile(r"^===[ \t]*(\w+)[ \t]*===[ \t]*$", re.MULTILINE)
+_FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n(.*)\Z", re.DOTALL)
+_SECTIONS = ("system", "history", "user", "assistant")
+
+
+class ChatMessage(TypedDict):
+    """One message of a request, as chat models take it."""
+
+    role: str
+    content: str
+
+
+class Utterance(TypedDict):
+    """One line of a conversation: who said it, and what."""
+
+    speaker: str
+    content: str
+
+
+class Section(BaseModel):
+    """A part of a prompt's body: the kind of message it becomes and its template text."""
+
+    model_config = ConfigDict(frozen=True)
+    kind: Literal["system", "history", "user", "assistant"]
+    text: str
+    line: int
+
+
+class FrontMatter(BaseModel):
+    """What a prompt file says about itself."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    id: str = Field(min_length=1)
+    version: int = Field(ge=1)
+    role: str = Field(min_length=1)
+    inputs: tuple[str, ...]
+    reply: str = "text"
+    history: Literal["messages", "text"] = "messages"
+    """`messages`: the conversation becomes chat messages; `text`: the whole prompt becomes one flat user message."""
+
+
+def transcript(history: Sequence[Utterance]) -> str:
+    """The conversation as tagged text: `<speaker>what was said</speaker>`, a block per utterance."""
+    return "\n".join(f"<{line['speaker']}>{line['content']}</{line['speaker']}>" for line in history)
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
+    )
+    environment.filters["transcript"] = transcript
+    return environment
+
+
+_ENVIRONMENT = _environment()
+
+
+class Prompt(BaseModel):
+    """A parsed prompt. Equal sources give equal hashes; nothing else takes part in them.
+
+    Attributes:
+        front: The front matter.
+        source: The file's whole text, kept in a run so that the run never needs the file again.
+        place: Where the text came from, for messages.
+    """
+
+    model_config = ConfigDict(frozen=True, ignored_types=(cached_property,))
+    front: FrontMatter
+    sections: tuple[Section, ...]
+    source: str
+    place: str
+
+    @property
+    def id(self) -> str:
+        """The prompt's id, e.g. `personalens/user`."""
+        return self.front.id
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the source, the first 16 hex digits."""
+        return hashlib.sha256(self.source.encode()).hexdigest()[:16]
+
+    @classmethod
+    def parse(cls, source: str, place: str) -> Prompt:
+        """Read a prompt file's text.
+
+        Raises:
+            PromptError: If the front matter, a marker, a template or a variable is wrong.
+        """
+        source = source.replace("\r\n", "\n")
+        match = _FRONT_MATTER.match(source)
+        if match is None:
+            raise PromptError(place, "a prompt starts with front matter between two lines of '---'")
+        front = _front_matter(match.group(1), place)
+        prompt = cls(front=front, sections=_sections(source, match.start(2), place), source=source, place=place)
+        prompt._check_variables()
+        return prompt
+
+    def render(self, inputs: Mapping[str, Any]) -> list[ChatMessage]:
+        """The chat messages of this prompt.
+
+        Args:
+            inputs: A value for each declared input; `history`, if declared, is a sequence of `Utterance`.
+
+        Raises:
+            PromptError: If an input is missing or a template meets an undefined name.
+        """
+        missing = [name for name in self.front.inputs if name not in inputs]
+        if missing:
+            raise PromptError(self.place, f"prompt {self.id!r} needs the inputs {missing}, which were not given")
+        messages: list[ChatMessage] = []
+        for section, template in self._templates:
+            if section.kind == "history":
+                messages += self._history(inputs.get("history", ()))
+            elif text := self._text(section, template, inputs):
+                messages.append({"role": section.kind, "content": text})
+        if self.front.history == "text":
+            return [{"role": "user", "content": "\n\n".join(message["content"] for message in messages)}]
+        return messages
+
+    @cached_property
+    def _templates(self) -> tuple[tuple[Section, Template], ...]:
+        return tuple((section, _ENVIRONMENT.from_string(section.text)) for section in self.sections)
+
+    def _history(self, history: Sequence[Utterance]) -> list[ChatMessage]:
+        """The conversation from this role's side: its own lines are the assistant's, all others the user's."""
+        if self.front.history == "text":
+            return [{"role": "user", "content": f"<conversation>\n{transcript(history)}\n</conversation>"}]
+        return [
+            {
+                "role": "assistant" if line["speaker"] == self.front.role else "user",
+                "content": line["content"],
+            }
+            for line in history
+        ]
+
+    def _text(self, section: Section, template: Template, inputs: Mapping[str, Any]) -> str:
+        try:
+            return template.render(inputs).strip()
+        except UndefinedError as error:
+            raise PromptError(
+                self.place, f"section '{section.kind}' (line {section.line}) of {self.id!r}: {error}"
+            ) from error
+        except (TemplateError, TypeError, ValueError) as error:
+            raise PromptError(
+                self.place,
+                f"section '{section.kind}' (line {section.line}) of {self.id!r} cannot be rendered: {error}",
+            ) from error
+
+    def _check_variables(self) -> None:
+        allowed = set(self.front.inputs)
+        for section in self.sections:
+            try:
+                used = meta.find_undeclared_variables(_ENVIRONMENT.parse(section.text))
+            except TemplateSyntaxError as error:
+                line = section.line + (error.lineno or 1)
+                raise PromptError(f"{self.place}:{line}", f"not a template: {error.message}") from error
+            if unknown := sorted(used - allowed - set(_ENVIRONMENT.globals)):
+                raise PromptError(
+                    self.place,
+                    f"prompt {self.id!r} uses the variable {unknown[0]!r}, which it does not get; "
+                    f"it gets {', '.join(sorted(allowed)) or 'none'}",
+                )
+
+
+def _front_matter(text: str, place: str) -> FrontMatter:
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise PromptError(place, f"the front matter is not YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise PromptError(place, "the front matter is not a list of 'key: value' lines")
+    try:
+        return FrontMatter.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise PromptError(place, f"front matter {key!r}: {first['msg']}") from error
+
+
+def _sections(source: str, start: int, place: str) -> tuple[Section, ...]:
+    """Cut the body, which begins at offset `start` of `source`, at its marker lines."""
+    body = source[start:]
+    markers = list(_MARKER.finditer(body))
+    if not markers or body[: markers[0].start()].strip():
+        raise PromptError(place, "a prompt's body starts with a section marker such as '=== system ==='")
+    ends = [marker.start() for marker in markers[1:]] + [len(body)]
+    sections = []
+    for marker, end in zip(markers, ends, strict=True):
+        line = source.count("\n", 0, start + marker.start()) + 1
+        kind = marker.group(1)
+        if kind not in _SECTIONS:
+            raise PromptError(f"{place}:{line}", f"unknown section {kind!r}; there are {', '.join(_SECTIONS)}")
+        sections.append(Section.model_validate({"kind": kind, "text": body[marker.end() : end], "line": line}))
+    return tuple(sections)

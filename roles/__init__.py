@@ -1,0 +1,35 @@
+"""The parts in a conversation: prompt + model + type of the reply, and the gateway, the only way to a model."""
+
+from .binding import ModelBinding
+from .cast import Cast
+from .errors import (
+    BindingError,
+    PermanentProviderError,
+    ProviderError,
+    RoleError,
+    TransientProviderError,
+    UnparsedReplyError,
+)
+from .gateway import CallPlace, Completion, Gateway, Ledger
+from .replies import Score4, Score5, Verdict
+from .role import CallSite, Role
+
+__all__ = [
+    "BindingError",
+    "CallPlace",
+    "CallSite",
+    "Cast",
+    "Completion",
+    "Gateway",
+    "Ledger",
+    "ModelBinding",
+    "PermanentProviderError",
+    "ProviderError",
+    "Role",
+    "RoleError",
+    "Score4",
+    "Score5",
+    "TransientProviderError",
+    "UnparsedReplyError",
+    "Verdict",
+]

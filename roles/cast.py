@@ -1,0 +1,65 @@
+"""All roles of a run, by prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel
+
+from dialoom.prompts import PromptLibrary
+
+from .binding import ModelBinding
+from .errors import BindingError
+from .gateway import Gateway
+from .replies import REPLY_TYPES, TEXT
+from .role import Role
+
+
+class Cast:
+    """Who plays what: a `Role` for each prompt, played by the model of the prompt's role.
+
+    Args:
+        library: The run's prompts.
+        models: The model of each role.
+        gateway: The way to the models.
+        reply_types: A recipe's own reply types, besides `REPLY_TYPES`.
+
+    Raises:
+        BindingError: If a prompt's role has no model or its reply type is unknown.
+    """
+
+    def __init__(
+        self,
+        library: PromptLibrary,
+        models: Mapping[str, ModelBinding],
+        gateway: Gateway,
+        reply_types: Mapping[str, type[BaseModel]] | None = None,
+    ) -> None:
+        check_cast(library, models, reply_types)
+        types = {**REPLY_TYPES, **(reply_types or {})}
+        self._roles = {
+            prompt.id: Role(prompt, models[prompt.front.role], types.get(prompt.front.reply), gateway)
+            for prompt in library.values()
+        }
+
+    def __getitem__(self, prompt_id: str) -> Role:
+        return self._roles[prompt_id]
+
+
+def check_cast(
+    library: PromptLibrary,
+    models: Mapping[str, ModelBinding],
+    reply_types: Mapping[str, type[BaseModel]] | None = None,
+) -> None:
+    """Make sure that every prompt can be played.
+
+    Raises:
+        BindingError: If a prompt's role has no model or its reply type is unknown.
+    """
+    known = {TEXT, *REPLY_TYPES, *(reply_types or {})}
+    for prompt in library.values():
+        if prompt.front.role not in models:
+            raise BindingError(f"prompt {prompt.id!r} is of the role {prompt.front.role!r}, which has no model")
+        if prompt.front.reply not in known:
+            names = ", ".join(sorted(known))
+            raise BindingError(f"prompt {prompt.id!r} has the reply type {prompt.front.reply!r}; there are {names}")

@@ -1,0 +1,33 @@
+"""What can go wrong between a role and its model, by whose fault it is."""
+
+
+class RoleError(Exception):
+    """Base of this package's errors."""
+
+
+class BindingError(RoleError):
+    """A role, model or callable was named that there is not: the configuration's fault."""
+
+
+class ProviderError(RoleError):
+    """A model could not be reached or refused: the provider's fault."""
+
+
+class TransientProviderError(ProviderError):
+    """It may work later: rate limit, overload, time-out, lost connection. Retried before it is raised."""
+
+
+class PermanentProviderError(ProviderError):
+    """It will not work like this: authentication, unknown model, context overflow, bad request."""
+
+
+class UnparsedReplyError(RoleError):
+    """A reply was not of the role's type, nor was the second one that was asked for with the error shown.
+
+    Attributes:
+        reply: The last reply's text.
+    """
+
+    def __init__(self, prompt_id: str, reply: str, reason: str) -> None:
+        super().__init__(f"the reply to {prompt_id!r} is not of its type after two asks ({reason}): {reply!r:.200}")
+        self.reply = reply

@@ -1,0 +1,110 @@
+"""What a call is: where it is made, what is asked, what came back, and the ledger's side of the bargain."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from dialoom.prompts import ChatMessage
+
+
+@dataclass(frozen=True, slots=True)
+class CallPlace:
+    """Where in a run a call is made.
+
+    Attributes:
+        scenario: The scenario's id (or another thread's).
+        node: The graph's node.
+        step: LangGraph's superstep.
+        ordinal: The call's number within that node's execution, from 0.
+        seed: For the model's sampling: from the run's seed and this place, so equal places draw alike.
+        ask: 1, or 2 when an unparsable reply is asked for again.
+        sample: Set apart by forks and deliberate re-samples.
+    """
+
+    scenario: str
+    node: str
+    step: int
+    ordinal: int
+    seed: int
+    ask: int = 1
+    sample: int = 0
+
+    def again(self) -> CallPlace:
+        """The place of the second ask."""
+        return replace(self, ask=self.ask + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a model, and for whom."""
+
+    role: str
+    prompt_id: str
+    prompt_hash: str
+    model: str
+    temperature: float
+    seed: int
+    messages: tuple[ChatMessage, ...]
+
+    def key(self, place: CallPlace) -> str:
+        """The call's identity (SHA-256): equal only for the same request at the same place."""
+        content = [
+            [place.scenario, place.node, place.step, place.ordinal, place.ask, place.sample],
+            [self.model, self.temperature, self.seed],
+            [[message["role"], message["content"]] for message in self.messages],
+        ]
+        return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What came back.
+
+    Attributes:
+        text: The reply.
+        input_tokens: Tokens of the request, cached ones included; `None` if the provider does not say.
+        output_tokens: Tokens of the reply.
+        cached_tokens: Those of the request that were read from a cache.
+        cost: US dollars; `None` if the price is unknown.
+        finish_reason: The provider's word for why it ended.
+    """
+
+    text: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost: float | None = None
+    finish_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One call as the ledger keeps it: a reply or an error, never both.
+
+    Attributes:
+        attempts: How often the request was sent.
+        latency: Seconds, waiting between attempts included.
+    """
+
+    key: str
+    place: CallPlace
+    request: Request
+    completion: Completion | None
+    error: str | None
+    attempts: int
+    latency: float
+
+
+class Ledger(Protocol):
+    """Where calls are kept. A reply is durable before the gateway hands it on."""
+
+    async def find(self, key: str) -> Completion | None:
+        """The reply that an earlier call of this identity got, if any."""
+        ...
+
+    async def record(self, record: CallRecord) -> None:
+        """Keep a call; returns once it is durable."""
+        ...

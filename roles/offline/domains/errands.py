@@ -1,0 +1,214 @@
+"""Finance, Services and Shopping: money and errands."""
+
+from __future__ import annotations
+
+from ..model import Domain, Facet
+from ..wordbank.goods import PRODUCTS, SECTORS, finance_news, product_picks, provider
+
+FINANCE = Domain(
+    name="Finance",
+    thing=("my investments", "the market news", "the money side"),
+    words=r"financ\w+|stocks?|invest\w*|portfolio|market trends|expert opinions|market(?!place)s?|shares?|"
+          r"earnings|sectors?",
+    kind="track",
+    facets=(
+        Facet(
+            "sector", r"sector|industr",
+            ("I <follow|keep an eye on> {v}", "what matters most to me is {v}", "my money is mainly in {v}"),
+            ("Which sectors do you follow?", "Which part of the market interests you?"),
+            ("I kept to {v}, which you follow most.", "You keep an eye on {v}, so I started there."),
+            r"sectors?|part of the market",
+            lexicon=(*SECTORS, "consumer goods", "telecommunications", "industrial", "green energy",
+                     "renewable energy"),
+        ),
+        Facet(
+            "source", r"news|source|media",
+            ("I <trust|read> {v}", "I get my news from {v}"),
+            ("Where do you like to get your news?", "Which sources do you trust?"),
+            ("I used {v}, the sources you trust.", "It's put together from {v}, as you like it."),
+            r"sources?|news from|get your news",
+            lexicon=("financial websites", "company reports", "professional analyses",
+                     "financial news channels",
+                     "investment newsletters", "podcasts", "newsletters", "blogs", "industry publications",
+                     "government reports",
+                     "financial apps", "email alerts", "social media", "news aggregators"),
+        ),
+        Facet(
+            "company", r"compan|stock|holding",
+            ("I'm interested in {p}", "I <hold|have> some money in {p}", "I'm most interested in {p}"),
+            ("Which companies are you thinking of?", "Are there companies you follow?"),
+            ("I put {v1} first in the list, since you follow that.", "You follow {v}, so I put them on top."),
+            r"compan",
+            cue=r"compan(?:y|ies)(?: like| such as)?|firms? (?:like|such as)|stocks? (?:like|of|such as)|"
+                r"giants? (?:like|such as)|brands? (?:like|such as)", proper=True,
+            lexicon=("local tech startups", "biotech firms", "blue-chip companies", "established tech giants",
+                     "renewable energy companies",
+                     "established Canadian banks", "consumer brands"),
+        ),
+    ),
+    offers={
+        "": ("<Here's the short version|In short>: {sector_or} <is|are> {move1} this week, and {company_or} "
+             "{news1}. I've set <an "
+             "alert|alerts> for bigger moves.",
+             "This week {sector_or}: {move1}; {company_or} {news1}. A short summary <will come|comes> every "
+             "{day}.",
+             "For {sector_or} the picture is mixed: {move1}, while {company_or} {news1}."),
+        "compare": ("Side by side: {company_or} {news1}, and margins look {margin}; the {sector_or} average "
+                    "is {move1}. Analysts are "
+                    "split on the rest of the year.",
+                    "I compared {company_or} with the {sector_or} average: {news1}, debt is {margin}, and "
+                    "the sector is {move1}."),
+        "track": ("I've set up tracking for {company_or} and {sector_or}, with a short report every {day}[, "
+                  "based on {source}]. "
+                  "Today: {move1}.",
+                  "Tracking is on: {company_or}, plus {sector_or}, with an alert above three percent. Right "
+                  "now {sector_or} is {move1}."),
+        "recommend": ("Two sectors to look at next to {sector_or}: {other}, steady and slow, and {other2}, "
+                      "riskier with more upside.",),
+    },
+    done={
+        "": ("I've set the alerts for {company_or} and {sector_or}; the next summary comes on {day}[, from "
+             "{source}].",
+             "Your watchlist is set: {company_or}, {sector_or}, a summary every {day}."),
+    },
+    opening=("I'd like to keep up with my investments", "I want to know how the market is doing"),
+    bland=("The stock market goes up and down. It's important to do your own research.",
+           "You can follow prices on finance websites. Diversifying is often recommended.",
+           "Investing involves risk, so consider talking to an advisor."),
+    items=finance_news,
+)  # fmt: skip
+
+SERVICES = Domain(
+    name="Services",
+    thing=("the appointment", "a service appointment"),
+    words=r"services?|appointments?|haircut|dentist|dental|massage|doctor|salon|barber|check-up|provider|"
+          r"eye test|physio",
+    kind="book",
+    facets=(
+        Facet(
+            "kind", r"type|provider types?|kind|style",
+            ("I prefer {p}", "{p} would suit me", "I like going to {p}"),
+            ("What kind of provider do you like, a small one or a chain?",),
+            ("It's {p}, as you prefer.", "I looked for {p}, your usual choice."),
+            r"kind of provider|small one|a chain",
+            frame="a {v} place",
+            say={"local": "a local provider", "chain": "a chain", "high-end": "a high-end provider",
+                 "budget": "a budget provider",
+                 "24/7 service": "a provider with 24/7 service", "independent": "an independent provider"},
+            lexicon=("local", "high-end", "chain", "independent", "family-run"),
+        ),
+        Facet(
+            "hours", r"time|when",
+            ("{p} work best for me", "I'd need something in the {v}"),
+            ("What time of day suits you?", "When could you go?"),
+            ("It's in the {v1}, when you usually go.",),
+            r"time of day|when could|what time",
+            frame="{v} appointments",
+            lexicon=("morning", "afternoon", "evening", "late afternoon", "early morning"),
+        ),
+        Facet(
+            "place", r"location|where|area|distance",
+            ("it should be {v}", "I'd like it {v}"),
+            ("Where should it be, near home or near work?",),
+            ("It's {v}, as you like.", "I looked {v}, since that's easiest for you."),
+            r"where should|near (?:home|work)|location",
+            lexicon=("near home", "near work", "near campus", "walking distance", "within walking distance",
+                     "within 5 km radius",
+                     "5 km radius", "near my office", "near public transport", "close to home",
+                     "within a 5 km radius"),
+        ),
+        Facet(
+            "gender", r"gender",
+            ("I'd rather see {p}", "I prefer {p}"),
+            ("Would you rather see a man or a woman?",),
+            ("It's with {p}, as you prefer.",),
+            r"man or a woman|gender",
+            frame="a {v} professional", say={"female": "a female professional",
+                                             "male": "a male professional"},
+            lexicon=("female", "male"),
+        ),
+        Facet(
+            "pace", r"frequen|often",
+            ("I go {p}", "{p} is how I usually do it"),
+            ("How often do you go?", "Once, or regularly?"),
+            ("I've made it repeat {p}, as before.",),
+            r"how often|regularly|once, or",
+            say={"one-off": "as a one-off"},
+            lexicon=("monthly", "quarterly", "weekly", "yearly", "one-off", "every month"),
+        ),
+    ),
+    offers={
+        "": ("{provider} has a free slot for {service} on {day} at {hour}: {good}, {near}.",
+             "For {service} I'd suggest {provider}, {near}. They have {day} at {hour}, and they're {good}.",
+             "I found {provider}, {near}, {good}. For {service} they have {day} at {hour} or {day2} at "
+             "{hour2}."),
+    },
+    done={
+        "": ("I've booked {service} at {provider}, {day} at {hour}.",
+             "Your appointment for {service} is booked: {provider}, {day}, {hour}."),
+    },
+    opening=("I need to book an appointment", "I need an appointment"),
+    bland=("Many providers offer appointments online. You can search for one near you.",
+           "It's good to look at reviews before you book a service.",
+           "There are lots of service providers available. Prices vary."),
+    needs=("service",),
+    items=provider,
+)  # fmt: skip
+
+SHOPPING = Domain(
+    name="Shopping",
+    thing=("the shopping", "what to buy", "a few things to buy"),
+    words=r"shop(?:ping|s)?|products?|buy|gifts?|presents?|brands?|stores?|purchase",
+    kind="recommend",
+    facets=(
+        Facet(
+            "category", r"categor|product|item",
+            ("I'm looking at {v}", "it's mostly {v} I look at", "I'm interested in {v}"),
+            ("What sort of things are you looking for?", "Which kind of product is it?"),
+            ("I looked among {v}, where you usually shop.", "You shop for {v} mostly, so I began there."),
+            r"sort of things|kind of product|category|looking for",
+            lexicon=(*PRODUCTS, "home goods", "fashion accessories", "jewelry", "jewellery",
+                     "health & wellness", "automotive",
+                     "fitness equipment", "gardening supplies", "kitchenware", "musical instruments"),
+        ),
+        Facet(
+            "price", r"price|budget|cost",
+            ("I'm thinking {p}", "{p} is about right for me", "my budget is {p}"),
+            ("What price range do you have in mind?", "How much would you like to spend?"),
+            ("The prices are {v}, as you like.", "It's {p}, your usual range."),
+            r"price range|spend|budget",
+            say={"budget": "low budget", "mid-range": "mid-range", "luxury": "luxury"},
+            lexicon=("mid-range", "luxury", "affordable", "high-end"),
+        ),
+        Facet(
+            "brand", r"brand|maker|label",
+            ("I <like|trust> {p}", "I've never been let down by {p}", "I usually buy {p}"),
+            ("Any brands you trust?", "Which brands do you like?"),
+            ("You like {v}, so I checked there first.", "I looked at {v1} first, one you trust."),
+            r"brands?",
+            cue=r"brands?|labels?|compan(?:y|ies)|makers?", proper=True,
+            lexicon=("local artisan brands", "sustainable fashion labels", "ethical beauty companies",
+                     "local artisans"),
+        ),
+    ),
+    offers={
+        "": ("I found {item1} for ${price}, {why1}, and {item2}, {why2}[. Both are from {brand1} or in that "
+             "spirit].",
+             "How about {item1}[ from {brand1}], {why1}? It's ${price}. {item2_cap} would be the other "
+             "option, {why2}.",
+             "Two that <stand out|I'd pick>: {item1}, {why1}, and {item2}, {why2}. The first is ${price}."),
+        "track": ("I've set alerts for {brand_or}: new releases, with {item1} out this month, {why1}.",),
+    },
+    done={
+        "": ("I've put {item1} (${price}) and {item2} on your list.",
+             "{item1_cap} is in your basket for ${price}, and {item2} is saved."),
+        "track": ("Alerts for {brand_or} are on, and {item1} is saved.",),
+    },
+    opening=("I'd like to buy something new", "I need help finding a product"),
+    bland=("There are many products to choose from. Online reviews can help.",
+           "You could check the bestsellers of a large online shop.",
+           "A gift card is always a safe option."),
+    items=product_picks,
+)  # fmt: skip
+
+DOMAINS = (FINANCE, SERVICES, SHOPPING)

@@ -1,0 +1,205 @@
+"""What an assistant can make out from its request: which domain is current, what it knows, what it has done."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from . import circumstances
+from .domains import DOMAINS, domain_named
+from .draws import Draws
+from .knowledge import Facts, from_line, from_summary, merged
+from .model import Domain, Slots
+from .plan import proposed
+from .prose import capitalised, sentences
+from .tags import Request
+
+_CLOSING = re.compile(
+    r"\b(?:thanks?|thank you|cheers|that(?:'s| is) (?:all|everything|it)|all set|bye|you've been|happy now|"
+    r"that will have to do|"
+    r"sort (?:it|that part) out myself|take it from there)\b",
+    re.IGNORECASE,
+)
+_ACCEPT = re.compile(
+    r"\b(?:go (?:ahead|for it)|please do|yes,? please|do (?:it|that)|let's do|that one|book it|sounds? "
+    r"(?:great|right|good|lovely)|"
+    r"that works|spot on|perfect|that fits|suits me|just right|yep|yeah|yes)\b",
+    re.IGNORECASE,
+)
+_KINDS = (
+    ("share", r"\bshare\b.*\blocation|\blocation\b.*\bwith\b"),
+    ("cancel", r"\b(?:cancel|disable|turn off|switch off|mute|leave (?:a|the) group)\b"),
+    ("change", r"\b(?:change|modify|reschedule|move|update|adjust|existing)\b"),
+    ("block", r"\bblock\b"),
+    ("shop", r"\b(?:merchandise|memorabilia)\b"),
+    ("review", r"\b(?:review|go through|check my|my (?:next|upcoming) schedule)\b"),
+    ("deliver", r"\b(?:deliver\w*|movie night|film night|gaming night|game night|viewing party|takeaway|"
+                r"order (?:food|dinner))\b"),
+    ("track", r"\b(?:track|stay informed|keep (?:up|track)|updates|latest|notifications?|watchlist|new "
+              r"releases and trends)\b"),
+    ("compare", r"\b(?:compare|performance|statistics|records|numbers)\b"),
+    ("book", r"\b(?:find and book|reserve|buy|purchase|tickets?|order|book (?!club|series|recommend|ideas|"
+             r"on\b)(?:a|an|my|the|it|flights)\b)"),
+    ("setup", r"\b(?:playlist|set up|create|schedule)\b"),
+    ("plan", r"\b(?:plan|organi[sz]e|attend\w*|multi-city)\b"),
+    ("recommend", r"\b(?:recommend|find|suggest|look at|options|ideas)\b"),
+)  # fmt: skip
+
+
+@dataclass
+class Scene:
+    """One assistant request, understood."""
+
+    personal: bool
+    situation: Slots
+    facts: dict[str, Facts]  # by domain, said and remembered
+    said: dict[str, Facts]
+    remembered: dict[str, Facts]
+    practical: Slots
+    history: list[Domain] = field(default_factory=list)  # the domain of each user line
+    user_lines: list[str] = field(default_factory=list)
+    own_lines: list[str] = field(default_factory=list)
+
+    @property
+    def current(self) -> Domain:
+        """Give the domain that the last user line is about."""
+        return self.history[-1]
+
+    @property
+    def visits(self) -> list[str]:
+        """Give the assistant's own replies in the current domain since it last became current."""
+        replies: list[str] = []
+        for domain, reply in zip(reversed(self.history[:-1]), reversed(self.own_lines), strict=False):
+            if domain is not self.current:
+                break
+            replies.insert(0, reply)
+        return replies
+
+    @property
+    def has_offered(self) -> bool:
+        """Tell whether something concrete is on the table in the current domain."""
+        return any(proposed(reply) for reply in self.visits)
+
+    @property
+    def closing(self) -> bool:
+        """Tell whether the last user line takes its leave."""
+        last = self.user_lines[-1] if self.user_lines else ""
+        tail = (sentences(last) or [""])[-1]
+        goes_on = tail.endswith("?") or re.search(r"\b(?:start|promising|helps|I see|sounds? (?:lovely|good))\b", tail)
+        return len(self.user_lines) > 1 and bool(_CLOSING.search(tail)) and not goes_on
+
+    @property
+    def accepted(self) -> bool:
+        """Tell whether the last user line says yes."""
+        return bool(self.user_lines and _ACCEPT.search(self.user_lines[-1]))
+
+    def kind(self, domain: Domain) -> str:
+        """Give the kind of task in a domain: from the user's words about it, else the domain's usual one."""
+        lines = [line for line, about in zip(self.user_lines, self.history, strict=True) if about is domain] or [""]
+        text = " ".join([self.user_lines[0], lines[0]] if self.user_lines else lines).lower()
+        offered = {*domain.offers, domain.kind}
+        return next((kind for kind, words in _KINDS if kind in offered and re.search(words, text)), domain.kind)
+
+
+def understand(request: Request) -> Scene:
+    """Read a request as an attentive assistant would; it never sees affinities."""
+    lines = request.said_by("user")
+    known = [domain_named(name) for name in request.summaries]
+    remembered = {
+        domain_named(name).name: from_summary(domain_named(name), text) for name, text in request.summaries.items()
+    }
+    history: list[Domain] = []
+    said: dict[str, Facts] = {}
+    for line in lines:
+        domain = domain_of(line, known, history)
+        history.append(domain)
+        for key, values in from_line(domain, line).items():
+            kept = said.setdefault(domain.name, {}).setdefault(key, [])
+            kept[:0] = [value for value in values if value not in kept]
+    names = {*remembered, *said}
+    facts = {name: merged(said.get(name, {}), remembered.get(name, {})) for name in names}
+    practical = circumstances.read(lines)
+    place = request.situation.get("location", "").split(",")[0].strip()
+    if place:
+        practical.setdefault("city", place)
+    return Scene(
+        personal="personal" in request.system.lower(), situation=dict(request.situation), facts=facts,
+        said=said, remembered=remembered,
+        practical=practical, history=history or [known[0] if known else DOMAINS["services"]],
+        user_lines=lines,
+        own_lines=request.said_by("assistant"),
+    )  # fmt: skip
+
+
+def domain_of(line: str, known: list[Domain], history: list[Domain]) -> Domain:
+    """Choose the domain that a line is about; what is asked last weighs most, and without a sign nothing changes."""
+    candidates = known or list(DOMAINS.values())
+    parts = sentences(line.replace("TERMINATE", ""))
+    scores: dict[str, float] = {}
+    for at, part in enumerate(parts):
+        asks = bool(
+            re.search(
+                r"\b(?:next, could|now for|then there's|what about|could you|on to|that leaves|can we|start "
+                r"with|begin with|first up)\b",
+                part,
+                re.IGNORECASE,
+            )
+        )
+        weight = 1.0 + (1.5 if asks and len(parts) > 1 else 0.0)
+        for domain in candidates:
+            hits = {hit.lower() for hit in domain.pattern.findall(part)}
+            if any(thing.lower() in part.lower() for thing in domain.thing):
+                scores[domain.name] = scores.get(domain.name, 0.0) + weight
+            if hits:
+                scores[domain.name] = scores.get(domain.name, 0.0) + weight * len(hits) + (0.1 * at if asks else 0.0)
+        if history and asks is False and at == len(parts) - 1:
+            scores[history[-1].name] = scores.get(history[-1].name, 0.0) + 0.6
+    if not history and known and not scores:
+        return known[0]
+    if history:
+        moved = any(
+            re.search(
+                r"^(?:Next, could|Now for|Then there|What about|Could you look after|On to|That leaves|Can "
+                r"we do)\b",
+                part,
+            )
+            for part in parts
+        )
+        if not moved:
+            return history[-1] if history[-1] in candidates else (known[0] if known else history[-1])
+    best = max(scores.items(), key=lambda item: item[1], default=("", 0.0))[0]
+    return domain_named(best) if best else (history[-1] if history else DOMAINS["services"])
+
+
+def slots_of(scene: Scene, domain: Domain, facts: Facts, draws: Draws) -> Slots:
+    """Give everything that the templates of a domain may need: facts as phrases, circumstances, and the items."""
+    slots: Slots = {}
+    for key, value in scene.practical.items():
+        slots[key] = value
+    if domain.name == "Messaging":
+        slots.setdefault("recipient", "them")
+        slots.setdefault(
+            "gist",
+            draws.pick(
+                [
+                    "Hi! Just a quick note about our plans, more soon.",
+                    "Hello! Quick update from me: all is going to plan.",
+                ]
+            ),
+        )
+    for key, default in (("event", "the entry"), ("date", "tomorrow" if domain.name == "Calendar" else "")):
+        if default and (domain.name == "Calendar"):
+            slots.setdefault(key, default)
+    for facet in domain.facets:
+        values = facts.get(facet.key)
+        if values:
+            last = "or" if facet.key in ("airline", "chain", "company", "app", "room", "stars") else "and"
+            if facet.frame.startswith("a "):
+                last = "or"
+            slots[facet.key] = facet.phrase(values[: 1 if facet.key == "price" else 2], last)
+            slots[f"{facet.key}1"] = values[0]
+    for key in ("event", "recipient", "date", "service"):
+        if slots.get(key):
+            slots[f"{key}_cap"] = capitalised(slots[key])
+    slots |= domain.items(facts, slots, draws)
+    return slots

@@ -1,0 +1,1 @@
+"""Material for the offers: titles, places, routes, products. Facts and inventions, no facts about any user."""

@@ -1,0 +1,97 @@
+"""A role: one part in a conversation. Rendering, calling and parsing; no order of events, no store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from dialoom.prompts import ChatMessage, Prompt
+
+from .binding import ModelBinding
+from .errors import UnparsedReplyError
+from .gateway import CallPlace, Gateway, Request
+from .replies import parse_reply
+
+
+class CallSite(Protocol):
+    """Where calls are made from: each gets a place of its own, in the order in which they are made."""
+
+    def place(self) -> CallPlace:
+        """The place of the next call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A prompt played by a model.
+
+    Attributes:
+        prompt: What is said to the model.
+        binding: The model and its sampling.
+        reply_type: What its text must become; `None` for plain text.
+        gateway: The way to the model.
+    """
+
+    prompt: Prompt
+    binding: ModelBinding
+    reply_type: type[BaseModel] | None
+    gateway: Gateway
+
+    async def __call__(self, inputs: Mapping[str, Any], at: CallSite) -> Any:
+        """Render, call, parse; on an unparsable reply ask once again with the error shown.
+
+        Args:
+            inputs: The prompt's inputs.
+            at: Where the call is made from.
+
+        Returns:
+            The reply's text, stripped, or an instance of `reply_type`.
+
+        Raises:
+            PromptError: If the prompt cannot be rendered.
+            ProviderError: If the model cannot be had.
+            UnparsedReplyError: If neither reply is of the type.
+        """
+        messages = self.prompt.render(inputs)
+        place = at.place()
+        text = await self._call(messages, place)
+        if self.reply_type is None:
+            if text:
+                return text
+            problem = "the answer is empty"
+        else:
+            try:
+                return parse_reply(text, self.reply_type)
+            except ValueError as error:
+                problem = str(error)
+        text = await self._call([*messages, *_asking_again(text, problem)], place.again())
+        if self.reply_type is None:
+            if text:
+                return text
+            raise UnparsedReplyError(self.prompt.id, text, problem)
+        try:
+            return parse_reply(text, self.reply_type)
+        except ValueError as error:
+            raise UnparsedReplyError(self.prompt.id, text, str(error)) from error
+
+    async def _call(self, messages: list[ChatMessage], place: CallPlace) -> str:
+        request = Request(
+            role=self.prompt.front.role,
+            prompt_id=self.prompt.id,
+            prompt_hash=self.prompt.hash,
+            model=self.binding.model,
+            temperature=self.binding.temperature,
+            seed=place.seed,
+            messages=tuple(messages),
+        )
+        completion = await self.gateway.complete(request, place)
+        return completion.text.strip()
+
+
+def _asking_again(text: str, problem: str) -> list[ChatMessage]:
+    messages: list[ChatMessage] = [{"role": "assistant", "content": text}] if text else []
+    again = f"That answer could not be used: {problem}. Give the answer again, in exactly the form that was asked for."
+    return [*messages, {"role": "user", "content": again}]

@@ -1,0 +1,45 @@
+"""Many conversations: plan, engine, store, resume, export, report and the command line, for any recipe.
+
+Names are imported when they are first used, because the command line lives in this package and must start at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .config import RunConfig
+    from .engine import Engine, Progress
+    from .errors import Fault, RunError, fault_of
+    from .recipes import load_recipe, recipe_names
+    from .store import RunFile, RunStore, StoreError
+
+__all__ = [
+    "Engine",
+    "Fault",
+    "Progress",
+    "RunConfig",
+    "RunError",
+    "RunFile",
+    "RunStore",
+    "StoreError",
+    "fault_of",
+    "load_recipe",
+    "recipe_names",
+]
+
+_HOMES = {
+    "config": ("RunConfig",),
+    "engine": ("Engine", "Progress"),
+    "errors": ("Fault", "RunError", "fault_of"),
+    "recipes": ("load_recipe", "recipe_names"),
+    "store": ("RunFile", "RunStore", "StoreError"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,157 @@
+"""The commands and their options. What they do is in the modules beside this one; errors become one line here."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dialoom import __version__
+
+from .run_command import register as register_run
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Concurrency = Annotated[int, typer.Option(min=1, help="Dialogues under way at once.")]
+JudgingName = Annotated[
+    str | None, typer.Option("--judging", metavar="NAME", help="A set of judgements; by default the run's own.")
+]
+
+_EPILOG = "Exit codes: 0 all done, 1 some scenarios failed, 2 bad usage or data, 3 stopped early and resumable."
+
+
+def build_app(arguments: list[str]) -> typer.Typer:
+    """The commands; `dialoom run RECIPE` is given the options of the recipe that the arguments name."""
+    app = typer.Typer(
+        name="dialoom",
+        help="Language models that talk to each other in roles: every step kept, every run resumable.",
+        epilog=_EPILOG,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_version)
+    register_run(app, arguments)
+    for command in (resume, status, show, judge, report, export):
+        app.command(epilog=_EPILOG if command is resume else None)(command)
+    return app
+
+
+def main() -> None:
+    """Run the command line; an expected mistake prints one line and exits with 2."""
+    arguments = sys.argv[1:]
+    try:
+        build_app(arguments)(args=arguments, prog_name="dialoom")
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        _exit_with(error)
+
+
+def _exit_with(error: Exception) -> None:
+    from dialoom.runs.errors import EXIT_USAGE, Fault, fault_of
+
+    if fault_of(error) is Fault.BUG and not isinstance(error, MemoryError):
+        raise error
+    typer.echo(f"dialoom: {error}", err=True)
+    sys.exit(EXIT_USAGE)
+
+
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(f"dialoom {__version__}")
+        raise typer.Exit
+
+
+def resume(
+    run: Run,
+    concurrency: Concurrency = 16,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed scenarios again.")] = False,
+) -> None:
+    """Go on with a run where it stopped: finished scenarios stay as they are, begun ones go on from their last step."""
+    from .play import resume_run
+
+    raise typer.Exit(resume_run(run, concurrency, retry_failed))
+
+
+def status(
+    run: Run,
+    json: Json = False,
+    config: Annotated[bool, typer.Option("--config", help="Print the run's configuration as YAML.")] = False,
+) -> None:
+    """How far a run is, and what it has taken so far."""
+    from .looking import print_config, print_status
+
+    if config:
+        print_config(run)
+    else:
+        print_status(run, json)
+
+
+def show(
+    run: Run,
+    scenario: Annotated[
+        str | None,
+        typer.Argument(metavar="SCENARIO", help="Its id, the beginning of it, or its number. Without it: a list."),
+    ] = None,
+    json: Json = False,
+    judging: JudgingName = None,
+) -> None:
+    """One dialogue with its judgements and how it ended; without a scenario, the list of them."""
+    from .looking import list_scenarios, show_scenario
+
+    if scenario is None:
+        list_scenarios(run, json)
+    else:
+        show_scenario(run, scenario, json, judging)
+
+
+def judge(
+    run: Run,
+    model: Annotated[list[str], typer.Option("--model", metavar="[judge=]MODEL", help="Who judges.")],
+    temperature: Annotated[list[str] | None, typer.Option(metavar="[judge=]T", help="Its temperature (0).")] = None,
+    name: Annotated[str | None, typer.Option(help="What to call these judgements; by default the model.")] = None,
+    concurrency: Concurrency = 16,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed judgings again.")] = False,
+) -> None:
+    """Judge a run's dialogues once more; the judgements are kept apart from the run's own, and can be compared."""
+    from .play import judge_run
+
+    raise typer.Exit(judge_run(run, name, model, temperature or [], concurrency, retry_failed))
+
+
+def report(
+    run: Run,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Write Markdown and CSV there.")
+    ] = None,
+    judging: Annotated[
+        str | None, typer.Option("--judging", metavar="NAME", help="One set of judgements; by default all, compared.")
+    ] = None,
+) -> None:
+    """Scores with their intervals, by setting, kind of task and domain; and what the dialogues are like."""
+    from .looking import report_run
+
+    report_run(run, out, judging)
+
+
+def export(
+    run: Run,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="A file; a folder for formats of files.")],
+    format: Annotated[str, typer.Option("--format", help="dialogues, or one of the recipe's: personalens, sft.")] = (
+        "dialogues"
+    ),
+    judging: JudgingName = None,
+) -> None:
+    """Write a run's finished scenarios in plan order, for other programs."""
+    from .looking import export_run
+
+    export_run(run, format, out, judging)

@@ -1,0 +1,209 @@
+"""`status`, `show`, `report` and `export`: everything that only reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+import yaml
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from dialoom.graphs import Episode, Table
+from dialoom.runs import export as exporting
+from dialoom.runs import report as reporting
+from dialoom.runs.errors import RunError
+from dialoom.runs.recipes import load_recipe
+from dialoom.runs.store import RunFile
+from dialoom.runs.store.runfile import Usage
+
+_COLOURS = {"user": "cyan", "assistant": "green"}
+
+
+def print_status(path: Path, as_json: bool) -> None:
+    """How far a run is, and what each role has taken."""
+    with RunFile(path) as run:
+        config, status = run.config, run.status()
+        judgings = run.judgings()
+    roles = {**config.model_names, **dict.fromkeys(set(status.by_role) - set(config.models))}
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {
+                    "recipe": config.recipe,
+                    "scenarios": {
+                        "total": status.total,
+                        "done": status.done,
+                        "failed": status.failed,
+                        "pending": status.pending,
+                    },
+                    **_usage(status.usage),
+                    "roles": {role: {"model": roles[role], **_usage(status.by_role.get(role))} for role in roles},
+                    "judgings": [judging.name for judging in judgings],
+                }
+            )
+        )
+        return
+    typer.echo(f"{path}: {config.recipe}, seed {config.seed}")
+    typer.echo(
+        f"{status.total:,} scenarios: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending"
+    )
+    table = RichTable(box=box.SIMPLE_HEAD)
+    for column in ("role", "model", "calls", "failed calls", "input tokens", "output tokens", "cost"):
+        table.add_column(column, justify="left" if column in ("role", "model") else "right")
+    for role, model in roles.items():
+        table.add_row(role, model or "(judgings)", *_cells(status.by_role.get(role)))
+    table.add_row("all", "", *_cells(status.usage))
+    _console().print(table)
+    if len(judgings) > 1:
+        typer.echo("judgements: " + ", ".join(judging.name for judging in judgings))
+    if status.pending:
+        typer.echo(f"go on with: dialoom resume {path}")
+
+
+def print_config(path: Path) -> None:
+    """The resolved configuration, in the form that `--config` takes (less the file's name)."""
+    with RunFile(path) as run:
+        config = run.config
+    values: dict[str, Any] = {
+        **config.options,
+        "model": config.model_names,
+        "temperature": {role: binding.temperature for role, binding in config.models.items()},
+        "seed": config.seed,
+    }
+    recipe = load_recipe(config.recipe)
+    aliases = {name: field.alias for name, field in recipe.options_type.model_fields.items() if field.alias}
+    values = {aliases.get(key, key): value for key, value in values.items() if value is not None}
+    typer.echo(
+        f"# dialoom run {config.recipe}\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False
+    )
+
+
+def list_scenarios(path: Path, as_json: bool) -> None:
+    """Every scenario: number, state, ending, id."""
+    with RunFile(path) as run:
+        for position, id_, state, ended_by in run.listing():
+            if as_json:
+                typer.echo(json.dumps({"number": position + 1, "id": id_, "state": state, "ended_by": ended_by}))
+            else:
+                typer.echo(f"{position + 1:>7}  {state:<8} {ended_by or '':<16} {id_}")
+
+
+def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> None:
+    """One dialogue with its judgements and how it ended."""
+    with RunFile(path) as run:
+        recipe = load_recipe(run.config.recipe)
+        position = run.resolve(name)
+        chosen = run.judging(judging)
+        scenario = run.scenario(recipe, position)
+        episode = run.episode(position, chosen.name if chosen else None)
+        models, prompts = exporting.provenance(run, chosen)
+    if episode is None:
+        if as_json:
+            typer.echo(json.dumps({"id": scenario.id, "state": "pending", "scenario": scenario.described()}))
+        else:
+            typer.echo(f"{scenario.id} is not finished yet; go on with: dialoom resume {path}")
+        return
+    if as_json:
+        line = exporting.dialogue(episode, scenario, recipe, models, prompts)
+        typer.echo(json.dumps({**line, "state": episode.state}, ensure_ascii=False))
+        return
+    _print_episode(episode, scenario.described(), models)
+
+
+def report_run(path: Path, out: Path | None, judging: str | None) -> None:
+    """Print the report, or write it."""
+    with RunFile(path) as run:
+        tables = reporting.build(run, judging)
+        status = run.status()
+    title = f"{path.name}: {status.done:,} of {status.total:,} scenarios done"
+    if out is not None:
+        for written in reporting.write(tables, out, title):
+            typer.echo(str(written))
+        return
+    if not tables:
+        raise RunError(f"{path} has no finished scenario to report on yet")
+    typer.echo(title)
+    console = _console()
+    for table in tables:
+        console.print(_rich(table))
+        for note in table.notes:
+            console.print(f"  {escape(note)}", style="dim", highlight=False)
+        console.print()
+
+
+def export_run(path: Path, format_: str, out: Path, judging: str | None) -> None:
+    """Write the run's finished scenarios and say how many."""
+    with RunFile(path) as run:
+        count = exporting.export(run, format_, out, judging)
+        status = run.status()
+    rest = f" ({status.pending:,} scenarios are pending)" if status.pending else ""
+    typer.echo(f"{count:,} {'files' if out.is_dir() else 'lines'} written to {out}{rest}")
+
+
+def _print_episode(episode: Episode, described: dict[str, Any], models: dict[str, str]) -> None:
+    console = _console()
+    console.print(f"[bold]{escape(episode.id)}[/bold]", highlight=False)
+    for key, value in described.items():
+        text = (
+            ", ".join(map(str, value.values() if isinstance(value, dict) else value))
+            if isinstance(value, dict | list)
+            else str(value)
+        )
+        console.print(f"  [dim]{key}:[/dim] {escape(text)}", highlight=False)
+    played = ", ".join(f"{role} {model}" for role, model in models.items())
+    console.print(f"  [dim]models:[/dim] {escape(played)}", highlight=False)
+    for message in episode.outcome.messages:
+        colour = _COLOURS.get(message.role, "magenta")
+        console.print(f"\n[bold {colour}]{escape(message.role)}[/bold {colour}]", highlight=False)
+        console.print(escape(message.content), highlight=False)
+    console.print(f"\n[dim]ended by[/dim] {episode.outcome.ended_by}", highlight=False)
+    if episode.error:
+        console.print(f"[red]failed:[/red] {escape(episode.error)}", highlight=False)
+    for judgement in episode.outcome.judgements:
+        turn = f", turn {judgement.turn}" if judgement.turn is not None else ""
+        score = judgement.status if judgement.score is None else str(judgement.score)
+        console.print(
+            f"  [bold]{judgement.metric}[/bold] ({judgement.target}{turn}): [bold]{score}[/bold] "
+            f"[dim]{escape(judgement.explanation)}[/dim]",
+            highlight=False,
+        )
+
+
+def _rich(table: Table) -> RichTable:
+    shown = RichTable(title=escape(table.title), title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    for column in table.columns:
+        shown.add_column(escape(column))
+    for row in table.rows:
+        cells = [reporting.text_of(cell, column) for cell, column in zip(row, table.columns, strict=True)]
+        shown.add_row(*(escape(cell.replace(" [", "\n[", 1).replace("] n=", "]\nn=", 1)) for cell in cells))
+    return shown
+
+
+def _usage(usage: Usage | None) -> dict[str, Any]:
+    if usage is None:
+        return {"calls": 0, "tokens": {"input": 0, "output": 0}, "cost": 0.0}
+    tokens = {"input": _whole(usage.input_tokens), "output": _whole(usage.output_tokens)}
+    return {"calls": usage.calls, "failed_calls": usage.failed, "tokens": tokens, "cost": usage.cost}
+
+
+def _cells(usage: Usage | None) -> list[str]:
+    if usage is None:
+        return ["0", "0", "0", "0", "$0.00"]
+    tokens = [_whole(value) for value in (usage.input_tokens, usage.output_tokens)]
+    counts = [f"{usage.calls:,}", f"{usage.failed:,}", *("unknown" if n is None else f"{n:,}" for n in tokens)]
+    return [*counts, "unknown" if usage.cost is None else f"${usage.cost:,.4f}"]
+
+
+def _whole(tokens: float | None) -> int | None:
+    return None if tokens is None else int(tokens)
+
+
+def _console() -> Console:
+    """Standard output; as wide as the terminal, or wide enough for tables where there is none."""
+    console = Console(soft_wrap=False)
+    return console if console.is_terminal else Console(width=160, soft_wrap=False)

@@ -1,0 +1,143 @@
+"""`dialoom run RECIPE`: a command whose options are those of every run and those of the recipe's own."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+
+import typer
+
+from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from dialoom.graphs import Recipe
+
+_COMMON: dict[str, tuple[Any, Any]] = {
+    "out": (
+        Annotated[Path | None, typer.Option("-o", "--out", metavar="RUN", help="The run's file, made anew. Required.")],
+        None,
+    ),
+    "model": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="[ROLE=]MODEL",
+                help="Who plays: offline/attentive, any LiteLLM model, python:module:function, graph:file.py:name. "
+                "For every role, or ROLE=MODEL for one. Repeatable.",
+            ),
+        ],
+        None,
+    ),
+    "temperature": (
+        Annotated[list[str] | None, typer.Option(metavar="[ROLE=]T", help="Sampling temperature. Repeatable.")],
+        None,
+    ),
+    "seed": (Annotated[int | None, typer.Option(help="Of every random draw. [default: 0]", show_default=False)], None),
+    "concurrency": (
+        Annotated[
+            int | None, typer.Option(min=1, help="Dialogues under way at once. [default: 16]", show_default=False)
+        ],
+        None,
+    ),
+    "prompts": (
+        Annotated[
+            Path | None, typer.Option(metavar="DIR", help="Your prompts: files that replace those with the same ids.")
+        ],
+        None,
+    ),
+    "config": (
+        Annotated[Path | None, typer.Option(metavar="FILE", help="YAML with any of these options; flags win.")],
+        None,
+    ),
+}
+
+
+def register(app: typer.Typer, arguments: list[str]) -> None:
+    """Add `run` to the commands; only the recipe that the arguments name is imported."""
+    runs = typer.Typer(
+        help="Make a run: plan it, play every scenario, keep every step.", no_args_is_help=True, rich_markup_mode=None
+    )
+    wanted = _wanted(arguments)
+    names = recipe_names()
+    if wanted is not None and (wanted in names or is_file_spec(wanted)):
+        _add(runs, wanted)
+        names = [name for name in names if name != wanted]
+    for name in names:
+        runs.command(name, help=f"See 'dialoom run {name} --help'.")(_placeholder)
+    app.add_typer(runs, name="run")
+
+
+def _wanted(arguments: list[str]) -> str | None:
+    """The recipe that `run` is followed by."""
+    if "run" not in arguments[:1]:
+        return None
+    return next((argument for argument in arguments[1:] if not argument.startswith("-")), None)
+
+
+def _placeholder() -> None:
+    """Stands for a recipe that these arguments do not name."""
+
+
+def _add(runs: typer.Typer, spec: str) -> None:
+    from dialoom.runs.errors import RunError
+
+    try:
+        recipe = load_recipe(spec)
+    except RunError as error:
+        typer.echo(f"dialoom: {error}", err=True)
+        raise SystemExit(2) from error
+    runs.command(spec, help=recipe.summary)(_command(spec, recipe))
+
+
+def _command(spec: str, recipe: Recipe) -> Any:
+    """The function whose signature Typer makes options of."""
+
+    def command(**values: Any) -> None:
+        from .play import start_run
+
+        common = {name: values.pop(name) for name in _COMMON}
+        given = {name: value for name, value in values.items() if value is not None and value != []}
+        raise typer.Exit(start_run(spec, recipe, given, **common))
+
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in {**_recipe_options(recipe), **_COMMON}.items()
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def _recipe_options(recipe: Recipe) -> dict[str, tuple[Any, Any]]:
+    """Each field of the recipe's options as a flag that is absent by default: then the field's own default stands."""
+    return {name: (_option(name, field), None) for name, field in recipe.options_type.model_fields.items()}
+
+
+def _option(name: str, field: FieldInfo) -> Any:
+    flag = "--" + (field.alias or name).replace("_", "-")
+    type_, repeated = _flag_type(field.annotation)
+    default = field.get_default()
+    shown = ", ".join(map(str, default)) if isinstance(default, tuple) else default
+    help_ = (field.description or "") + (f" [default: {shown}]" if type_ is not bool and shown is not None else "")
+    if type_ is bool:
+        both = f"{flag}/--no-{flag[2:]}"
+        word = "on" if default else "off"
+        option = typer.Option(both, help=f"{help_} [default: {word}]", show_default=False)
+        return Annotated[bool | None, option]
+    option = typer.Option(flag, help=help_, show_default=False)
+    return Annotated[list[type_] | None, option] if repeated else Annotated[type_ | None, option]  # type: ignore[valid-type]
+
+
+def _flag_type(annotation: Any) -> tuple[type, bool]:
+    """The type that a flag's text becomes, and whether the flag can be repeated. Pydantic does the strict checking."""
+    arguments = [argument for argument in get_args(annotation) if argument not in (type(None), Ellipsis)]
+    if get_origin(annotation) is tuple:
+        return _flag_type(arguments[0])[0], True
+    if annotation in (bool, int, float, Path):
+        return annotation, False
+    if len(arguments) == 1 and get_origin(annotation) is not None:
+        return _flag_type(arguments[0])
+    return str, False

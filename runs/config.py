@@ -1,0 +1,39 @@
+"""A run's frozen configuration: what is stored in its file, shown, and used again on resume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from dialoom.roles import ModelBinding
+
+DEFAULT_CONCURRENCY = 16
+
+
+class RunConfig(BaseModel):
+    """All that decides what a run does. How many dialogues are under way at once does not, and is given anew.
+
+    Attributes:
+        recipe: A registered name, or `path/to/file.py:NAME`.
+        options: The recipe's options, as plain values.
+        models: The model of each role.
+        seed: Of every random stream.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    recipe: str
+    options: Mapping[str, Any]
+    models: Mapping[str, ModelBinding]
+    seed: int
+
+    @property
+    def model_names(self) -> dict[str, str]:
+        """The models by role, without their sampling."""
+        return {role: binding.model for role, binding in self.models.items()}
+
+    @property
+    def offline_roles(self) -> list[str]:
+        """Roles played by an offline model, whose figures are evidence of nothing."""
+        return [role for role, binding in self.models.items() if binding.model.startswith("offline/")]

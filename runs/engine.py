@@ -1,0 +1,186 @@
+"""The engine: plays scenarios through a compiled graph, a bounded number at once, each from its last checkpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphDrained
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import RunControl
+
+from dialoom.graphs import Outcome, Recipe, Stage
+from dialoom.graphs.recipe import Graph
+from dialoom.roles import Cast
+
+from .errors import FATAL, Fault, fault_of
+from .store import RunStore, Work
+from .store.errors import store_error
+
+_NO_LIMIT = 1_000_000
+"""LangGraph's recursion limit: recipes end their conversations themselves."""
+
+Compiled = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class Progress(Protocol):
+    """Who is told how the work goes."""
+
+    def finished(self, work: Work) -> None:
+        """A scenario is done."""
+        ...
+
+    def failed(self, work: Work, fault: Fault, error: str) -> None:
+        """A scenario failed by somebody's fault."""
+        ...
+
+
+class Engine:
+    """Carries out work until there is none, it is asked to stop, or going on makes no sense.
+
+    Args:
+        store: The run's file.
+        recipe: Gives initial states and outcomes.
+        graph: The uncompiled graph to play: the recipe's own, or its judging.
+        cast: The roles.
+        seed: The run's seed.
+        concurrency: How many scenarios are under way at once.
+        progress: Is told of each result.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        recipe: Recipe,
+        graph: Graph,
+        cast: Cast,
+        seed: int,
+        concurrency: int,
+        progress: Progress,
+    ) -> None:
+        self._store = store
+        self._recipe = recipe
+        self._graph = graph
+        self._cast = cast
+        self._seed = seed
+        self._concurrency = concurrency
+        self._progress = progress
+        self._control: dict[str, RunControl] = {}
+        self._draining = False
+        self._workers: list[asyncio.Task[None]] = []
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether it was asked to stop."""
+        return self._draining
+
+    def drain(self) -> None:
+        """Begin nothing new; let each conversation reach its next checkpoint, and stop there."""
+        self._draining = True
+        for control in self._control.values():
+            control.request_drain("interrupted")
+
+    def stop(self) -> None:
+        """Drop what is in flight. What was committed is kept."""
+        self.drain()
+        for worker in self._workers:
+            worker.cancel()
+
+    async def run(self, work: Iterator[Work], resuming: bool) -> None:
+        """Carry out all work.
+
+        Args:
+            work: Asked for the next piece only when there is a place for it.
+            resuming: Whether checkpoints of it may exist already.
+
+        Raises:
+            StoreError, PromptError, BindingError: What every scenario would meet; the work stays pending.
+        """
+        async with self._store.checkpointer() as saver:
+            graph = self._graph.compile(checkpointer=saver)
+            self._workers = [
+                asyncio.create_task(self._work_through(work, graph, resuming)) for _ in range(self._concurrency)
+            ]
+            try:
+                await asyncio.gather(*self._workers)
+            except asyncio.CancelledError:
+                if not self._draining:
+                    raise
+            finally:
+                await self._abandon()
+
+    async def _abandon(self) -> None:
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+
+    async def _work_through(self, work: Iterator[Work], graph: Compiled, resuming: bool) -> None:
+        while not self._draining and (piece := next(work, None)) is not None:
+            self._store.begin(piece)
+            try:
+                await self._carry_out(piece, graph, resuming)
+            finally:
+                self._store.end(piece)
+
+    async def _carry_out(self, work: Work, graph: Compiled, resuming: bool) -> None:
+        config: RunnableConfig = {"configurable": {"thread_id": work.thread}, "recursion_limit": _NO_LIMIT}
+        control = self._control[work.thread] = RunControl()
+        try:
+            state = await self._play(work, graph, config, control, resuming)
+            outcome = self._recipe.outcome(work.scenario, state)
+        except GraphDrained:
+            return
+        except Exception as error:
+            await self._failed(work, graph, config, error)
+        else:
+            await self._store.finish(work, outcome)
+            self._progress.finished(work)
+        finally:
+            del self._control[work.thread]
+
+    async def _play(
+        self, work: Work, graph: Compiled, config: RunnableConfig, control: RunControl, resuming: bool
+    ) -> dict[str, Any]:
+        """The final state, from the last checkpoint if there is one."""
+        begin: dict[str, Any] | None = self._initial(work)
+        if resuming:
+            snapshot = await graph.aget_state(config)
+            if snapshot.values and not snapshot.next:
+                return dict(snapshot.values)
+            if snapshot.next:
+                begin = None
+        stage = Stage(work.scenario, self._cast, work.thread, self._seed)
+        state = await graph.ainvoke(begin, config, context=stage, durability="sync", control=control)
+        return dict(state)
+
+    def _initial(self, work: Work) -> dict[str, Any]:
+        if work.outcome is not None:
+            return self._recipe.judging_state(work.scenario, work.outcome)
+        return self._recipe.initial(work.scenario)
+
+    async def _failed(self, work: Work, graph: Compiled, config: RunnableConfig, error: Exception) -> None:
+        """Book the failure with what the conversation had come to, unless every other one would meet it too."""
+        if isinstance(error, sqlite3.Error):
+            raise store_error(self._store.path, error) from error
+        fault = fault_of(error)
+        if fault in FATAL:
+            raise error
+        outcome: Outcome | None = None
+        if work.outcome is None:
+            snapshot = await graph.aget_state(config)
+            outcome = self._recipe.outcome(work.scenario, snapshot.values or self._initial(work), failed=True)
+        text = _unforeseen(error) if fault is Fault.BUG else str(error)
+        await self._store.fail(work, str(fault), text, outcome)
+        self._progress.failed(work, fault, text)
+
+
+def _unforeseen(error: Exception) -> str:
+    """An error that nobody foresaw, with the place where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"

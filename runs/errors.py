@@ -1,0 +1,49 @@
+"""Whose fault an error is: the one place that tells, and the exit code that follows."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from dialoom.graphs import RecipeError
+from dialoom.personas import DataError
+from dialoom.prompts import PromptError
+from dialoom.roles import BindingError, PermanentProviderError, TransientProviderError, UnparsedReplyError
+
+from .store.errors import StoreError
+
+EXIT_DONE, EXIT_SOME_FAILED, EXIT_USAGE, EXIT_STOPPED = 0, 1, 2, 3
+"""All done; some scenarios failed; bad usage, configuration or data; stopped early and resumable."""
+
+
+class RunError(Exception):
+    """A command that cannot be carried out as it was given: the configuration's fault."""
+
+
+class Fault(StrEnum):
+    """Whose fault an error is."""
+
+    CONFIGURATION = "configuration"
+    DATA = "data"
+    STORE = "store"
+    PROVIDER_TRANSIENT = "provider, transient"
+    PROVIDER_PERMANENT = "provider, permanent"
+    REPLY = "reply"
+    BUG = "bug"
+
+
+_FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
+    ((RunError, RecipeError, BindingError, PromptError), Fault.CONFIGURATION),
+    ((DataError,), Fault.DATA),
+    ((StoreError,), Fault.STORE),
+    ((TransientProviderError,), Fault.PROVIDER_TRANSIENT),
+    ((PermanentProviderError,), Fault.PROVIDER_PERMANENT),
+    ((UnparsedReplyError,), Fault.REPLY),
+)
+
+FATAL = frozenset({Fault.CONFIGURATION, Fault.DATA, Fault.STORE})
+"""Faults that every other scenario would meet as well: the run stops instead of failing one after another."""
+
+
+def fault_of(error: BaseException) -> Fault:
+    """Whose fault an error is; what nobody foresaw is a bug."""
+    return next((fault for types, fault in _FAULTS if isinstance(error, types)), Fault.BUG)

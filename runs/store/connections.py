@@ -1,0 +1,71 @@
+"""Opening a run's file: for reading by anyone at any time, and for writing by its one writer."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from .errors import StoreError, store_error
+from .schema import APPLICATION_ID, SCHEMA_VERSION
+
+BUSY_SECONDS = 60.0
+"""How long a connection waits for another's transaction (the checkpoints' and the store's own take turns)."""
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write. It sees whole transactions only and never holds up the writer.
+
+    Raises:
+        StoreError: If there is no such file, or it is no run, or one of a newer dialoom.
+    """
+    if not path.exists():
+        raise StoreError(f"there is no run file {path}; 'dialoom run RECIPE -o {path}' makes one")
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder; a run is one file")
+    if path.stat().st_size == 0:
+        raise StoreError(f"{path} is empty: its run was stopped before it began; remove it and start it again")
+    try:
+        connection = _connect_reader(path)
+        _check_identity(path, connection)
+    except sqlite3.Error as error:
+        raise store_error(path, error) from error
+    return connection
+
+
+def open_for_writing(path: Path) -> sqlite3.Connection:
+    """The writer's connection. Committed work survives the death of the process, not always a power cut."""
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
+
+
+def _connect_reader(path: Path) -> sqlite3.Connection:
+    """Prefer a connection that might write, held back by a pragma: a read-only one leaves its log files behind."""
+    uri = path.absolute().as_uri()
+    try:
+        connection = _connect(uri + "?mode=rw")
+    except sqlite3.OperationalError:  # the file or its folder is read-only, so nobody can be writing
+        connection = _connect(uri + "?mode=ro&immutable=1")
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False)
+    connection.row_factory = sqlite3.Row
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_identity(path: Path, connection: sqlite3.Connection) -> None:
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise StoreError(f"{path} is an SQLite file, but not a dialoom run")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != SCHEMA_VERSION:
+        raise StoreError(
+            f"{path} has run-file version {version}, this dialoom reads {SCHEMA_VERSION}; use the one that made it"
+        )

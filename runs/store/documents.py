@@ -1,0 +1,67 @@
+"""Content-addressed JSON: what many scenarios share (a person's context in a domain) is stored once.
+
+A value is packed bottom-up. Every part whose JSON is long becomes a document under the hash of that JSON, and
+`{"$doc": "<hash>"}` takes its place, so equal parts are equal documents however deep they stand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+LONG = 400
+"""Parts whose JSON has at least this many characters are set apart."""
+
+_REFERENCE = "$doc"
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value. Keys keep their order: it is what prompts show."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def digest(text: str) -> bytes:
+    """The first 16 bytes of SHA-256."""
+    return hashlib.sha256(text.encode()).digest()[:16]
+
+
+def pack(value: Any, keep: Callable[[bytes, str], None]) -> str:
+    """The value as JSON, long parts replaced by references.
+
+    Args:
+        value: A JSON value.
+        keep: Takes each document that is set apart: its hash and its JSON.
+    """
+    return canonical(_packed(value, keep, top=True))
+
+
+def unpack(text: str, fetch: Callable[[bytes], str]) -> Any:
+    """The value that was packed. `fetch` gives the JSON of a document by its hash."""
+    return _unpacked(json.loads(text), fetch)
+
+
+def _packed(value: Any, keep: Callable[[bytes, str], None], top: bool = False) -> Any:
+    if isinstance(value, dict):
+        value = {key: _packed(part, keep) for key, part in value.items()}
+    elif isinstance(value, list):
+        value = [_packed(part, keep) for part in value]
+    elif not isinstance(value, str) or len(value) < LONG:
+        return value
+    text = canonical(value)
+    if top or len(text) < LONG:
+        return value
+    hash_ = digest(text)
+    keep(hash_, text)
+    return {_REFERENCE: hash_.hex()}
+
+
+def _unpacked(value: Any, fetch: Callable[[bytes], str]) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {_REFERENCE}:
+            return unpack(fetch(bytes.fromhex(value[_REFERENCE])), fetch)
+        return {key: _unpacked(part, fetch) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_unpacked(part, fetch) for part in value]
+    return value

@@ -1,0 +1,21 @@
+"""What can go wrong with a run's file."""
+
+import sqlite3
+from pathlib import Path
+
+
+class StoreError(Exception):
+    """A run file that cannot be read or written: which, why, and what would be right."""
+
+
+def store_error(path: Path, error: Exception) -> StoreError:
+    """SQLite's complaint in the user's terms."""
+    text = str(error)
+    if isinstance(error, sqlite3.DatabaseError) and "not a database" in text:
+        return StoreError(f"{path} is not a dialoom run: it is no SQLite file")
+    if "disk is full" in text or "disk I/O error" in text or "No space left" in text:
+        return StoreError(
+            f"{path} cannot be written ({text}); make room on the disk. What was committed is kept: "
+            f"go on with 'dialoom resume {path}'"
+        )
+    return StoreError(f"{path}: {text}")

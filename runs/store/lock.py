@@ -1,0 +1,35 @@
+"""One writer per run file: an advisory lock that the system lets go when the process ends, however it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from .errors import StoreError
+
+
+class WriteLock:
+    """Holds the exclusive lock of a run file. It lives on the file itself, so nothing is left beside it.
+
+    SQLite locks byte ranges (`fcntl`), this locks the whole open file (`flock`); on Linux the two do not meet. The
+    descriptor must outlive every connection of this process, as closing it would drop SQLite's locks.
+
+    Raises:
+        StoreError: If another process (or another store of this one) holds it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise StoreError(
+                f"{path} is being written by another dialoom process; wait for it or stop it (Ctrl-C there), then "
+                f"'dialoom resume {path}'. Reading it (status, show, report, export) is always possible"
+            ) from error
+
+    def release(self) -> None:
+        """Let others write. Call it after the last connection is closed."""
+        os.close(self._descriptor)

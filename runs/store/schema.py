@@ -1,0 +1,111 @@
+"""The tables of a run's file. sqlite-utils defines them; `docs/run-file.md` explains them to readers.
+
+The checkpoints' tables (`checkpoints`, `writes`) belong to LangGraph's saver, which makes them itself.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlite_utils import Database
+
+APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
+SCHEMA_VERSION = 1
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Make all tables in an empty database."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    database = Database(connection)
+    with connection:
+        _configuration(database)
+        _scenarios(database)
+        _calls(database)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _configuration(database: Database) -> None:
+    """The run itself: what it was told, its prompts, and the sets of judgements."""
+    database.table("run").create({"key": str, "value": str}, pk="key")
+    database.table("prompts").create({"id": str, "version": int, "role": str, "hash": str, "source": str}, pk="id")
+    database.table("notes").create({"id": int, "text": str}, pk="id")
+    database.table("judgings").create({"name": str, "models": str, "prompts": str}, pk="name")
+
+
+def _scenarios(database: Database) -> None:
+    """The plan and what came of it; `position` is the place in the plan and the key that other tables use."""
+    database.table("documents").create({"hash": bytes, "content": str}, pk="hash")
+    database.table("scenarios").create(
+        {
+            "position": int,
+            "id": str,
+            "facets": str,
+            "content": str,
+            "state": str,
+            "fault": str,
+            "error": str,
+        },
+        pk="position",
+        not_null={"id", "facets", "content", "state"},
+        defaults={"state": "pending"},
+    )
+    database.table("scenarios").create_index(["id"], unique=True)
+    database.table("scenarios").create_index(["state", "position"])
+    database.table("outcomes").create({"scenario": int, "ended_by": str, "counts": str, "messages": str}, pk="scenario")
+    database.table("judged").create(
+        {"judging": str, "scenario": int, "state": str, "fault": str, "error": str}, pk=("judging", "scenario")
+    )
+    database.table("judgements").create(
+        {
+            "scenario": int,
+            "judging": str,
+            "ordinal": int,
+            "metric": str,
+            "target": str,
+            "turn": int,
+            "score": float,
+            "is_verdict": int,
+            "status": str,
+            "explanation": str,
+        },
+        pk=("scenario", "judging", "ordinal"),
+    )
+
+
+def _calls(database: Database) -> None:
+    """The ledger: calls, and each message of their requests once."""
+    database.table("messages").create({"id": int, "hash": bytes, "role": str, "content": str}, pk="id")
+    database.table("messages").create_index(["hash"], unique=True)
+    database.table("calls").create(
+        {
+            "id": int,
+            "key": bytes,
+            "scenario": int,
+            "judging": str,
+            "node": str,
+            "step": int,
+            "ordinal": int,
+            "ask": int,
+            "sample": int,
+            "role": str,
+            "model": str,
+            "prompt": str,
+            "prompt_hash": str,
+            "temperature": float,
+            "seed": int,
+            "messages": str,
+            "reply": str,
+            "finish_reason": str,
+            "input_tokens": int,
+            "output_tokens": int,
+            "cached_tokens": int,
+            "cost": float,
+            "attempts": int,
+            "latency": float,
+            "error": str,
+        },
+        pk="id",
+    )
+    database.table("calls").create_index(["scenario"])
+    database.execute("CREATE UNIQUE INDEX calls_replayable ON calls (key) WHERE reply IS NOT NULL")

@@ -1,0 +1,301 @@
+"""Writing a run's file: planning, work to do, results. One process at a time, through one writer."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, TypeVar
+
+import aiosqlite
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from dialoom.graphs import Judgement, Outcome, Recipe, Scenario
+from dialoom.prompts import PromptLibrary
+from dialoom.runs.config import RunConfig
+
+from . import documents, schema
+from .connections import BUSY_SECONDS, open_for_writing
+from .documents import canonical
+from .errors import StoreError, store_error
+from .ledger import SQLiteLedger
+from .lock import WriteLock
+from .runfile import FIRST_JUDGING, Judging, RunFile
+from .writer import Writer
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A scenario to be played, or a finished one to be judged again.
+
+    Attributes:
+        thread: The checkpoints' thread.
+        judging: The set that the judgements go to.
+        outcome: What is to be judged; `None` if the scenario is to be played.
+    """
+
+    position: int
+    scenario: Scenario
+    thread: str
+    judging: str = FIRST_JUDGING
+    outcome: Outcome | None = None
+
+
+class RunStore(RunFile):
+    """A run's file, open for writing: holds the lock until it is closed.
+
+    Raises:
+        StoreError: If it is not a run, or another process writes it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        lock = WriteLock(path) if path.is_file() else None
+        try:
+            super().__init__(path)
+        except BaseException:
+            if lock:
+                lock.release()
+            raise
+        assert lock is not None
+        self._lock = lock
+        self._threads: dict[str, tuple[int, str | None]] = {}
+        self._writer = Writer(lambda: open_for_writing(path))
+        self.ledger = SQLiteLedger(self._writer, self._reader, self._threads.__getitem__)
+
+    @classmethod
+    def create(cls, path: Path, config: RunConfig, prompts: PromptLibrary) -> RunStore:
+        """A new file that holds its configuration and prompts, not yet a plan.
+
+        Raises:
+            StoreError: If the file exists or cannot be made.
+        """
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+        except FileExistsError as error:
+            raise StoreError(
+                f"{path} exists; go on with 'dialoom resume {path}', or give another file with -o"
+            ) from error
+        except OSError as error:
+            raise StoreError(f"{path} cannot be made: {error.strerror}") from error
+        try:
+            lock = WriteLock(path)
+            try:
+                _initialise(path, config, prompts)
+            finally:
+                lock.release()
+            return cls(path)
+        except (sqlite3.Error, OSError) as error:
+            remove(path)
+            raise store_error(path, error) from error
+
+    def plan(self, scenarios: Iterable[Scenario], notes: Sequence[str], judging: Judging | None) -> int:
+        """Write the plan in one transaction; returns its size.
+
+        Args:
+            scenarios: Read one at a time, in the writer's thread.
+            notes: What planning has to say; read after the last scenario.
+            judging: The set of judgements that the run itself will make.
+
+        Raises:
+            StoreError: If two scenarios are the same, or the file cannot be written.
+        """
+
+        def work(connection: sqlite3.Connection) -> int:
+            count = _insert_plan(connection, scenarios)
+            connection.executemany("INSERT INTO notes (text) VALUES (?)", [(note,) for note in notes])
+            if judging is not None:
+                _insert_judging(connection, judging)
+            return count
+
+        return self._now(work)
+
+    def add_judging(self, judging: Judging) -> None:
+        """Open a set of judgements."""
+        self._now(lambda connection: _insert_judging(connection, judging))
+
+    def retry(self, judging: str | None = None) -> int:
+        """Make failed scenarios (or failed judgings of a set) pending again; returns how many."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            if judging is not None:
+                return connection.execute(
+                    "DELETE FROM judged WHERE judging = ? AND state = 'failed'", (judging,)
+                ).rowcount
+            connection.execute(
+                "DELETE FROM outcomes WHERE scenario IN (SELECT position FROM scenarios WHERE state = 'failed')"
+            )
+            return connection.execute(
+                "UPDATE scenarios SET state = 'pending', fault = NULL, error = NULL WHERE state = 'failed'"
+            ).rowcount
+
+        return self._now(work)
+
+    def pending(self, recipe: Recipe) -> Iterator[Work]:
+        """Scenarios to play, in plan order, read page by page as they are asked for."""
+        query = (
+            "SELECT position, content FROM scenarios WHERE state = 'pending' AND position > ? ORDER BY position LIMIT ?"
+        )
+        for page in self._pages(query):
+            for row in page:
+                scenario = self._unpacked(recipe, row["content"])
+                yield Work(row["position"], scenario, scenario.id)
+
+    def to_judge(self, recipe: Recipe, judging: str) -> Iterator[Work]:
+        """Finished scenarios that a set has no judgements of yet, in plan order."""
+        query = (
+            "SELECT position, content FROM scenarios WHERE state = 'done' AND position > ?1 AND NOT EXISTS "
+            "(SELECT 1 FROM judged WHERE judging = ?3 AND scenario = position) ORDER BY position LIMIT ?2"
+        )
+        for page in self._pages(query, judging):
+            for row in page:
+                scenario = self._unpacked(recipe, row["content"])
+                outcome = self.outcome(row["position"])
+                yield Work(row["position"], scenario, f"{scenario.id}#{judging}", judging, outcome)
+
+    def count_to_judge(self, judging: str) -> int:
+        """How many of these there are."""
+        query = (
+            "SELECT count(*) FROM scenarios WHERE state = 'done' AND NOT EXISTS "
+            "(SELECT 1 FROM judged WHERE judging = ? AND scenario = position)"
+        )
+        return int(self._reader.execute(query, (judging,)).fetchone()[0])
+
+    def begin(self, work: Work) -> None:
+        """Say that work is under way, so that its calls are booked on its scenario."""
+        self._threads[work.thread] = (work.position, None if work.outcome is None else work.judging)
+
+    def end(self, work: Work) -> None:
+        """Say that it is not, any more."""
+        self._threads.pop(work.thread, None)
+
+    async def finish(self, work: Work, outcome: Outcome) -> None:
+        """Keep a result, in one transaction with its judgements."""
+
+        def keep(connection: sqlite3.Connection) -> None:
+            if work.outcome is None:
+                _insert_outcome(connection, work.position, outcome)
+                connection.execute("UPDATE scenarios SET state = 'done' WHERE position = ?", (work.position,))
+            else:
+                row = (work.judging, work.position, "done")
+                connection.execute("INSERT INTO judged (judging, scenario, state) VALUES (?, ?, ?)", row)
+            _insert_judgements(connection, work, outcome.judgements)
+
+        await self._soon(keep)
+
+    async def fail(self, work: Work, fault: str, error: str, outcome: Outcome | None) -> None:
+        """Keep a failure, and what the scenario had come to."""
+
+        def keep(connection: sqlite3.Connection) -> None:
+            if work.outcome is not None:
+                row = (work.judging, work.position, "failed", fault, error)
+                connection.execute("INSERT INTO judged VALUES (?, ?, ?, ?, ?)", row)
+                return
+            if outcome is not None:
+                _insert_outcome(connection, work.position, outcome)
+            update = "UPDATE scenarios SET state = 'failed', fault = ?, error = ? WHERE position = ?"
+            connection.execute(update, (fault, error, work.position))
+
+        await self._soon(keep)
+
+    @asynccontextmanager
+    async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[str]]:
+        """Where LangGraph keeps its checkpoints: this file. The one place that knows which saver it is."""
+        async with aiosqlite.connect(self.path, timeout=BUSY_SECONDS) as connection:
+            await connection.execute("PRAGMA synchronous = NORMAL")
+            saver = AsyncSqliteSaver(connection)
+            await saver.setup()
+            yield saver
+
+    def close(self) -> None:
+        """Finish writing and let others write."""
+        super().close()
+        self._writer.close()  # last, as only a connection that may write can put the log back into the file
+        self._lock.release()
+
+    async def _soon(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        try:
+            return await self._writer.submit(work)
+        except sqlite3.Error as error:
+            raise store_error(self.path, error) from error
+
+    def _now(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        try:
+            return self._writer.enqueue(work).result()
+        except sqlite3.Error as error:
+            raise store_error(self.path, error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+
+def remove(path: Path) -> None:
+    """Remove a run file with what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _initialise(path: Path, config: RunConfig, prompts: PromptLibrary) -> None:
+    connection = sqlite3.connect(path)
+    try:
+        schema.create(connection)
+        with connection:
+            connection.execute("INSERT INTO run VALUES ('config', ?)", (config.model_dump_json(),))
+            connection.executemany(
+                "INSERT INTO prompts VALUES (?, ?, ?, ?, ?)",
+                [(p.id, p.front.version, p.front.role, p.hash, p.source) for p in prompts.values()],
+            )
+    finally:
+        connection.close()
+
+
+def _insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -> int:
+    def keep(hash_: bytes, content: str) -> None:
+        connection.execute("INSERT OR IGNORE INTO documents VALUES (?, ?)", (hash_, content))
+
+    insert = "INSERT INTO scenarios (position, id, facets, content, state) VALUES (?, ?, ?, ?, 'pending')"
+    count = 0
+    for count, scenario in enumerate(scenarios, start=1):
+        content = documents.pack(scenario.model_dump(mode="json"), keep)
+        try:
+            connection.execute(insert, (count - 1, scenario.id, canonical(scenario.facets()), content))
+        except sqlite3.IntegrityError as error:
+            raise StoreError(f"the plan holds the scenario {scenario.id!r} twice") from error
+    connection.execute("INSERT INTO run VALUES ('planned', ?)", (str(count),))
+    return count
+
+
+def _insert_judging(connection: sqlite3.Connection, judging: Judging) -> None:
+    models = {role: binding.model_dump() for role, binding in judging.models.items()}
+    row = (judging.name, canonical(models), canonical(dict(judging.prompts)))
+    connection.execute("INSERT INTO judgings (name, models, prompts) VALUES (?, ?, ?)", row)
+
+
+def _insert_outcome(connection: sqlite3.Connection, position: int, outcome: Outcome) -> None:
+    messages = canonical([[line.role, line.content] for line in outcome.messages])
+    row = (position, outcome.ended_by, canonical(dict(outcome.counts)), messages)
+    connection.execute("INSERT INTO outcomes (scenario, ended_by, counts, messages) VALUES (?, ?, ?, ?)", row)
+
+
+def _insert_judgements(connection: sqlite3.Connection, work: Work, judgements: Iterable[Judgement]) -> None:
+    rows = [
+        (
+            work.position,
+            work.judging,
+            ordinal,
+            judgement.metric,
+            judgement.target,
+            judgement.turn,
+            None if judgement.score is None else float(judgement.score),
+            isinstance(judgement.score, bool),
+            judgement.status,
+            judgement.explanation,
+        )
+        for ordinal, judgement in enumerate(judgements)
+    ]
+    connection.executemany(f"INSERT INTO judgements VALUES ({', '.join('?' * 10)})", rows)

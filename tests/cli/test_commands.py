@@ -1,0 +1,366 @@
+"""The commands as a user types them: what they print, write and exit with."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command, lines_of
+from tests.invented import write_release
+
+
+@pytest.fixture
+def run(dialoom: Command, players: list[str], tmp_path: Path) -> Path:
+    """A finished run: two tasks in two settings."""
+    write_release(tmp_path / "release")
+    settings = ["--setting", "base", "--setting", "I"]
+    done = dialoom("run", "personalens", "--profiles", "release", *settings, *players, "--seed", 3, "-o", "run.db")
+    assert "planned 4 scenarios" in done.stdout
+    assert "empty affinities left out" in done.stdout
+    return tmp_path / "run.db"
+
+
+def test_status_tells_a_program_how_far_a_run_is(dialoom: Command, run: Path) -> None:
+    """The keys that the documentation names, and figures that add up."""
+    status = json.loads(dialoom("status", run, "--json").stdout)
+    assert status["recipe"] == "personalens"
+    assert status["scenarios"] == {"total": 4, "done": 4, "failed": 0, "pending": 0}
+    assert set(status["roles"]) == {"user", "assistant", "judge"}
+    assert status["calls"] == sum(role["calls"] for role in status["roles"].values()) == 4 * (3 + 3 + 6)
+    assert status["cost"] is None, "the price of a Python callable is unknown, which is not 0"
+    assert status["tokens"] == {"input": None, "output": None}
+    assert "4 done" in dialoom("status", run).stdout
+
+
+def test_the_configuration_can_be_printed_and_used_again(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """`status --config` prints what `--config` takes; flags win over it."""
+    config = dialoom("status", run, "--config").stdout
+    (tmp_path / "again.yaml").write_text(config)
+    dialoom("run", "personalens", "--config", "again.yaml", "-o", "again.db")
+    for name in ("run", "again"):
+        dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
+    assert (tmp_path / "run.jsonl").read_bytes() == (tmp_path / "again.jsonl").read_bytes()
+    dialoom("run", "personalens", "--config", "again.yaml", "--setting", "S", "-o", "flags.db")
+    dialoom("export", "flags.db", "-o", "flags.jsonl")
+    assert {line["scenario"]["setting"] for line in lines_of(tmp_path / "flags.jsonl")} == {"S"}
+
+
+def test_dialogues_are_exported_one_line_each_in_plan_order(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """The documented shape, whole."""
+    dialoom("export", run, "--format", "dialogues", "-o", "out.jsonl")
+    lines = lines_of(tmp_path / "out.jsonl")
+    keys = {"id", "recipe", "scenario", "messages", "ended_by", "judgements", "models", "prompts"}
+    assert [set(line) for line in lines] == [keys] * 4
+    assert [(line["scenario"]["task"], line["scenario"]["setting"]) for line in lines] == [
+        ("SD-Alarm-task-1", "base"),
+        ("SD-Alarm-task-1", "I"),
+        ("MD-task-1", "base"),
+        ("MD-task-1", "I"),
+    ]
+    first = lines[0]
+    assert first["scenario"]["user"] == "user7"
+    assert first["scenario"]["domains"] == ["Alarm"]
+    assert [message["role"] for message in first["messages"]] == ["user", "assistant"] * 3
+    assert not any("TERMINATE" in message["content"] for message in first["messages"])
+    assert first["ended_by"] == "user_terminated"
+    scores = {(judgement["metric"], judgement["target"]): judgement for judgement in first["judgements"]}
+    assert scores[("task_completion", "assistant")]["score"] is True
+    assert scores[("naturalness", "user")]["score"] == 3
+    assert set(first["judgements"][0]) == {"metric", "target", "turn", "score", "status", "explanation"}
+    assert first["models"]["assistant"] == "python:players:assistant"
+    assert "personalens/user" in first["prompts"]
+
+
+def test_the_release_layout_and_fine_tuning_data_are_exported(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """`personalens`: the release's files; `sft`: what the assistant saw, ending on its own words."""
+    dialoom("export", run, "--format", "personalens", "-o", "release-out")
+    files = sorted((tmp_path / "release-out").rglob("*_dialogue.json"))
+    assert len(files) == 4
+    assert files[0].relative_to(tmp_path / "release-out").parts[:3] == ("output", "dialogue", "user7")
+    content = json.loads(files[0].read_text())
+    assert set(content) == {
+        "user_id",
+        "task_id",
+        "task_description",
+        "user_model",
+        "assistant_model",
+        "dialogue",
+    }
+    dialoom("export", run, "--format", "sft", "-o", "sft.jsonl")
+    for line, setting in zip(lines_of(tmp_path / "sft.jsonl"), ["base", "I"] * 2, strict=True):
+        assert set(line) == {"messages"}
+        assert line["messages"][0]["role"] == "system"
+        assert ("<summary" in line["messages"][0]["content"]) == (setting == "I")
+        assert "<affinities" not in line["messages"][0]["content"], "the assistant never sees affinities"
+        assert line["messages"][-1]["role"] == "assistant"
+
+
+def test_show_finds_a_scenario_by_number_id_or_beginning(dialoom: Command, run: Path) -> None:
+    """The dialogue with its judgements and how it ended, for people and programs."""
+    listed = dialoom("show", run).stdout.splitlines()
+    assert len(listed) == 4
+    id_ = listed[2].split()[-1]
+    shown = [json.loads(dialoom("show", run, name, "--json").stdout) for name in ("3", id_, id_[:22])]
+    assert shown[0] == shown[1] == shown[2]
+    assert shown[0]["id"] == id_
+    text = dialoom("show", run, 3).stdout
+    assert "Line 0 of mine." in text
+    assert "ended by user_terminated" in text
+    assert "it is done" in text
+
+
+def test_a_second_judging_is_kept_apart_and_compared(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """The run's own judgements stay as they were; the report sets both side by side."""
+    (tmp_path / "strict.py").write_text(
+        "async def judge(messages):\n"
+        "    return '{\"verdict\": false}' if 'task_completion' in messages[-1]['content'] else '{\"score\": 1}'\n"
+    )
+    dialoom("export", run, "-o", "before.jsonl")
+    dialoom("judge", run, "--model", "judge=python:strict:judge", "--name", "strict")
+    dialoom("export", run, "-o", "after.jsonl")
+    assert (tmp_path / "before.jsonl").read_bytes() == (tmp_path / "after.jsonl").read_bytes()
+    dialoom("export", run, "--judging", "strict", "-o", "strict.jsonl")
+    line = lines_of(tmp_path / "strict.jsonl")[0]
+    assert [judgement["score"] for judgement in line["judgements"]] == [False, 1, 1, 1, 1, 1]
+    assert line["models"]["judge"] == "python:strict:judge"
+    report = dialoom("report", run).stdout
+    assert "Judgements 'run' and 'strict' on the same dialogues" in report
+    again = dialoom("judge", run, "--model", "judge=python:strict:judge", "--name", "strict")
+    assert "0 done, 0 failed" in again.stdout
+    refused = dialoom("judge", run, "--model", "judge=python:players:judge", "--name", "strict", code=2)
+    assert "another name" in refused.stderr
+
+
+def test_a_report_has_scores_with_n_and_intervals(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """In the terminal, as Markdown and as CSV."""
+    text = dialoom("report", run).stdout
+    assert "100.0" in text
+    assert "n=1" in text
+    dialoom("report", run, "-o", "report")
+    assert "| base | single-domain |" in (tmp_path / "report" / "report.md").read_text()
+    with (tmp_path / "report" / "scores.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["setting"], row["tasks"]) for row in rows] == [
+        ("base", "single-domain"),
+        ("base", "multi-domain"),
+        ("I", "single-domain"),
+        ("I", "multi-domain"),
+    ]
+    assert float(rows[0]["P"]) == float(rows[0]["P low"]) == 3.0
+    assert rows[0]["P n"] == "1"
+    with (tmp_path / "report" / "domains.csv").open() as file:
+        alarm = next(row for row in csv.DictReader(file) if row["domain"] == "Alarm")
+    assert alarm["P n"] == "2", "a multi-domain dialogue counts in each of its domains"
+
+
+def test_turn_scores_judge_each_reply(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """One more personalization judgement per assistant reply, shown by turn."""
+    write_release(tmp_path / "release")
+    dialoom("run", "personalens", "--profiles", "release", *players, "--turn-scores", "--tasks", "single", "-o", "r.db")
+    dialoom("export", "r.db", "-o", "r.jsonl")
+    (line,) = lines_of(tmp_path / "r.jsonl")
+    turns = [judgement["turn"] for judgement in line["judgements"] if judgement["turn"] is not None]
+    assert turns == [1, 2, 3]
+    assert "P turn 3" in dialoom("report", "r.db").stdout
+
+
+def test_without_judging_no_judge_is_needed(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """`--no-judge` plans no judgements and asks for no judge's model."""
+    write_release(tmp_path / "release")
+    dialoom("run", "personalens", "--profiles", "release", *players[:4], "--no-judge", "-o", "r.db")
+    dialoom("export", "r.db", "-o", "r.jsonl")
+    assert all(line["judgements"] == [] for line in lines_of(tmp_path / "r.jsonl"))
+    dialoom("judge", "r.db", "--model", "python:players:judge")
+    dialoom("export", "r.db", "-o", "r.jsonl")
+    assert all(len(line["judgements"]) == 6 for line in lines_of(tmp_path / "r.jsonl"))
+
+
+def test_an_unparsable_judgement_is_asked_again_and_then_kept_as_unparsed(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """Never a number, never dropped, and counted in the report."""
+    write_release(tmp_path / "release")
+    (tmp_path / "stubborn.py").write_text('async def judge(messages):\n    return \'{"score": "five"}\'\n')
+    options = [*players[:4], "--model", "judge=python:stubborn:judge", "--tasks", "single"]
+    dialoom("run", "personalens", "--profiles", "release", *options, "-o", "r.db")
+    dialoom("export", "r.db", "-o", "r.jsonl")
+    (line,) = lines_of(tmp_path / "r.jsonl")
+    assert [(j["score"], j["status"]) for j in line["judgements"]] == [(None, "unparsed")] * 6
+    assert json.loads(dialoom("status", "r.db", "--json").stdout)["roles"]["judge"]["calls"] == 12
+    rows = dialoom("report", "r.db").stdout
+    assert "unparsed" in rows
+    assert "Scores by setting" not in rows, "no score was had, so none is shown"
+
+
+def test_a_failing_assistant_fails_its_scenario_and_the_run_goes_on(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """The failure is a row with its error; exit code 1; it can be tried again."""
+    write_release(tmp_path / "release")
+    (tmp_path / "moody.py").write_text(
+        "import os\n"
+        "async def assistant(messages):\n"
+        "    if len(messages) > 4 and 'Line 2' in messages[-1]['content'] and not os.path.exists('calm'):\n"
+        "        raise RuntimeError('not in the mood')\n"
+        "    return 'fine'\n"
+    )
+    cast = [*players[:2], *players[4:], "--model", "assistant=python:moody:assistant"]
+    dialoom("run", "personalens", "--profiles", "release", *cast, "-o", "r.db", code=1)
+    dialoom("export", "r.db", "-o", "r.jsonl")
+    lines = lines_of(tmp_path / "r.jsonl")
+    assert [line["ended_by"] for line in lines] == ["error", "error"]
+    assert "not in the mood" in lines[0]["error"]
+    assert len(lines[0]["messages"]) == 5, "what the conversation had come to is kept"
+    dialoom("resume", "r.db", code=1)
+    (tmp_path / "calm").touch()
+    assert "2 failed scenarios are tried again" in dialoom("resume", "r.db", "--retry-failed").stdout
+    dialoom("export", "r.db", "-o", "r.jsonl")
+    assert [line["ended_by"] for line in lines_of(tmp_path / "r.jsonl")] == ["user_terminated"] * 2
+
+
+def test_the_turn_limit_ends_a_dialogue(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """20 turns for a task of one domain, 30 for several; the last word is the user's."""
+    write_release(tmp_path / "release")
+    (tmp_path / "endless.py").write_text("async def user(messages):\n    return f'More, please ({len(messages)}).'\n")
+    cast = [*players[2:4], "--model", "user=python:endless:user", "--no-judge"]
+    dialoom("run", "personalens", "--profiles", "release", *cast, "-o", "r.db")
+    dialoom("export", "r.db", "-o", "r.jsonl")
+    lines = lines_of(tmp_path / "r.jsonl")
+    assert [(line["ended_by"], len(line["messages"])) for line in lines] == [("turn_limit", 41), ("turn_limit", 61)]
+    assert lines[0]["messages"][-1]["role"] == "user"
+
+
+def test_every_call_is_a_row_and_each_message_is_kept_once(run: Path) -> None:
+    """The ledger can be read with any SQLite tool: a request is the list of its messages."""
+    with sqlite3.connect(run) as connection:
+        connection.row_factory = sqlite3.Row
+        calls = connection.execute("SELECT * FROM calls ORDER BY id").fetchall()
+        messages = {row["id"]: row for row in connection.execute("SELECT * FROM messages")}
+    assert len(calls) == 48
+    assert len({(row["role"], row["content"]) for row in messages.values()}) == len(messages)
+    for call in calls:
+        request = [messages[id_]["content"] for id_ in json.loads(call["messages"])]
+        assert request, "every request can be put together again"
+        assert call["reply"]
+        assert call["attempts"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--users", "user99"], "unknown user 'user99'"),
+        (["--users", "5"], "there are 1 people"),
+        (["--tasks", "SD-Chess-task-1"], "has the task 'SD-Chess-task-1'"),
+        (["--tasks", "doubles"], "'doubles' is not a task id"),
+        (["--setting", "B"], "--setting"),
+        (["--limit", "0"], "--limit"),
+        (["--model", "referee=offline/attentive"], "unknown role 'referee'"),
+        (["--model", "assistant=offline/clever"], "unknown model 'offline/clever'"),
+        (["--model", "assistant=python:nowhere:f"], "module 'nowhere'"),
+        (["--model", "assistant=python:players:nobody"], "no 'nobody'"),
+        (["--model", "assistant=graph:players.py:user"], "a compiled graph is needed"),
+        (["--model", "assistant=graph:none.py:g"], "no file 'none.py'"),
+        (["--temperature", "user=hot"], "'hot' is no number"),
+        (["--profiles", "nowhere"], "data/profile"),
+        (["--prompts", "nowhere"], "no such folder"),
+        (["--config", "nowhere.yaml"], "nowhere.yaml"),
+    ],
+)
+def test_bad_options_get_one_clear_line_and_write_nothing(
+    dialoom: Command, players: list[str], tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    """Exit code 2, the value, what would be right; no file."""
+    write_release(tmp_path / "release")
+    done = dialoom("run", "personalens", "--profiles", "release", *players, *arguments, "-o", "r.db", code=2)
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not list(tmp_path.glob("r.db*"))
+
+
+def test_a_broken_profile_leaves_no_half_written_run(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Also when planning had already read others."""
+    release = write_release(tmp_path / "release", users=3)
+    (release / "data" / "profile" / "user9" / "profile.json").write_text('{"affinities": ')
+    done = dialoom("run", "personalens", "--profiles", "release", *players, "-o", "r.db", code=2)
+    assert "user9/profile.json:1" in done.stderr
+    assert not list(tmp_path.glob("r.db*"))
+
+
+def test_an_override_with_an_unknown_variable_is_refused(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """And one that is right is used, and its hash recorded."""
+    from dialoom.prompts import PromptLibrary
+
+    write_release(tmp_path / "release")
+    source = PromptLibrary.load(["personalens/assistant"])["personalens/assistant"].source
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "assistant.md").write_text(source + "=== user ===\nMind the {{ budget }}.\n")
+    command = ["run", "personalens", "--profiles", "release", *players, "--prompts", "mine", "-o", "r.db"]
+    assert "variable 'budget'" in dialoom(*command, code=2).stderr
+    (tmp_path / "mine" / "assistant.md").write_text(source + "=== user ===\nMind the budget.\n")
+    dialoom(*command)
+    dialoom("export", "r.db", "-o", "r.jsonl")
+    line = lines_of(tmp_path / "r.jsonl")[0]
+    assert line["messages"][1]["content"] == "Reply to: Mind the budget."
+    assert (
+        line["prompts"]["personalens/assistant"]
+        != PromptLibrary.load(["personalens/assistant"])["personalens/assistant"].hash
+    )
+
+
+@pytest.mark.parametrize("command", ["resume", "status", "show", "report"])
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "no run file"), (b"hello " * 99, "not a dialoom run"), (b"", "is empty")]
+)
+def test_what_is_no_run_is_refused(
+    dialoom: Command, tmp_path: Path, command: str, content: bytes | None, said: str
+) -> None:
+    """Missing, some other file, empty."""
+    if content is not None:
+        (tmp_path / "x.db").write_bytes(content)
+    assert said in dialoom(command, "x.db", code=2).stderr
+
+
+def test_another_programs_database_is_refused_and_left_alone(dialoom: Command, tmp_path: Path) -> None:
+    """An SQLite file that is no run."""
+    with sqlite3.connect(tmp_path / "x.db") as connection:
+        connection.execute("CREATE TABLE t (x)")
+    before = (tmp_path / "x.db").read_bytes()
+    assert "not a dialoom run" in dialoom("resume", "x.db", code=2).stderr
+    assert (tmp_path / "x.db").read_bytes() == before
+
+
+def test_an_existing_file_is_not_overwritten(dialoom: Command, run: Path, players: list[str]) -> None:
+    """The message says how to go on with it."""
+    before = run.read_bytes()
+    done = dialoom("run", "personalens", "--profiles", "release", *players, "-o", run, code=2)
+    assert "dialoom resume" in done.stderr
+    assert run.read_bytes() == before
+
+
+def test_unknown_recipes_scenarios_formats_and_judgings_are_named(dialoom: Command, run: Path) -> None:
+    """With what there is."""
+    assert "personalens" in dialoom("run", "persona", "-o", "x.db", code=2).stderr
+    assert "has no scenario 'nobody'" in dialoom("show", run, "nobody", code=2).stderr
+    assert "beginning of several" in dialoom("show", run, "user7", code=2).stderr
+    assert "there are dialogues, personalens, sft" in dialoom("export", run, "--format", "x", "-o", "x", code=2).stderr
+    assert "no judgements named 'x'" in dialoom("report", run, "--judging", "x", code=2).stderr
+
+
+def test_a_full_disk_is_one_clear_message(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """The file size limit stands in for the disk: nothing half-written is left."""
+    import resource
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+
+    write_release(tmp_path / "release")
+    arguments: list[Any] = ["run", "personalens", "--profiles", "release", *players, "-o", "full.db"]
+    done = dialoom(*arguments, code=2, preexec_fn=limited)
+    assert "make room" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not list(tmp_path.glob("full.db*"))

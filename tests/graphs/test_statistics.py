@@ -1,0 +1,111 @@
+"""Means, intervals and the report's aggregates, against the plainest way of computing them."""
+
+from __future__ import annotations
+
+import statistics
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialoom.graphs import Episode, Estimate, Judgement, Line, Outcome, Tally
+from dialoom.graphs.personalens.report import COLUMNS, tables
+
+scores = st.lists(st.integers(min_value=1, max_value=5), min_size=1, max_size=60)
+
+
+@given(scores)
+def test_a_tally_has_the_mean_and_an_interval_around_it(values: list[int]) -> None:
+    """Whatever the scores, in whatever order."""
+    tally, backwards = Tally(), Tally()
+    for value in values:
+        tally.add(value)
+    for value in reversed(values):
+        backwards.add(value)
+    estimate = tally.estimate()
+    assert estimate is not None
+    assert estimate.n == len(values)
+    assert abs(estimate.mean - statistics.fmean(values)) < 1e-9
+    assert min(values) - 1e-9 <= estimate.low <= estimate.mean + 1e-9
+    assert estimate.mean - 1e-9 <= estimate.high <= max(values) + 1e-9
+    assert estimate == backwards.estimate()
+
+
+def test_the_interval_is_as_wide_as_the_normal_one_for_many_scores() -> None:
+    """For n = 400 the bootstrap and mean ± 1.96 s/sqrt(n) agree to a tenth of the width."""
+    tally = Tally()
+    values = [1, 2, 3, 4] * 100
+    for value in values:
+        tally.add(value)
+    estimate = tally.estimate()
+    assert estimate is not None
+    half = 1.96 * statistics.pstdev(values) / len(values) ** 0.5
+    assert abs(estimate.low - (2.5 - half)) < 0.2 * half
+    assert abs(estimate.high - (2.5 + half)) < 0.2 * half
+
+
+def test_no_scores_have_no_mean() -> None:
+    """Not 0, not a guess."""
+    assert Tally().estimate() is None
+
+
+judgements = st.builds(
+    lambda column, score, status: Judgement(
+        metric=column[0],
+        target=column[1],
+        score=None if status != "ok" else score >= 3 if column[0] == "task_completion" else score,
+        status=status,
+    ),
+    st.sampled_from(sorted(COLUMNS.values())),
+    st.integers(min_value=1, max_value=5),
+    st.sampled_from(["ok", "ok", "ok", "unparsed"]),
+)
+episodes = st.lists(
+    st.builds(
+        lambda setting, domains, judged, failed: Episode(
+            id="x",
+            facets={"setting": setting, "domains": domains, "kind": "single" if len(domains) == 1 else "multi"},
+            state="failed" if failed else "done",
+            outcome=Outcome(
+                messages=(Line(role="user", content="a"), Line(role="assistant", content="b")),
+                ended_by="error" if failed else "user_terminated",
+                judgements=tuple(judged),
+            ),
+        ),
+        st.sampled_from(["base", "I"]),
+        st.lists(st.sampled_from(["Alarm", "Books", "Music"]), min_size=1, max_size=3, unique=True),
+        st.lists(judgements, max_size=6),
+        st.booleans(),
+    ),
+    max_size=30,
+)
+
+
+@given(episodes)
+def test_the_tables_agree_with_counting_by_hand(given_episodes: list[Episode]) -> None:
+    """Per setting and kind, and per domain: same n and mean; unparsed ones are counted and in no mean."""
+    by_name = {table.name: table for table in tables(given_episodes)}
+    for name, group_of in (
+        ("scores", lambda e: ["single-domain" if e.facets["kind"] == "single" else "multi-domain"]),
+        ("domains", lambda e: e.facets["domains"]),
+    ):
+        table = by_name.get(name)
+        for row in table.rows if table else []:
+            cells = dict(zip(table.columns, row, strict=True)) if table else {}
+            group = cells.get("tasks") or cells.get("domain")
+            for column, (metric, target) in COLUMNS.items():
+                values = [
+                    float(j.score)
+                    for episode in given_episodes
+                    if episode.facets["setting"] == cells["setting"] and group in group_of(episode)
+                    for j in episode.outcome.judgements
+                    if (j.metric, j.target) == (metric, target) and j.score is not None
+                ]
+                cell = cells[column]
+                assert isinstance(cell, Estimate) if values else cell is None
+                if isinstance(cell, Estimate):
+                    assert cell.n == len(values)
+                    assert abs(cell.mean - statistics.fmean(values)) < 1e-9
+    everything = [j for episode in given_episodes for j in episode.outcome.judgements]
+    counted = by_name["judgements"].rows if "judgements" in by_name else []
+    assert sum(int(str(row[3])) for row in counted) == sum(j.status == "unparsed" for j in everything)
+    assert sum(int(str(row[2])) for row in counted) == sum(j.status == "ok" for j in everything)
