@@ -12,7 +12,7 @@ demo: $(VENV)/.installed
 	$(BIN)/dialoom show demo/run.db 2
 	$(BIN)/dialoom report demo/run.db -o demo/report > /dev/null
 	$(BIN)/dialoom export demo/run.db -o demo/dialogues.jsonl > /dev/null
-	$(BIN)/dialoom report demo/run.db
+	$(BIN)/dialoom report demo/run.db --table scores --table dialogues
 	@echo "Everything is in demo/: run.db (the run: dialogues, judgements, every call and every checkpoint),"
 	@echo "dialogues.jsonl (one dialogue a line), report/ (Markdown and CSV)."
 	@echo "Look further: $(BIN)/dialoom show demo/run.db | head; $(BIN)/dialoom status demo/run.db; $(BIN)/dialoom --help"

@@ -27,7 +27,23 @@ from dialoom.runs.config import RunConfig
 from dialoom.runs.store import RunStore
 
 SINGLE_PER_DOMAIN, MULTI = 3, 21
-WORDS = "she asked once for a table near the window and later for a quiet seat with an early train to the coast".split()
+WORDS = (
+    "she asked once for a table near the window and later for a quiet seat with an early train to the coast"
+).split()
+
+
+FACTS = [
+    "age",
+    "gender",
+    "employment_status",
+    "education",
+    "marital_status",
+    "english_proficiency",
+    "ethnicity",
+    "religion",
+    "birth_country",
+    "reside_country",
+]
 
 
 def write_people(root: Path, people: int) -> None:
@@ -37,14 +53,10 @@ def write_people(root: Path, people: int) -> None:
         draw = random.Random(number)
         prose = {name: " ".join(draw.choices(WORDS, k=200)) for name in DOMAINS}
         profile = {
-            "affinities": {name: {f"Liking {k}": [draw.choice(WORDS) for _ in range(3)] for k in range(4)} for name in DOMAINS},
+            "affinities": {name: _likings(draw) for name in DOMAINS},
             "demographics": {
                 "user_id": f"user{number}",
-                **dict.fromkeys(
-                    "age gender employment_status education marital_status english_proficiency ethnicity religion "
-                    "birth_country reside_country".split(),
-                    "told",
-                ),
+                **dict.fromkeys(FACTS, "told"),
             },
             "interests": dict.fromkeys(DOMAINS, 1),
             "interactions": prose,
@@ -59,6 +71,10 @@ def write_people(root: Path, people: int) -> None:
         folder.mkdir(parents=True)
         for file, content in (("profile", profile), ("tasks", tasks), ("tasks_md", together)):
             (folder / f"{file}.json").write_text(json.dumps(content))
+
+
+def _likings(draw: random.Random) -> dict[str, list[str]]:
+    return {f"Liking {k}": [draw.choice(WORDS) for _ in range(3)] for k in range(4)}
 
 
 def _task(id_: str, domains: list[str], situation: dict[str, str], draw: random.Random) -> dict[str, object]:

@@ -150,10 +150,12 @@ class Engine:
         begin: dict[str, Any] | None = self._initial(work)
         if resuming:
             snapshot = await graph.aget_state(config)
-            if snapshot.values and not snapshot.next:
-                return dict(snapshot.values)
-            if snapshot.next:
+            # Not `snapshot.next`: it leaves out tasks that are done but whose step is not, so a thread that was
+            # killed when all its parallel judges had answered would seem to be over without their judgements.
+            if snapshot.tasks:
                 begin = None
+            elif snapshot.values:
+                return dict(snapshot.values)
         stage = Stage(work.scenario, self._cast, work.thread, self._seed)
         state = await graph.ainvoke(begin, config, context=stage, durability="sync", control=control)
         return dict(state)

@@ -41,7 +41,7 @@ class LiteLLMBackend:
             )
         except Exception as error:
             raise _classified(error, request.model) from error
-        return _completion(response, free=request.model.startswith(OFFLINE))
+        return _completion(response)
 
 
 def alternating(messages: tuple[ChatMessage, ...]) -> list[dict[str, str]]:
@@ -92,14 +92,17 @@ def load_litellm() -> ModuleType:
 
     litellm.telemetry = False
     litellm.suppress_debug_info = True
-    litellm.custom_provider_map.append({"provider": OFFLINE.rstrip("/"), "custom_handler": OfflineProvider()})
+    provider = OFFLINE.rstrip("/")
+    litellm.custom_provider_map.append({"provider": provider, "custom_handler": OfflineProvider()})
+    free = {"litellm_provider": provider, "mode": "chat", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
+    litellm.register_model({OFFLINE + name: free for name in offline.MODELS})
     return litellm
 
 
-def _completion(response: Any, free: bool) -> Completion:
+def _completion(response: Any) -> Completion:
     choice, usage = response.choices[0], getattr(response, "usage", None)
     details = getattr(usage, "prompt_tokens_details", None)
-    cost = 0.0 if free else (response._hidden_params or {}).get("response_cost")
+    cost = (response._hidden_params or {}).get("response_cost")
     return Completion(
         text=choice.message.content or "",
         input_tokens=getattr(usage, "prompt_tokens", None),

@@ -40,7 +40,7 @@ def answer(model: str, messages: Sequence[Mapping[str, str]], *, seed: int | Non
     request = read_request(messages)
     if request.role == "judge":
         return judgement(model, request)
-    stable = Draws(request.role, model if request.role != "user" else "", _stable_part(request, messages))
+    stable = Draws(request.role, model if request.role != "user" else "", _stable_part(request))
     history = tuple(f"{line.speaker}: {line.text}" for line in request.conversation)
     wording = Draws(model, request.role, request.system, history, seed)
     if request.role == "user":
@@ -49,7 +49,7 @@ def answer(model: str, messages: Sequence[Mapping[str, str]], *, seed: int | Non
     return reply(request, stable, wording)
 
 
-def _stable_part(request: Request, messages: Sequence[Mapping[str, str]]) -> str:
+def _stable_part(request: Request) -> str:
     """Give what does not change during a dialogue: the system text, and for an assistant the first user line."""
     if request.role == "user":
         return request.system or str(request.demographics) + request.task

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 from .domains import domain_named
 from .draws import Draws
 from .grammar import render_first
 from .knowledge import Facts, from_line
-from .matching import mentions_any
 from .model import Domain, Facet, Slots
 from .plan import acted
-from .prose import joined, sentence, sentences, tidy
+from .prose import joined, sentences, tidy
+from .recall import context_line, guess_line, kept_in_mind, notes
 from .replyphrases import (
     ACKNOWLEDGE,
     ASK_MORE,
     CLOSE,
-    CONTEXT,
     DEFAULTS,
     DONE_LEAD,
     GO_AHEAD,
-    GUESS,
-    KEPT,
     MEMORY_LEAD,
     MOVE_ON,
     NEEDS,
@@ -29,259 +29,195 @@ from .replyphrases import (
     SHORT,
     SUMMARY,
     WISH,
-)  # fmt: skip
-from .scene import Scene, slots_of, understand
+)
+from .scene import LOCAL, Scene, slots_of, understand
 from .tags import Request
+from .wordbank.cities import town_of
+
+# News of these kinds calls for another offer; the rest only refines the one on the table.
+_DECISIVE = frozenset(
+    ["genre", "cuisine", "author", "kind", "category", "type", "chain", "sport", "team", "hours", "sector"]
+)
+# Kinds of task that are done at once, without asking first.
+_AT_ONCE = frozenset(["setup", "send", "share", "cancel", "change", "review", "block", "track"])
+_NEEDS_NOTHING = frozenset(["share", "cancel", "block", "review"])
+_GO_AHEADS = frozenset(line for lines in GO_AHEAD.values() for line in lines)
 
 
 def attentive_reply(request: Request, stable: Draws, wording: Draws) -> str:
     """Write the next reply. `stable` keeps the offers of one dialogue the same, `wording` varies the sentences."""
     scene = understand(request)
+    text = ""
     for attempt in range(4):
-        text = tidy(_reply(scene, stable, wording.fork(attempt)))
+        text = tidy(_Turn(scene, stable, wording.fork(attempt)).reply())
         if text and text not in scene.own_lines:
             break
     return text or "I'm here. What can I do for you?"
 
 
-def _reply(scene: Scene, stable: Draws, draws: Draws) -> str:
-    domain = scene.current
-    facts = scene.facts.get(domain.name, {})
-    slots = slots_of(scene, domain, facts, stable.fork("offer", domain.name))
-    if scene.closing:
-        return _closing(scene, stable, draws)
-    if not scene.has_offered:
-        return _first_reply(scene, domain, facts, slots, draws)
-    return _next_reply(scene, domain, facts, slots, draws)
+@dataclass(frozen=True)
+class _Turn:
+    """One reply in the making."""
 
+    scene: Scene
+    stable: Draws
+    draws: Draws
 
-def _first_reply(scene: Scene, domain: Domain, facts: Facts, slots: Slots, draws: Draws) -> str:
-    said = scene.said.get(domain.name, {})
-    missing = [need for need in domain.needs if not scene.practical.get(need)]
-    kind = scene.kind(domain)
-    missing = [
-        need
-        for need in missing
-        if not (domain.name in ("Messaging", "Calendar", "Alarm") and kind in ("share", "cancel", "block", "review"))
-    ]
-    asked_before = bool(scene.visits)
-    if not facts and scene.personal and not asked_before:
-        return _question_first(scene, domain, missing, slots, draws)
-    vital = [need for need in missing if need != "date"]
-    if missing and not asked_before and (vital or draws.chance(0.3)):
-        lead = render_first(PLAIN_LEAD, {}, draws)
-        return " ".join(
-            part for part in (lead, _kept_in_mind(scene, domain, draws), draws.pick(NEEDS[missing[0]])) if part
-        )
-    offer = _offer(domain, kind, facts, slots, draws)
-    lead = _lead(scene, domain, said, draws)
-    notes = _notes(scene, domain, offer, draws, 2 if scene.personal else 1)
-    parts = [lead, offer, *notes, _guess(scene, domain, draws), _context_line(scene, domain, offer, draws)]
-    parts.append(_follow_up(scene, domain, kind, facts, missing, draws))
-    return " ".join(part for part in parts if part)
+    @cached_property
+    def domain(self) -> Domain:
+        return self.scene.current
 
+    @cached_property
+    def kind(self) -> str:
+        return self.scene.kind(self.domain)
 
-def _next_reply(scene: Scene, domain: Domain, facts: Facts, slots: Slots, draws: Draws) -> str:
-    last = scene.user_lines[-1]
-    kind = scene.kind(domain)
-    fresh = _fresh(scene, domain, last)
-    lead = ""
-    if fresh:
-        lead = render_first(ACKNOWLEDGE, {"p": fresh[0][1]}, draws)
-        if len(fresh) > 1:
-            lead = render_first(ACKNOWLEDGE, {"p": joined([phrase for _, phrase in fresh[:2]])}, draws)
-    elif scene.accepted:
-        lead = draws.pick(DONE_LEAD)
-    changed = any(
-        facet.key
-        in (
-            "genre",
-            "cuisine",
-            "author",
-            "kind",
-            "category",
-            "type",
-            "chain",
-            "sport",
-            "team",
-            "hours",
-            "sector",
-        )
-        for facet, _ in fresh
-    )
-    if fresh and changed and not scene.accepted:
-        offer = _offer(domain, kind, facts, slots, draws)
-        body = f"{draws.pick(REVISED)} {offer}" if scene.visits and draws.chance(0.6) else offer
-        ask = _follow_up(scene, domain, kind, facts, [], draws)
-    else:
-        body = render_first(domain.done.get(kind) or domain.done[""], _filled(domain, slots), draws)
-        ask = draws.pick(MOVE_ON) if draws.chance(0.45) else ""
-    if fresh and not scene.accepted:
-        body = f"{body} {_guess(scene, domain, draws)}"
-    unsaid = [phrase for _, phrase in fresh if not mentions_any(f"{lead} {body}", [phrase])]
-    if unsaid and not lead:
-        lead = render_first(ACKNOWLEDGE, {"p": unsaid[0]}, draws)
-    return " ".join(part for part in (lead, body, ask) if part)
+    @cached_property
+    def facts(self) -> Facts:
+        return self.scene.facts.get(self.domain.name, {})
 
+    @cached_property
+    def slots(self) -> Slots:
+        return self.slots_for(self.domain)
 
-def _fresh(scene: Scene, domain: Domain, line: str) -> list[tuple[Facet, str]]:
-    """Give the preferences that the last line states, as phrases."""
-    told = from_line(domain, line)
-    return [(facet, facet.phrase(told[facet.key][:2])) for facet in domain.facets if told.get(facet.key)]
+    @cached_property
+    def fresh(self) -> list[tuple[Facet, str]]:
+        """The preferences that the last line states, as phrases; an opening states none worth repeating."""
+        if len(self.scene.user_lines) < 2:
+            return []
+        told = from_line(self.domain, self.scene.user_lines[-1])
+        return [(facet, facet.phrase(told[facet.key][:2])) for facet in self.domain.facets if told.get(facet.key)]
 
+    @cached_property
+    def missing(self) -> list[str]:
+        """The circumstances without which nothing can be done and that nobody has mentioned."""
+        if self.kind in _NEEDS_NOTHING:
+            return []
+        said = self.scene.said.get(self.domain.name, {})
+        known = {"dest"} if said.get("list") else {"service"} if said.get("service") else set()
+        return [need for need in self.domain.needs if not self.scene.practical.get(need) and need not in known]
 
-def _lead(scene: Scene, domain: Domain, said: Facts, draws: Draws) -> str:
-    fresh = _fresh(scene, domain, scene.user_lines[-1]) if len(scene.user_lines) > 1 else []
-    if fresh:
-        return render_first(ACKNOWLEDGE, {"p": fresh[0][1]}, draws)
-    if scene.remembered.get(domain.name) and not scene.visits:
-        return render_first(MEMORY_LEAD, {}, draws)
-    return render_first(PLAIN_LEAD, {}, draws)
+    def slots_for(self, domain: Domain) -> Slots:
+        """Give what the templates of a domain may need."""
+        facts = self.scene.facts.get(domain.name, {})
+        return slots_of(self.scene, domain, facts, self.stable.fork("offer", domain.name))
 
+    def assumed(self, domain: Domain, slots: Slots) -> Slots:
+        """Add what an assistant assumes when nobody said anything."""
+        return {**DEFAULTS.get(domain.name, {}), **{key: value for key, value in slots.items() if value}}
 
-def _notes(scene: Scene, domain: Domain, offer: str, draws: Draws, most: int) -> list[str]:
-    """Say what is remembered and not yet in the offer."""
-    known = scene.remembered.get(domain.name, {})
-    said = scene.said.get(domain.name, {})
-    notes: list[str] = []
-    seen = f"{offer} {' '.join(scene.own_lines)}"
-    open_facets = [facet for facet in domain.facets if known.get(facet.key) and facet.key not in said]
-    for facet in open_facets:
-        values = known[facet.key][:2]
-        if len(notes) >= most or mentions_any(seen, values[:1]):
-            continue
-        slots = {
-            "v": joined(values),
-            "v1": values[0],
-            "p": facet.phrase(values, "or" if facet.frame.startswith("a ") else "and"),
-        }
-        notes.append(sentence(render_first(facet.note, slots, draws)))
-    return notes
+    def reply(self) -> str:
+        if self.scene.closing:
+            parts = self._closing()
+        elif self.scene.has_offered:
+            parts = self._next_reply()
+        else:
+            parts = self._first_reply()
+        return " ".join(part for part in parts if part)
 
+    def _first_reply(self) -> list[str]:
+        first_visit = not self.scene.visits
+        if first_visit and not self.facts and self.scene.personal:
+            return self._question_first()
+        vital = any(need != "date" for need in self.missing)
+        if first_visit and self.missing and (vital or self.draws.chance(0.3)):
+            lead = render_first(PLAIN_LEAD, {}, self.draws)
+            return [lead, kept_in_mind(self.scene, self.domain, self.draws), self._need()]
+        offer = self._offer()
+        most = 2 if self.scene.personal else 1
+        return [
+            self._lead(),
+            offer,
+            *notes(self.scene, self.domain, offer, self.draws, most),
+            guess_line(self.scene, self.domain, self.draws),
+            context_line(self.scene, self.domain, offer, self.draws),
+            self._need() if self.missing else self._follow_up(),
+        ]
 
-def _kept_in_mind(scene: Scene, domain: Domain, draws: Draws) -> str:
-    """Show what is remembered before anything can be offered."""
-    known = scene.remembered.get(domain.name, {})
-    phrases = [facet.phrase(known[facet.key][:1]) for facet in domain.facets if known.get(facet.key)]
-    return render_first(KEPT, {"all": joined(phrases[:2])}, draws)
+    def _next_reply(self) -> list[str]:
+        lead = self._acknowledgement()
+        if not lead and self.scene.accepted:
+            lead = self.draws.pick(DONE_LEAD)
+        if not self.scene.accepted and any(facet.key in _DECISIVE for facet, _ in self.fresh):
+            revised = self.draws.pick(REVISED) if self.scene.visits and self.draws.chance(0.6) else ""
+            parts = [lead, revised, self._offer(), self._follow_up()]
+        else:
+            templates = self.domain.done.get(self.kind) or self.domain.done[""]
+            done = render_first(templates, self.assumed(self.domain, self.slots), self.draws)
+            parts = [lead, done, self.draws.pick(MOVE_ON) if self.draws.chance(0.45) else ""]
+        if self.fresh and not self.scene.accepted:
+            parts.insert(-1, guess_line(self.scene, self.domain, self.draws))
+        return parts
 
-
-def _filled(domain: Domain, slots: Slots) -> Slots:
-    """Add what an assistant assumes when nobody said anything."""
-    return {**DEFAULTS.get(domain.name, {}), **{key: value for key, value in slots.items() if value}}
-
-
-def _offer(domain: Domain, kind: str, facts: Facts, slots: Slots, draws: Draws) -> str:
-    templates = domain.offers.get(kind) or domain.offers[""]
-    full = _filled(domain, slots)
-    return (
-        render_first(templates, slots, draws)
-        or render_first(templates, full, draws)
-        or render_first(domain.offers[""], full, draws)
-    )
-
-
-def _question_first(scene: Scene, domain: Domain, missing: list[str], slots: Slots, draws: Draws) -> str:
-    """Ask before offering, because nothing is known yet."""
-    parts = [render_first(PLAIN_LEAD, {}, draws)]
-    place, part = (
-        scene.situation.get("location", "").split(",")[0],
-        scene.situation.get("time of day", "").lower(),
-    )
-    if place and draws.chance(0.5):
-        parts.append(
-            draws.pick(
-                [
-                    f"I can see you're in {place}, so I'll look around there.",
-                    f"I'll keep it close to {place}.",
-                ]
+    def _question_first(self) -> list[str]:
+        """Ask before offering, because nothing is known yet."""
+        parts = [render_first(PLAIN_LEAD, {}, self.draws)]
+        place = town_of(self.scene.situation.get("location", ""))
+        if place and self.domain.name in LOCAL and self.draws.chance(0.5):
+            parts.append(
+                render_first(("I'll <look around in|keep it close to> {place}.",), {"place": place}, self.draws)
             )
-            if domain.name in _LOCAL
-            else ""
+        questions = [facet.ask for facet in self.domain.facets[:3]]
+        ask_need = bool(self.missing) and self.draws.chance(0.6)
+        if ask_need:
+            parts.append(self._need())
+        if questions and (not ask_need or self.draws.chance(0.5)):
+            first = ask_need or self.draws.chance(0.65)
+            parts.append(render_first(questions[0] if first else self.draws.pick(questions), {}, self.draws))
+        elif not ask_need:
+            parts.append(self.draws.pick(NEEDS["more"]))
+        return parts
+
+    def _lead(self) -> str:
+        if self.fresh:
+            return self._acknowledgement()
+        remembers = self.scene.remembered.get(self.domain.name) and not self.scene.visits
+        return render_first(MEMORY_LEAD if remembers else PLAIN_LEAD, {}, self.draws)
+
+    def _acknowledgement(self) -> str:
+        told = joined([phrase for _, phrase in self.fresh[:2]])
+        return render_first(ACKNOWLEDGE, {"p": told}, self.draws) if told else ""
+
+    def _need(self) -> str:
+        return self.draws.pick(NEEDS[self.missing[0]])
+
+    def _offer(self) -> str:
+        templates = self.domain.offers.get(self.kind) or self.domain.offers[""]
+        full = self.assumed(self.domain, self.slots)
+        return (
+            render_first(templates, self.slots, self.draws)
+            or render_first(templates, full, self.draws)
+            or render_first(self.domain.offers[""], full, self.draws)
         )
-    elif part in ("evening", "morning", "afternoon") and draws.chance(0.5):
-        parts.append(draws.pick([f"Nice to do it in a calm {part}.", f"A good {part} to you, too."]))
-    if missing and draws.chance(0.6):
-        parts.append(draws.pick(NEEDS[missing[0]]))
-        if draws.chance(0.5):
-            parts.append(render_first(domain.facets[0].ask, {}, draws) if domain.facets else "")
-    else:
-        facets = domain.facets[:3]
-        facet = facets[0] if draws.chance(0.65) or not facets else draws.pick(facets)
-        parts.append(render_first(facet.ask, {}, draws) if facets else draws.pick(NEEDS["more"]))
-    return " ".join(part for part in parts if part)
+
+    def _follow_up(self) -> str:
+        """End on one sensible question, or on none."""
+        unknown = [facet for facet in self.domain.facets[:4] if not self.facts.get(facet.key)]
+        if unknown and self.scene.personal and len(self.scene.visits) < 2 and self.draws.chance(0.3):
+            return render_first(unknown[0].ask, {}, self.draws)
+        if self.kind in _AT_ONCE or self.draws.chance(0.2):
+            return self.draws.pick(ASK_MORE) if self.draws.chance(0.4) else ""
+        return self.draws.pick(GO_AHEAD.get(self.kind) or GO_AHEAD.get(self.domain.name) or GO_AHEAD[""])
+
+    def _closing(self) -> list[str]:
+        """Take leave with the concrete result: what is still to be confirmed, else a wish that names it."""
+        parts = [self.draws.pick(RECAP)]
+        names = list(dict.fromkeys(domain.name for domain in self.scene.history))
+        slots = self.assumed(self.domain, self.slots)
+        if len(names) > 1:
+            results = [result for result in map(self._result, names) if result]
+            parts.append(render_first(SUMMARY, {"all": joined(results)}, self.draws))
+        elif not (self.scene.own_lines and _settles(self.scene.own_lines[-1])):
+            parts.append(render_first(self.domain.done.get(self.kind) or self.domain.done[""], slots, self.draws))
+        wish = render_first(WISH.get(self.domain.name, ()), slots, self.draws)
+        parts.append(wish if wish and self.draws.chance(0.85) else self.draws.pick(CLOSE))
+        return parts
+
+    def _result(self, name: str) -> str:
+        domain = domain_named(name)
+        templates = SHORT.get(name, (f"the {name.lower()} part",))
+        return render_first(templates, self.assumed(domain, self.slots_for(domain)), self.draws)
 
 
-def _guess(scene: Scene, domain: Domain, draws: Draws) -> str:
-    """Venture a guess about somebody nobody has described; only if the instructions ask for personal help."""
-    if not scene.personal or scene.remembered.get(domain.name) or not draws.chance(0.3):
-        return ""
-    before = " ".join(scene.own_lines)
-    fresh = [line for line in GUESS.get(domain.name, ()) if line not in before]
-    return draws.pick(fresh) if fresh else ""
-
-
-def _context_line(scene: Scene, domain: Domain, offer: str, draws: Draws) -> str:
-    """Mention where and when the person is, now and then, if that is known at all."""
-    if not scene.situation or not draws.chance(0.5):
-        return ""
-    around = " ".join(scene.situation.values()).lower()
-    leisure = domain.name in _LEISURE
-    slots = {
-        "day": scene.situation.get("day of the week",
-                                   "") if leisure and scene.situation.get("day of the week",
-                                                                          "").isalpha() else "",
-        "part": next((part for part in ("morning", "afternoon",
-                                        "evening") if part in scene.situation.get("time of day", "").lower()),
-                     ""),
-        "device": next((name for name in ("phone", "laptop", "tablet") if name in around), ""),
-        "city": scene.situation.get("location",
-                                    "").split(",")[0] if domain.name in _LOCAL and scene.practical.get("city", "-") not in offer else "",
-    }  # fmt: skip
-    return render_first(CONTEXT, slots, draws)
-
-
-_LEISURE = frozenset(["Restaurants", "Events", "Movies", "Media", "Music", "Books", "Games"])
-_LOCAL = frozenset(["Restaurants", "Events", "Movies", "Services", "Shopping", "Sports"])
-
-
-def _follow_up(scene: Scene, domain: Domain, kind: str, facts: Facts, missing: list[str], draws: Draws) -> str:
-    """End on one sensible question, or on none."""
-    if missing:
-        return draws.pick(NEEDS[missing[0]])
-    open_facets = [facet for facet in domain.facets[:4] if not facts.get(facet.key)]
-    if open_facets and scene.personal and len(scene.visits) < 2 and draws.chance(0.3):
-        return render_first(open_facets[0].ask, {}, draws)
-    if kind in ("setup", "send", "share", "cancel", "change", "review", "block", "track") or draws.chance(0.2):
-        return draws.pick(ASK_MORE) if draws.chance(0.4) else ""
-    return draws.pick(GO_AHEAD.get(kind) or GO_AHEAD.get(domain.name) or GO_AHEAD[""])
-
-
-def _closing(scene: Scene, stable: Draws, draws: Draws) -> str:
-    """Take leave with the concrete result: what is still to be confirmed, else a wish that names it."""
-    names = list(dict.fromkeys(domain.name for domain in scene.history))
-    last = scene.current
-    slots = _filled(last, slots_of(scene, last, scene.facts.get(last.name, {}), stable.fork("offer", last.name)))
-    parts = [draws.pick(RECAP)]
-    settled = bool(scene.own_lines) and confirmed(scene.own_lines[-1], last)
-    if len(names) > 1:
-        results = [_short(scene, name, stable, draws) for name in names]
-        parts.append(render_first(SUMMARY, {"all": joined([result for result in results if result])}, draws))
-    elif not settled:
-        parts.append(render_first(last.done.get(scene.kind(last)) or last.done[""], slots, draws))
-    parts.append(render_first(WISH.get(last.name, ()), slots, draws) if draws.chance(0.85) else draws.pick(CLOSE))
-    return " ".join(part for part in parts if part)
-
-
-def _short(scene: Scene, name: str, stable: Draws, draws: Draws) -> str:
-    domain = domain_named(name)
-    slots = _filled(domain, slots_of(scene, domain, scene.facts.get(name, {}), stable.fork("offer", name)))
-    return render_first(SHORT.get(name, (f"the {name.lower()} part",)), slots, draws)
-
-
-def confirmed(reply: str, domain: Domain) -> bool:
-    """Tell whether a reply already says that the thing is done, rather than proposing it."""
-    return acted(reply) and not any(part.endswith("?") for part in sentences(reply)[-1:] if part in _GO_AHEADS)
-
-
-_GO_AHEADS = frozenset(line for lines in GO_AHEAD.values() for line in lines)
+def _settles(reply: str) -> bool:
+    """Tell whether a reply says that the thing is done, rather than proposing it."""
+    return acted(reply) and (sentences(reply) or [""])[-1] not in _GO_AHEADS

@@ -10,6 +10,7 @@ from .matching import mentions_any
 from .model import Facet
 from .prose import joined, sentences
 from .tags import Line, Request
+from .wordbank.cities import town_of
 
 
 def quoted(text: str, most: int = 14) -> str:
@@ -136,7 +137,8 @@ def _context(request: Request, lines: list[Line]) -> str:
     told = " ".join(line.text for line in lines if line.speaker == "assistant")
     heard = " ".join(line.text for line in lines if line.speaker == "user")
     for key in ("location", "day of the week", "time of day", "device"):
-        value = request.situation.get(key, "").split(",")[0].strip()
+        value = request.situation.get(key, "")
+        value = town_of(value) if key == "location" else value.strip()
         if value and mentions_any(told, [value]) and not mentions_any(heard, [value]):
             return value
     return ""

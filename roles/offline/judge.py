@@ -9,6 +9,7 @@ from .domains import domain_named
 from .evidence import Evidence, quoted
 from .judgeprose import coherence, naturalness
 from .knowledge import from_line
+from .lazy import Lazy
 from .matching import mentions_any
 from .model import Domain
 from .plan import acted, proposed
@@ -73,12 +74,12 @@ def _completion(request: Request, crude: bool) -> tuple[bool, str]:
     return True, f"The goal is met, by {quoted(found[-1])}; the user left content."
 
 
-_ACTION = re.compile(
+_ACTION = Lazy(
     r"\b(?:book|sets\b|schedul|purchas|reserv|secure|sends|sent|shared|updated|disabled|tracked|arrang|"
     r"order|creat)",
     re.IGNORECASE,
 )
-_GIVEN_UP = re.compile(
+_GIVEN_UP = Lazy(
     r"on my own|part out myself|will have to do|take it from there|not what I was after|what I meant, but|"
     r"closer to me|leave it at that"
 )

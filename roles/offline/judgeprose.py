@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from .evidence import quoted
+from .lazy import Lazy
 from .matching import content_words, overlap
 from .prose import sentences
 from .tags import Line
 
-_STOCK = re.compile(
+_STOCK = Lazy(
     r"There are (?:many|several|plenty|lots)|It depends on|I can (?:help|assist) you|Thank you for (?:your "
     r"request|the information|chatting)|"
     r"feel free to ask|I hope this helps|important to|is always a|Please let me know|more information "
     r"online|Noted\.|Here is some information",
     re.IGNORECASE,
 )
-_LIVELY = re.compile(r"['’](?:ve|d|ll|m|re|s)\b|\b(?:oh|hm|well|hey|lovely|great|gladly|love|nice)\b|!", re.IGNORECASE)
+_LIVELY = Lazy(r"['’](?:ve|d|ll|m|re|s)\b|\b(?:oh|hm|well|hey|lovely|great|gladly|love|nice)\b|!", re.IGNORECASE)
 
 
 def _mine(lines: Sequence[Line], target: str) -> list[str]:
@@ -76,7 +78,7 @@ def coherence(lines: Sequence[Line], target: str, crude: bool) -> tuple[int, str
     repeated = _repeated(texts)
     loose: list[str] = []
     questions = answered = 0
-    for before, line in zip(lines, lines[1:], strict=False):
+    for before, line in pairwise(lines):
         if line.speaker != target:
             continue
         earlier = before.text

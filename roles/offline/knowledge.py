@@ -6,28 +6,67 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from .lazy import Lazy
 from .matching import words_of
 from .model import Domain, Facet
+from .names import WHOLE, mentioned, names_after
 from .prose import sentences
 
 Facts = dict[str, list[str]]
 
-_CLOCK = re.compile(r"\b\d{1,2}(?::\d\d)?\s?(?:[AaPp]\.[Mm]\.|[AaPp][Mm]\b)|\b\d{1,2}:\d\d\b")
-_WORD = r"[A-ZÀ-ÞŁŚŻ0-9][\w'’.&+-]*"
-_LINK = r"(?:of|the|and|de|la|le|van|von|der|du|in|for|to|a|at|on|with|&)"
-_NAME = re.compile(
-    rf"[\"“]([^\"”]{{2,60}})[\"”]|((?:[A-ZÀ-ÞŁŚŻ][\w'’.&+-]*)(?:,? {_LINK}(?: {_LINK})? {_WORD}| {_WORD}|: "
-    rf"{_WORD})*)"
-)
-_NO_NAMES = frozenset(
-    ["The", "User", "They", "He", "She", "It", "In", "On", "At", "Over", "Past", "Early", "Initially", "Recently", "Additionally", "Furthermore", "Whether", "During", "When", "While", "As", "For", "Her", "His", "Their", "This", "These", "Those", "From", "With", "And", "But", "Also", "I", "If", "After", "Before", "One", "Another", "Overall", "Frequently", "Often", "Christian", "English", "TV", "PC", "AI", "UK", "US", "USA", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December", "Spring", "Summer", "Fall", "Winter", "AM", "PM", "Wi-Fi", "WiFi"]
-)  # fmt: skip
+_CLOCK = Lazy(r"\b\d{1,2}(?::\d\d)?\s?(?:[AaPp]\.[Mm]\.|[AaPp][Mm]\b)|\b\d{1,2}:\d\d\b")
 _OPEN = frozenset(
-    ["genre", "cuisine", "kind", "category", "sector", "sport", "sound", "playlist", "tone", "extras", "amenities", "place", "area", "days", "ambiance", "diet"]
+    [
+        "service",
+        "quality",
+        "delivery",
+        "size",
+        "gearbox",
+        "exercise",
+        "habit",
+        "language",
+        "moment",
+        "style",
+        "goal",
+        "alert",
+        "snooze",
+        "hours",
+        "genre",
+        "cuisine",
+        "kind",
+        "category",
+        "sector",
+        "sport",
+        "sound",
+        "playlist",
+        "tone",
+        "extras",
+        "amenities",
+        "place",
+        "area",
+        "days",
+        "ambiance",
+        "diet",
+    ]
 )
-_WHOLE = frozenset(["book", "series", "favorite", "album"])  # titles: an "and" may belong to them
-SINGLE = frozenset(["time", "sound", "repeat", "notice", "zone", "quality", "fuel", "gender", "medium", "stops_", "days", "length", "pace", "season"])
-_NOUNS = r"authors?|writers?|series|books?|titles?|novels?|actors?|directors?|artists?|bands?|albums?|teams?|brands?|compan(?:y|ies)|genres?"
+SINGLE = frozenset(
+    [
+        "time",
+        "sound",
+        "repeat",
+        "notice",
+        "zone",
+        "quality",
+        "fuel",
+        "gender",
+        "medium",
+        "stops_",
+        "days",
+        "length",
+        "pace",
+        "season",
+    ]
+)
 
 
 def from_summary(domain: Domain, text: str) -> Facts:
@@ -42,13 +81,66 @@ def from_summary(domain: Domain, text: str) -> Facts:
     parts = sentences(text)
     for facet in domain.facets:
         values = _listed(facet, text)
+        if facet.heads and len(values) < 2:
+            values = [*_headed(facet, text), *values]
         if facet.key == "time" and domain.name == "Alarm":
             values = [match.group() for match in _CLOCK.finditer(text)][:1]
         if facet.cue:
             for part in parts:
-                values += [name for name in _names_after(part, facet) if name not in values]
+                values += [name for name in names_after(part, facet) if name not in values]
         if values:
-            found[facet.key] = values[: 1 if facet.key in SINGLE else 4]
+            found[facet.key] = _widest(values)[: 1 if facet.key in SINGLE else 4]
+    main = _MAIN_NAMES.get(domain.name, "")
+    if main and not any(found.get(facet.key) for facet in domain.facets if facet.proper):
+        names = mentioned(text)
+        if names:
+            found[main] = names[:3]
+    return found
+
+
+# The facet that names without any cue most likely belong to.
+_MAIN_NAMES = {
+    "Buses": "company",
+    "Train": "company",
+    "Finance": "bank",
+    "Shopping": "store",
+    "Events": "venue",
+    "Rental Cars": "company",
+    "Media": "platform",
+    "Travel": "list",
+    "Flights": "airline",
+    "Movies": "people",
+    "Sports": "team",
+    "Music": "artist",
+    "Games": "favorite",
+    "Books": "mention",
+}
+_MODIFIES_NOTHING = Lazy(
+    r"^(?:(?:the|a|an|his|her|their|its|of|and|or|with|for|in|on|to|by|from|as|at|is|are|was|were|has|had|that|this|"
+    r"these|new|"
+    r"some|any|all|more|most|other|such|reading|browsing|personal|past|purchase|user's|every|each|only|into|like|"
+    r"than|but|who|"
+    r"which|when|while|one|two|three|first|last|best|same|own|over|about|wants?|likes?|loves?|prefers?|follows?|"
+    r"watches|reads|"
+    r"hates|never|always|also|then|so|if|no) )+",
+    re.IGNORECASE,
+)
+
+
+# Words that keep their capital: peoples, languages, places, abbreviations.
+_ORIGIN = Lazy(r"[A-ZÀ-Þ]\w*(?:an|ese|ish|lsh|kh|bo|ker|ic|iac)\b|[A-Z]{2}|[A-Z]-")
+
+
+def _headed(facet: Facet, text: str) -> list[str]:
+    """Find phrases that end in one of a facet's nouns, with the word that describes it."""
+    found: list[str] = []
+    for match in re.finditer(rf"\b(?:{facet.heads})\b", text, re.IGNORECASE):
+        phrase = match.group() if facet.key in ("diet", "notice") else _MODIFIES_NOTHING.sub("", match.group())
+        starts = match.start() == 0 or text[: match.start()].rstrip().endswith((".", "?", "!", ":"))
+        if starts and not _ORIGIN.match(phrase):
+            phrase = phrase[:1].lower() + phrase[1:]
+        if phrase and not any(_covers(known, phrase) for known in found):
+            found = [known for known in found if not _covers(phrase, known)] + [phrase]
     return found
 
 
@@ -69,47 +161,21 @@ def _listed(facet: Facet, text: str) -> list[str]:
     return found
 
 
+def _widest(values: list[str]) -> list[str]:
+    """Drop values that a longer one says as well."""
+    unique = list(dict.fromkeys(values))
+    return [value for value in unique if not any(value != other and _covers(other, value) for other in unique)]
+
+
 def _covers(longer: str, shorter: str) -> bool:
     return set(words_of(shorter)) <= set(words_of(longer))
 
 
-def _names_after(part: str, facet: Facet) -> list[str]:
-    cue = re.search(rf"\b(?:{facet.cue})\b", part)
-    if not cue:
-        return []
-    rest = part[cue.end() :]
-    other = re.search(rf"\b(?:{_NOUNS})\b", rest)
-    if other and not re.fullmatch(facet.cue, other.group()):
-        rest = rest[: other.start()]
-    return _names(rest, whole=facet.key in _WHOLE)
-
-
-def _names(text: str, whole: bool) -> list[str]:
-    found: list[str] = []
-    for match in _NAME.finditer(text):
-        quoted, plain = match.groups()
-        pieces = [quoted.strip(" ,.")] if quoted else _split_names(plain, whole)
-        for piece in pieces:
-            name = re.sub(r"['’]s?$", "", piece.strip(" ,.")) if not re.search(r"\b[A-Z]\.$", piece) else piece
-            if (
-                len(name) > 2
-                and name.split()[0] not in _NO_NAMES | {"The user"}
-                and not name.isdigit()
-                and name not in found
-            ):
-                found.append(name)
-    return found
-
-
-def _split_names(text: str, whole: bool) -> list[str]:
-    text = re.sub(r",\s+and\s+", ", ", text)
-    pieces = [piece for piece in re.split(r",\s+", text) if piece]
-    if not whole:
-        pieces = [name for piece in pieces for name in re.split(r"\s+and\s+", piece)]
-    return [piece for piece in pieces if piece[:1].isupper() or piece[:1].isdigit()]
-
-
-_LEAD_IN = re.compile(
+_FREELY = Lazy(
+    r"^(?:as )?for (?P<noun>the [\w -]+?)(?:,| I'd like this:) (?P<v>.+?)(?: would be good| suits me)?[.!]?$",
+    re.IGNORECASE,
+)
+_LEAD_IN = Lazy(
     r"^(?:And just so you know,|Oh, and|Also,|Besides,|And|As I said,|Like I said,|I mentioned it already:|"
     r"Once more:|Maybe you missed it:|"
     r"Actually,|Well,)\s+",
@@ -126,6 +192,9 @@ def from_line(domain: Domain, line: str) -> Facts:
         part = _LEAD_IN.sub("", part)
         best: tuple[int, str, list[str]] | None = None
         for facet in domain.facets:
+            free = _FREELY.search(part)
+            if free and free.group("noun").lower() == (facet.noun or f"the {facet.key}"):
+                best = (99, facet.key, [free.group("v")])
             for pattern, literal in _said_patterns(facet):
                 match = pattern.search(part)
                 values = _values_in(facet, match.group("v")) if match else []
@@ -173,7 +242,7 @@ def _values_in(facet: Facet, text: str) -> list[str]:
     if len(text) > 90 or re.search(r"\b(?:I|you|it's|that's)\b|^(?:to|that|it|this|them|some help|something)\b", text):
         return []
     back = {phrase.lower(): value for value, phrase in facet.say.items()}
-    pieces = [text] if facet.key in _WHOLE else [piece for piece in re.split(r",\s+|\s+(?:and|or)\s+", text) if piece]
+    pieces = [text] if facet.key in WHOLE else [piece for piece in re.split(r",\s+|\s+(?:and|or)\s+", text) if piece]
     known = {entry.lower(): entry for entry in facet.lexicon}
     before, _, after = facet.frame.partition("{v}")
     values = []

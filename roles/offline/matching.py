@@ -7,16 +7,34 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
+from .lazy import Lazy
+
 _SAME = {
-    "wi-fi": "wifi", "everyday": "every day", "daily": "every day", "centre": "center",
+    "wi-fi": "wifi",
+    "everyday": "every day",
+    "daily": "every day",
+    "centre": "center",
     "favourite": "favorite",
-    "nonstop": "non-stop", "non stop": "non-stop", "direct flight": "non-stop flight", "theatre": "theater",
-    "monday to friday": "weekday", "monday through friday": "weekday", "first-class": "first class",
-    "sci-fi": "science-fiction", "science fiction": "science-fiction", "e-book": "ebook",
-    "cosy": "cozy", "swimming pool": "pool", "movie": "film", "center of town": "city center",
-    "biopic": "biography", "historical": "history", "hi-fi": "high definition", "doctor's": "doctor",
-}  # fmt: skip
-_SAME_PATTERN = re.compile(r"\b(?:" + "|".join(sorted(map(re.escape, _SAME), key=len, reverse=True)) + r")(?=s?\b)")
+    "nonstop": "non-stop",
+    "non stop": "non-stop",
+    "direct flight": "non-stop flight",
+    "theatre": "theater",
+    "monday to friday": "weekday",
+    "monday through friday": "weekday",
+    "first-class": "first class",
+    "sci-fi": "science-fiction",
+    "science fiction": "science-fiction",
+    "e-book": "ebook",
+    "cosy": "cozy",
+    "swimming pool": "pool",
+    "movie": "film",
+    "center of town": "city center",
+    "biopic": "biography",
+    "historical": "history",
+    "hi-fi": "high definition",
+    "doctor's": "doctor",
+}
+_SAME_PATTERN = Lazy(r"\b(?:" + "|".join(sorted(map(re.escape, _SAME), key=len, reverse=True)) + r")(?=s?\b)")
 _STOP = frozenset(
     [
         "a",

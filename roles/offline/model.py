@@ -35,6 +35,8 @@ class Facet:
     frame: str = "{v}"
     say: Mapping[str, str] = field(default_factory=dict)  # values that need another wording
     lexicon: tuple[str, ...] = ()  # common values, found in prose
+    heads: str = ""  # nouns that end a phrase of this facet in prose ("hard science fiction")
+    noun: str = ""  # what to call it when a value fits no template ("for the seat, ...")
     cue: str = ""  # words before names in prose, for facets whose values are names
     proper: bool = False  # values are names: capitals stay
 
@@ -46,19 +48,37 @@ class Facet:
         options = "|".join(re.escape(word) for word in sorted(self.lexicon, key=len, reverse=True))
         return re.compile(rf"(?<![\w-])(?:{options})(?![\w-])", re.IGNORECASE)
 
+    @cached_property
+    def entries(self) -> dict[str, str]:
+        """Give the lexicon by lower case."""
+        return {entry.lower(): entry for entry in self.lexicon}
+
+    def fits(self, value: str) -> bool:
+        """Tell whether a value goes into the templates; a long one of its own making does not."""
+        if value.lower() in self.say or self.proper or value.lower() in self.entries:
+            return True
+        if re.search(r"[,;]|\b(?:of|by|at|with|in|on|than|or|and|to|the|if|no|for|from|near|without)\b", value.lower()):
+            return not self.noun and self.frame == "{v}"
+        if self.frame == "{v}":
+            return True
+        if self.noun and self.lexicon:
+            return False
+        return len(value.split()) < 4 and value.split()[-1].lower() not in self.frame.lower().split()
+
     def phrase(self, values: list[str], last: str = "and") -> str:
         """Give the values as one noun phrase."""
         if self.key == "team":
             values = [_with_article(value) for value in values]
         said = [self.say.get(value.lower(), "") for value in values]
-        plain = [value for value, special in zip(values, said, strict=True) if not special]
+        plain = [value for value, special in zip(values, said, strict=True) if not special and self.fits(value)]
         phrases = [special for special in said if special]
+        phrases += [value for value, special in zip(values, said, strict=True) if not special and not self.fits(value)]
         if plain:
             phrases.insert(0, self.frame.replace("{v}", joined(plain, last)))
         return joined(phrases, last)
 
 
-def _no_items(values: Mapping[str, list[str]], slots: Slots, draws: Draws) -> Slots:
+def _no_items(_values: Mapping[str, list[str]], _slots: Slots, _draws: Draws) -> Slots:
     return {}
 
 

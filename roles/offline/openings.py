@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 
 from .circumstances import detail_line
-from .domains import domain_named
+from .declarative import as_request, is_declarative, spoken, told
+from .domains import domain_named, facets_of
 from .draws import Draws
 from .grammar import render_first
+from .lazy import Lazy
 from .matching import mentions_any
 from .model import Slots
 from .prose import joined, sentence, tidy, uncapitalised
 from .tags import Request
 
 # From here on an intent only lists what to consider; people do not say that aloud.
-_CONSIDERATIONS = re.compile(
+_CONSIDERATIONS = Lazy(
     r"(?:,|\s)\s*(?:(?:all )?(?:based on|tailored to|according to|considering|taking into account|while "
     r"(?:factoring|considering|"
     r"accounting|still)|factoring|incorporating|prioriti[sz]ing|with a focus on|aligned? with|aligning with|"
@@ -31,53 +33,100 @@ _CONSIDERATIONS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _PLAINER = (
-    (r"\bpurchase\b", "buy"), (r"\bdiscover\b", "find"), (r"\blocate\b", "find"), (r"\bobtain\b", "get"),
+    (r"\bpurchase\b", "buy"),
+    (r"\bdiscover\b", "find"),
+    (r"\blocate\b", "find"),
+    (r"\bobtain\b", "get"),
     (r"\butili[sz]e\b", "use"),
-    (r"\breceive\b", "get"), (r"\bapartment-style accommodations?\b", "apartments"), (r"\baccommodations?\b",
-                                                                                      "a place to stay"), (r"\bmodify\b", "change"), (r"\brecommend\b", "find me"),
-    (r"\bvarious\b", "some"), (r"\bupcoming ", ""), (r"\bhighly[- ]rated\b", "good"), (r"\btop-rated\b",
-                                                                                       "good"),
-    (r"\bfind recommendations for\b", "find"), (r"\bget recommendations (?:for|on)\b", "find"),
-    (r"\bfind a restaurant recommendation for\b",
-    "find a restaurant for"), (r"\bcurrent location\b", "location"), (r"\bexplore\b", "look at"),
+    (r"\breceive\b", "get"),
+    (r"\bapartment-style accommodations?\b", "apartments"),
+    (r"\baccommodations?\b", "a place to stay"),
+    (r"\bmodify\b", "change"),
+    (r"\brecommend\b", "find me"),
+    (r"\bvarious\b", "some"),
+    (r"\bupcoming ", ""),
+    (r"\bhighly[- ]rated\b", "good"),
+    (r"\btop-rated\b", "good"),
+    (r"\bfind recommendations for\b", "find"),
+    (r"\bget recommendations (?:for|on)\b", "find"),
+    (r"\bfind a restaurant recommendation for\b", "find a restaurant for"),
+    (r"\bcurrent location\b", "location"),
+    (r"\bexplore\b", "look at"),
     (r"\bpersonalized\b", "good"),
-    (r"\b(?:rental car|car|movie|hotel) recommendations\b",
-     lambda found: found.group().split(" rec")[0] + " ideas"),
+    (r"\b(?:rental car|car|movie|hotel) recommendations\b", lambda found: found.group().split(" rec")[0] + " ideas"),
     (r"\bnew book recommendations\b", "something new to read"),
     (r"\b(restaurant|movie|film|book|game|hotel) recommendations? for\b", r"\1 for"),
-    (r"\b(restaurant|product|hotel) options?\b",
-     lambda found: found.group(1) + ("s" if found.group().endswith("s") else "")),
-    (r"\bjourney options\b", "journeys"), (r"\bflight options\b", "flights"), (r"\bdesired (?:travel )?", ""),
+    (
+        r"\b(restaurant|product|hotel) options?\b",
+        lambda found: found.group(1) + ("s" if found.group().endswith("s") else ""),
+    ),
+    (r"\bjourney options\b", "journeys"),
+    (r"\bflight options\b", "flights"),
+    (r"\bdesired (?:travel )?", ""),
     (r"\bin the wild\b", ""),
-)  # fmt: skip
+)
 _LEADS = {
-    "casual": ("hey, can you help me {core}", "hi, I want to {core}", "hey, I need to {core}",
-               "could you quickly help me {core}",
-               "hi there, I'm trying to {core}", "so, I'd like to {core}", "hey, would you help me {core}"),
-    "polite": ("hello, I'd like to {core}, please", "good {part}, could you help me {core}",
-               "hello, I would like to {core}",
-               "good {part}, I'd like some help to {core}", "could you please help me {core}"),
-    "plain": ("I'd like to {core}", "can you help me {core}", "I want to {core}", "I need to {core}",
-              "could you help me {core}",
-              "I'm hoping to {core}", "I was wondering if you could help me {core}"),
+    "casual": (
+        "hey, can you help me {core}",
+        "hi, I want to {core}",
+        "hey, I need to {core}",
+        "could you quickly help me {core}",
+        "hi there, I'm trying to {core}",
+        "so, I'd like to {core}",
+        "hey, would you help me {core}",
+    ),
+    "polite": (
+        "hello, I'd like to {core}, please",
+        "good {part}, could you help me {core}",
+        "hello, I would like to {core}",
+        "good {part}, I'd like some help to {core}",
+        "could you please help me {core}",
+    ),
+    "plain": (
+        "I'd like to {core}",
+        "can you help me {core}",
+        "I want to {core}",
+        "I need to {core}",
+        "could you help me {core}",
+        "I'm hoping to {core}",
+        "I was wondering if you could help me {core}",
+    ),
     "simple": ("I want to {core}", "please help me {core}", "I need to {core}", "can you help me {core}"),
-}  # fmt: skip
+}
 _REMARKS = (
-    ("evening", ("I finally have a quiet moment.", "I've got half an hour to myself.",
-                 "No rush, I've got the evening."),),
-    ("evening", ("It was on my mind all day.", "It's been a long day, so I'd like to get it off my mind.",
-                 "I'm winding down and thought I'd get this sorted.")),
-    ("morning", ("I've got a little time before the day gets going.",
-                 "I'd like to get it done over my coffee.",
-                 "I'm trying to get it sorted early.")),
+    (
+        "evening",
+        ("I finally have a quiet moment.", "I've got half an hour to myself.", "No rush, I've got the evening."),
+    ),
+    (
+        "evening",
+        (
+            "It was on my mind all day.",
+            "It's been a long day, so I'd like to get it off my mind.",
+            "I'm winding down and thought I'd get this sorted.",
+        ),
+    ),
+    (
+        "morning",
+        (
+            "I've got a little time before the day gets going.",
+            "I'd like to get it done over my coffee.",
+            "I'm trying to get it sorted early.",
+        ),
+    ),
     ("afternoon", ("I've got a free hour this afternoon.", "I thought I'd do it before the evening rush.")),
     ("noisy", ("It's loud around me, so short answers are fine.",)),
     ("smartphone", ("I'm on my phone, so keep it short.", "I'm on my phone, just so you know.")),
     ("commut", ("I'm on the move just now.",)),
-    ("weekend", ("I'd like to have it settled for the weekend.",
-                 "It would be good to have that off the list before Sunday.",
-                 "The weekend is the only time I get round to such things.")),
-)  # fmt: skip
+    (
+        "weekend",
+        (
+            "I'd like to have it settled for the weekend.",
+            "It would be good to have that off the list before Sunday.",
+            "The weekend is the only time I get round to such things.",
+        ),
+    ),
+)
 
 
 def register(request: Request) -> str:
@@ -92,7 +141,7 @@ def register(request: Request) -> str:
 
 
 def core_of(intent: str) -> str:
-    """Turn an intent ("Set an alarm at your ...") into what the person would say they want to do; empty if it cannot."""
+    """Turn an intent ("Set an alarm at your ...") into what the person would say; empty if it cannot be done."""
     text = intent.strip().split("\n")[0].rstrip(". ")
     text = re.sub(r"\([^)]*\)|\[[^\]]*\]", "", text)
     text = re.sub(r"^as someone new to the area,\s*", "", text, flags=re.IGNORECASE)
@@ -140,16 +189,65 @@ def _main_clause(request: Request, draws: Draws) -> str:
     return render_first(_LEADS[style], {"core": core, "part": _part_of_day(request)}, draws)
 
 
+def _tells(task: str) -> bool:
+    """Tell whether the intent is a story or a plain request, not a list of kinds of preference to consider."""
+    lists = re.search(
+        r"\bprefer|\bfavou?rite|\bmatch|\balign|\btailored|\binterests\b|\bconsidering\b", task, re.IGNORECASE
+    )
+    return is_declarative(task) or (not lists and task.count(".") > 0 and len(task.split()) > 12)
+
+
+def _covered(request: Request, name: str) -> bool:
+    """Tell whether a preference takes the place of what would be invented, such as a place on the person's list."""
+    keys = {facet.key for facet, _ in facets_of(name, request.affinities.get(name, {}))}
+    return bool(keys & {"list", "service"})
+
+
+_ASKS = {
+    "suggest": ("could you suggest {said}?", "I'm looking for {said}.", "I'd be glad of {said}."),
+    "please": ("please {said}.", "could you {said}?"),
+    "have": ("I'd like to {said}.", "could you {said}?", "I need to {said}."),
+    "do": ("could you {said}?", "I'd like to {said}.", "can you help me {said}?", "would you {said}?"),
+}
+
+
+def _telling(request: Request, draws: Draws) -> list[str]:
+    """Say what the matter is, then what is wanted."""
+    greeting = {"casual": ("Hey, ", "Hi, ", "So, ", ""), "polite": ("Hello, ", "Good {part}, ", "")}
+    said: list[str] = []
+    for kind, text in told(request.task):
+        if kind == "tell":
+            said.append(spoken(kind, text))
+            continue
+        lead, rest = as_request(text)
+        rest = uncapitalised(rest)
+        if "could you" in " ".join(said):
+            lead = "have"
+        said.append(sentence(render_first(_ASKS[lead], {"said": rest}, draws)))
+    hello = draws.pick(greeting.get(register(request), ("", "Hi, ", "Hello, "))).format(part=_part_of_day(request))
+    if said and hello and hello[-5:] != "day, ":
+        said[0] = hello + (said[0] if said[0].startswith(("I ", "I'")) else uncapitalised(said[0]))
+    return said
+
+
 def opening(request: Request, facts: Slots, talkative: float, draws: Draws) -> str:
     """Write the first line; it holds no affinity value and never ends the dialogue."""
     names = list(request.affinities)
     tastes = [value for domain in request.affinities.values() for values in domain.values() for value in values]
     for attempt in range(6):
         stream = draws.fork("opening", attempt)
+        if _tells(request.task) and attempt < 4:
+            parts = _telling(request, stream)
+            if len(names) > 1:
+                parts.append(first_step(names[0], stream))
+            text = tidy(" ".join(parts))
+            if parts and not mentions_any(text, tastes):
+                return text
+            continue
         clause = _main_clause(request, stream)
         asks = bool(re.match(r"(?:\w+, |good \w+, |hi there, )?(?:can|could|would) you", clause, re.IGNORECASE))
         parts = [sentence(clause, "?" if asks else ".")]
-        if names and stream.chance(0.75):
+        if names and stream.chance(0.75) and not _covered(request, names[0]):
             parts.append(sentence(detail_line(names[0], facts, request.task, stream)))
         if len(names) > 1:
             parts = [parts[0], first_step(names[0], stream)]
@@ -162,9 +260,13 @@ def opening(request: Request, facts: Slots, talkative: float, draws: Draws) -> s
     neutral = tidy(draws.pick(["Hi, I could use some help.", "Hello, could you help me with something?"]))
     candidate = f"Hi, could you help me with {thing}?"
     if len(names) > 1:
-        candidate = draws.pick(["Hi, I've got a few things to arrange, and {} comes first.",
-                                "Hello, there's a bit to organise, starting with {}.",
-                                "I have several things to sort out. Could we start with {}?"]).format(thing)  # fmt: skip
+        candidate = draws.pick(
+            [
+                "Hi, I've got a few things to arrange, and {} comes first.",
+                "Hello, there's a bit to organise, starting with {}.",
+                "I have several things to sort out. Could we start with {}?",
+            ]
+        ).format(thing)
     return candidate if not mentions_any(candidate, tastes) else neutral
 
 

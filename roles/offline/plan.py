@@ -9,12 +9,13 @@ from .circumstances import ASKED
 from .domains import domain_named, facets_of, relevant
 from .draws import Draws
 from .knowledge import from_line
+from .lazy import Lazy
 from .matching import content_words, mentions, mentions_any
 from .model import Domain, Facet
 from .prose import sentences
 from .tags import Request
 
-_ACTED = re.compile(
+_ACTED = Lazy(
     r"\bI(?:['’]ve| have)? (?:\w+ )?(?:set|booked|reserved|scheduled|put|saved|sent|written|bought|ordered|"
     r"moved|changed|updated|switched|"
     r"blocked|muted|shared|queued|made|added|gone through|checked|pulled|compared|entered|found|picked|"
@@ -24,7 +25,7 @@ _ACTED = re.compile(
     r"|\bDone\b|\bAll (?:done|set|sent)\b|\bMessage sent\b",
     re.IGNORECASE,
 )
-_PROPOSED = re.compile(
+_PROPOSED = Lazy(
     r"\bHow about\b|\bI['’]d (?:suggest|try|start|go|take|pick|watch|look|order|plan)|\bMy (?:pick|choice|"
     r"suggestion)|\bThere(?:'s| is| are)"
     r"|\bHere(?:'s| are| is)|\bTwo (?:ideas|that|to)|\blooks? (?:right|best)|\bpicks? (?:is|are)|\bwould be "
@@ -34,7 +35,7 @@ _PROPOSED = re.compile(
     re.IGNORECASE,
 )
 
-_CONCRETE = re.compile(r"\b\d{1,2}:\d\d\b|\$\d|[\"“][A-Z]| by [A-Z]\w+ [A-Z]")
+_CONCRETE = Lazy(r"\b\d{1,2}:\d\d\b|\$\d|[\"“][A-Z]| by [A-Z]\w+ [A-Z]")
 
 
 def acted(text: str) -> bool:
@@ -68,6 +69,10 @@ class Progress:
             for facet, _ in self.wanted[: self.important]
             if facet.key not in self.said and facet.key not in self.honoured
         ]
+
+    def unheard(self) -> list[Facet]:
+        """Give the facets that the user has stated and the assistant has not taken up."""
+        return [facet for facet, _ in self.wanted if facet.key in self.said and facet.key not in self.honoured]
 
     def values(self, facet: Facet) -> list[str]:
         """Give the person's values of a facet."""
@@ -106,13 +111,11 @@ class Plan:
 
     def _progress(self, request: Request, name: str, temper: Draws) -> Progress:
         pairs = facets_of(name, request.affinities.get(name, {}))
-        least = 2 if self.single else 2
-        wanted = relevant(pairs, request.task, least)
-        important = (
-            1 + self.patience + (1 if temper.chance(0.5) else 0)
-            if self.single
-            else 1 + (1 if temper.chance(0.25 + self.patience * 0.25) else 0)
-        )
+        wanted = relevant(pairs, request.task)
+        if self.single:
+            important = 1 + self.patience + temper.chance(0.5)
+        else:
+            important = 1 + temper.chance(0.25 + self.patience * 0.25)
         limit = 3 + self.patience if self.single else (2 if len(request.affinities) > 3 else 3)
         return Progress(domain_named(name), wanted, min(important, max(1, len(wanted))), limit)
 
@@ -132,59 +135,41 @@ class Plan:
         now.handled = now.handled or proposed(reply)
         if turn + 1 >= self._cap:
             return Move(now, "fits" if now.handled else "ignored", grudging=not now.handled, ends=True)
-        asked, needs, idle = self._asked(now, reply)
         wrong = self._contradicted(now, reply)
-        reaction = (
-            "wrong"
-            if wrong
-            else "fits"
-            if fresh and not now.open_facets()
-            else "partly"
-            if fresh or proposed(reply)
-            else "none"
-        )
-        unheard = [facet for facet, _ in now.wanted if facet.key in now.said and facet.key not in now.honoured]
-        if unheard and reaction == "partly" and not fresh:
-            reaction = "none"
-        if (
-            now.turns < now.limit
-            and unheard
-            and not asked
-            and not needs
-            and not fresh
-            and now.nagged == 0
-            and proposed(reply)
-        ):
+        move = self._stay(now, reply, bool(fresh), wrong, draws) if now.turns < now.limit else None
+        if move:
+            return move
+        if now.handled and not wrong and len(now.unheard()) <= len(now.honoured):
+            return self._go_on(now, reply, draws, "fits")
+        return self._go_on(now, reply, draws, "settles" if now.handled and draws.chance(0.6) else "ignored")
+
+    def _stay(self, now: Progress, reply: str, fresh: bool, wrong: Facet | None, draws: Draws) -> Move | None:
+        """Say more about the current domain; None when there is nothing left to say about it."""
+        asked, needs, idle = self._asked(now, reply)
+        unheard = now.unheard()
+        if unheard and not (asked or needs or fresh or now.nagged) and proposed(reply):
             now.nagged += 1
             return Move(now, "again", tuple(unheard[:1]))
-        if now.turns < now.limit:
-            reveal = asked or ([wrong] if wrong else [])
-            if not reveal and (needs or now.open_facets()):
-                reveal = (
-                    []
-                    if needs and self.patience == 0
-                    else now.open_facets()[: 1 + (self.patience > 0 and draws.chance(0.45))]
-                )
-            if reveal or needs or idle:
-                now.said += [facet.key for facet in reveal]
-                return Move(
-                    now,
-                    reaction,
-                    tuple(reveal),
-                    idle and not reveal,
-                    tuple(needs),
-                    accept=self._offers(reply) and not wrong,
-                )
-            if not now.handled and now.nagged == 0:
-                now.nagged += 1
-                return Move(now, "ignored", tuple(unheard[:1]))
-        pleased = now.handled and not wrong and len(unheard) <= len(now.honoured)
-        return self._go_on(
-            now,
-            reply,
-            draws,
-            "fits" if pleased else "settles" if now.handled and draws.chance(0.6) else "ignored",
-        )
+        reveal = asked or ([wrong] if wrong else [])
+        if not reveal and not (needs and self.patience == 0):
+            reveal = now.open_facets()[: 1 + (self.patience > 0 and draws.chance(0.45))]
+        if reveal or needs or idle:
+            reaction = self._reaction(now, reply, fresh, wrong)
+            now.said += [facet.key for facet in reveal]
+            accept = self._offers(reply) and not wrong
+            return Move(now, reaction, tuple(reveal), idle and not reveal, tuple(needs), accept)
+        if not now.handled and now.nagged == 0:
+            now.nagged += 1
+            return Move(now, "ignored", tuple(unheard[:1]))
+        return None
+
+    @staticmethod
+    def _reaction(now: Progress, reply: str, fresh: bool, wrong: Facet | None) -> str:
+        if wrong:
+            return "wrong"
+        if fresh:
+            return "partly" if now.open_facets() else "fits"
+        return "partly" if proposed(reply) and not now.unheard() else "none"
 
     def _go_on(self, now: Progress, reply: str, draws: Draws, reaction: str) -> Move:
         pending = self._offers(reply)
@@ -233,6 +218,11 @@ class Plan:
             for need, cue in ASKED.items()
             if any(re.search(cue, question, re.IGNORECASE) for question in questions)
         ]
+        instead = {need: key for need, key in (("service", "service"), ("dest", "list")) if need in needs}
+        wanted = [facet for facet, _ in now.wanted if facet.key in instead.values()]
+        if wanted:
+            asked = wanted + [facet for facet in asked if facet not in wanted]
+            needs = [need for need in needs if instead.get(need) not in {facet.key for facet in wanted}]
         unknown = [
             facet for facet in now.domain.facets if any(re.search(facet.asked, q, re.IGNORECASE) for q in questions)
         ]

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_VOWEL_SOUND = r"(?:[aeioAEIO]|u(?!ni|se|su|k)|U(?!n?i|se|K)|(?:RPG|SUV|FPS|MMO|RPG|SMS|NBA|R&B|HBO|LGBT|X)|8|11\b|11:|18\b|hour|honest)"
+from .lazy import Lazy
+
+_VOWEL_SOUND = (
+    r"(?:[aeioAEIO]|u(?!ni|se|su|k)|U(?!n?i|se|K)|(?:RPG|SUV|FPS|MMO|SMS|NBA|R&B|HBO|X)|8|11\b|11:|18\b|hour|honest)"
+)
 _CONSONANT_SOUND = r"(?:one|once|eu|Eu|uni|use|usu|UK)"
-_AN = re.compile(rf"\b(a|A) (?={_VOWEL_SOUND})(?!{_CONSONANT_SOUND})")
-_A = re.compile(rf"\b(a|A)n (?!{_VOWEL_SOUND})(?=[\w\"“])|\b(a|A)n (?={_CONSONANT_SOUND})")
+_AN = Lazy(rf"\b(a|A) (?={_VOWEL_SOUND})(?!{_CONSONANT_SOUND})")
+_A = Lazy(rf"\b(a|A)n (?!{_VOWEL_SOUND})(?=[\w\"“])|\b(a|A)n (?={_CONSONANT_SOUND})")
 
 
 def joined(items: Sequence[str], last: str = "and") -> str:
@@ -41,12 +45,11 @@ def tidy(text: str) -> str:
     text = re.sub(r"([.!?][\"”])\.", r"\1", text)
     text = _AN.sub(r"\1n ", text)
     text = _A.sub(lambda found: f"{found.group(1) or found.group(2)} ", text)
-    text = re.sub(
+    return re.sub(
         r"(^|(?<![A-Z])(?<!\bSt)(?<!\bMr)(?<!\bDr)[.!?]\s+)([a-z])",
         lambda found: found.group(1) + found.group(2).upper(),
         text,
     )
-    return text
 
 
 def sentence(text: str, mark: str = ".") -> str:

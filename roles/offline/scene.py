@@ -9,41 +9,62 @@ from . import circumstances
 from .domains import DOMAINS, domain_named
 from .draws import Draws
 from .knowledge import Facts, from_line, from_summary, merged
+from .lazy import Lazy
 from .model import Domain, Slots
 from .plan import proposed
 from .prose import capitalised, sentences
 from .tags import Request
+from .wordbank.cities import town_of
 
-_CLOSING = re.compile(
+_CLOSING = Lazy(
     r"\b(?:thanks?|thank you|cheers|that(?:'s| is) (?:all|everything|it)|all set|bye|you've been|happy now|"
     r"that will have to do|"
     r"sort (?:it|that part) out myself|take it from there)\b",
     re.IGNORECASE,
 )
-_ACCEPT = re.compile(
+_ACCEPT = Lazy(
     r"\b(?:go (?:ahead|for it)|please do|yes,? please|do (?:it|that)|let's do|that one|book it|sounds? "
     r"(?:great|right|good|lovely)|"
     r"that works|spot on|perfect|that fits|suits me|just right|yep|yeah|yes)\b",
     re.IGNORECASE,
 )
 _KINDS = (
+    ("earlier", r"\bminutes earlier\b"),
+    ("save", r"\b(?:saving for|put aside|afford)\b"),
+    ("alert", r"\bstrange charge|\balerts set up\b"),
+    ("exercise", r"\bmoving again|fortnight\b"),
+    ("exchange", r"\bwrong size|exchange\w*\b"),
+    ("replace", r"\breplacement|worn out|run out\b"),
     ("share", r"\bshare\b.*\blocation|\blocation\b.*\bwith\b"),
     ("cancel", r"\b(?:cancel|disable|turn off|switch off|mute|leave (?:a|the) group)\b"),
     ("change", r"\b(?:change|modify|reschedule|move|update|adjust|existing)\b"),
-    ("block", r"\bblock\b"),
+    ("block", r"\bblock\b.*\btrip\b"),
     ("shop", r"\b(?:merchandise|memorabilia)\b"),
     ("review", r"\b(?:review|go through|check my|my (?:next|upcoming) schedule)\b"),
-    ("deliver", r"\b(?:deliver\w*|movie night|film night|gaming night|game night|viewing party|takeaway|"
-                r"order (?:food|dinner))\b"),
-    ("track", r"\b(?:track|stay informed|keep (?:up|track)|updates|latest|notifications?|watchlist|new "
-              r"releases and trends)\b"),
+    (
+        "deliver",
+        r"\b(?:deliver\w*|movie night|film night|gaming night|game night|viewing party|takeaway|"
+        r"order (?:food|dinner))\b",
+    ),
+    (
+        "track",
+        r"\b(?:track|stay informed|keep (?:up|track)|updates|latest|notifications?|watchlist|new "
+        r"releases and trends)\b",
+    ),
     ("compare", r"\b(?:compare|performance|statistics|records|numbers)\b"),
-    ("book", r"\b(?:find and book|reserve|buy|purchase|tickets?|order|book (?!club|series|recommend|ideas|"
-             r"on\b)(?:a|an|my|the|it|flights)\b)"),
+    (
+        "book",
+        r"\b(?:find and book|reserve|buy|purchase|tickets?|order|book (?!club|series|recommend|ideas|"
+        r"on\b)(?:a|an|my|the|it|flights)\b)",
+    ),
     ("setup", r"\b(?:playlist|set up|create|schedule)\b"),
     ("plan", r"\b(?:plan|organi[sz]e|attend\w*|multi-city)\b"),
     ("recommend", r"\b(?:recommend|find|suggest|look at|options|ideas)\b"),
-)  # fmt: skip
+)
+
+
+# Where the place that the person is in matters.
+LOCAL = frozenset(["Restaurants", "Events", "Movies", "Services", "Shopping", "Sports"])
 
 
 @dataclass
@@ -95,7 +116,7 @@ class Scene:
 
     def kind(self, domain: Domain) -> str:
         """Give the kind of task in a domain: from the user's words about it, else the domain's usual one."""
-        lines = [line for line, about in zip(self.user_lines, self.history, strict=True) if about is domain] or [""]
+        lines = [line for line, about in zip(self.user_lines, self.history, strict=False) if about is domain] or [""]
         text = " ".join([self.user_lines[0], lines[0]] if self.user_lines else lines).lower()
         offered = {*domain.offers, domain.kind}
         return next((kind for kind, words in _KINDS if kind in offered and re.search(words, text)), domain.kind)
@@ -119,16 +140,20 @@ def understand(request: Request) -> Scene:
     names = {*remembered, *said}
     facts = {name: merged(said.get(name, {}), remembered.get(name, {})) for name in names}
     practical = circumstances.read(lines)
-    place = request.situation.get("location", "").split(",")[0].strip()
+    place = town_of(request.situation.get("location", ""))
     if place:
         practical.setdefault("city", place)
     return Scene(
-        personal="personal" in request.system.lower(), situation=dict(request.situation), facts=facts,
-        said=said, remembered=remembered,
-        practical=practical, history=history or [known[0] if known else DOMAINS["services"]],
+        personal="personal" in request.system.lower(),
+        situation=dict(request.situation),
+        facts=facts,
+        said=said,
+        remembered=remembered,
+        practical=practical,
+        history=history or [known[0] if known else DOMAINS["services"]],
         user_lines=lines,
         own_lines=request.said_by("assistant"),
-    )  # fmt: skip
+    )
 
 
 def domain_of(line: str, known: list[Domain], history: list[Domain]) -> Domain:
@@ -196,10 +221,19 @@ def slots_of(scene: Scene, domain: Domain, facts: Facts, draws: Draws) -> Slots:
             last = "or" if facet.key in ("airline", "chain", "company", "app", "room", "stars") else "and"
             if facet.frame.startswith("a "):
                 last = "or"
-            slots[facet.key] = facet.phrase(values[: 1 if facet.key == "price" else 2], last)
+            shown = values[: 1 if facet.key == "price" else 2]
+            fitting = [value for value in shown if facet.fits(value)]
+            if facet.frame == "{v}" or fitting or facet.key in ("seat", "notice"):
+                slots[facet.key] = facet.phrase(fitting or shown, last)
+            if facet.key == "seat" and fitting:
+                slots["seat_fit"] = slots["seat"]
             slots[f"{facet.key}1"] = values[0]
     for key in ("event", "recipient", "date", "service"):
         if slots.get(key):
             slots[f"{key}_cap"] = capitalised(slots[key])
+    if domain.name == "Travel" and facts.get("list"):
+        slots["dest"] = facts["list"][0]
+    if domain.name == "Services" and facts.get("service") and "service" not in scene.practical:
+        slots["service"] = f"the {facts['service'][0]}"
     slots |= domain.items(facts, slots, draws)
     return slots

@@ -9,12 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .lazy import Lazy
+
 _KNOWN = "role|demographics|affinities|summary|situation|task|goal|instruction|metric|target|conversation|scale|rubric"
-_BLOCK = re.compile(rf"<({_KNOWN})\b([^<>]*)>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
-_INSTRUCTION = re.compile(r"<instruction\b[^<>]*>.*?(?:</instruction\s*>|\Z)", re.DOTALL | re.IGNORECASE)
-_DOMAIN = re.compile(r"""domain\s*=\s*["']?([^"'<>]+)""", re.IGNORECASE)
-_LINE = re.compile(r"<(user|assistant)\b[^<>]*>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
-_NOTHING = re.compile(
+_BLOCK = Lazy(rf"<({_KNOWN})\b([^<>]*)>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
+_INSTRUCTION = Lazy(r"<instruction\b[^<>]*>.*?(?:</instruction\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+_DOMAIN = Lazy(r"""domain\s*=\s*["']?([^"'<>]+)""", re.IGNORECASE)
+_LINE = Lazy(r"<(user|assistant)\b[^<>]*>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
+_NOTHING = Lazy(
     r"^\W*(?:n/?a|none|null|nil|unknown|redacted|no preferences?|not (?:applicable|specified|available)|"
     r"any)?\W*$",
     re.IGNORECASE,

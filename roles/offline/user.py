@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from .circumstances import answer_line, detail_line, invented
 from .draws import Draws
 from .grammar import render_first
+from .lazy import Lazy
 from .model import Facet, Slots
 from .openings import opening, register
 from .plan import Move, Plan, Progress
@@ -15,6 +18,7 @@ from .userphrases import (
     AGAIN,
     END,
     FITS,
+    FREELY,
     GRUDGE,
     IGNORED,
     LEAD,
@@ -97,7 +101,9 @@ def _revealed(progress: Progress, facet: Facet, plan: Plan, draws: Draws, first:
         "v1": _said(facet, chosen)[0],
         "p": facet.phrase(_said(facet, chosen), last),
     }
-    clause = render_first(facet.reveal, slots, draws)
+    templates = facet.reveal if all(facet.fits(value) for value in chosen) else FREELY
+    slots["noun"] = facet.noun or f"the {facet.key}"
+    clause = render_first(templates, slots, draws)
     lead = draws.pick(LEAD) if not first else draws.pick(AGAIN) if again else ""
     return sentence(f"{lead}{clause}")
 
@@ -110,10 +116,18 @@ def _said(facet: Facet, values: list[str]) -> list[str]:
     return [known.get(value.lower(), _lowered(value)) for value in values]
 
 
+_COMMON = Lazy(
+    r"(?:local|regional|national|established|well-established|sustainable|ethical|innovative|renewable|blue-chip|"
+    r"emerging|major|"
+    r"large|small|independent|new|old|classic|traditional|modern|acoustic|gentle|soft|loud|early|late|quiet|family|"
+    r"public|"
+    r"pharmaceutical|international|leading|popular|affordable|luxury|eco-friendly|organic|handmade) ",
+    re.IGNORECASE,
+)
+
+
 def _lowered(value: str) -> str:
-    head, _, rest = value.partition(" ")
-    plain = head[1:].islower() and rest == rest.lower() and len(head) > 1
-    return value[0].lower() + value[1:] if plain and bool(rest) else value
+    return value[0].lower() + value[1:] if _COMMON.match(value) and value[1:] == value[1:].lower() else value
 
 
 def _next_request(move: Move, request: Request, facts: Slots, plan: Plan, draws: Draws) -> str:
@@ -123,7 +137,8 @@ def _next_request(move: Move, request: Request, facts: Slots, plan: Plan, draws:
     thing = draws.pick(following.domain.thing)
     text = render_first(NEXT, {"thing": thing}, draws)
     detail = detail_line(following.domain.name, facts, request.task, draws)
-    if detail and draws.chance(0.6):
+    keys = {facet.key for facet, _ in following.wanted}
+    if detail and not keys & {"list", "service"} and draws.chance(0.6):
         text += f" {sentence(detail)}"
     for facet in move.reveal:
         text += f" {_revealed(following, facet, plan, draws, first=True)}"

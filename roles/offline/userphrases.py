@@ -4,82 +4,144 @@ from __future__ import annotations
 
 FITS = {
     "casual": (
-        "Oh nice, that's <so |>me.", "Perfect, <you got it|exactly that>.", "Love <it|that>.",
+        "Oh nice, that's <so |>me.",
+        "Perfect, <you got it|exactly that>.",
+        "Love <it|that>.",
         "Yes, <that's spot on|exactly>.",
-        "<That sounds|Sounds> <great|really good>.", "<Cool|Nice>, that works.",
+        "<That sounds|Sounds> <great|really good>.",
+        "<Cool|Nice>, that works.",
         "<Haha, yes|Oh yes>, you know me.",
     ),
     "polite": (
-        "That suits me <very well|nicely>.", "Yes, that <is just right|will do nicely|is what I hoped for>.",
-        "That sounds <lovely|excellent|very good>.", "<Very good|Splendid>, that <fits|suits me>.",
+        "That suits me <very well|nicely>.",
+        "Yes, that <is just right|will do nicely|is what I hoped for>.",
+        "That sounds <lovely|excellent|very good>.",
+        "<Very good|Splendid>, that <fits|suits me>.",
         "You've understood me <perfectly|very well>.",
-        "<I'm pleased with|I like> that.", "<How nice|Good>, just what I had in mind.",
+        "<I'm pleased with|I like> that.",
+        "<How nice|Good>, just what I had in mind.",
     ),
     "plain": (
-        "That works <for me|well>.", "<Yes|Right>, that fits.",
+        "That works <for me|well>.",
+        "<Yes|Right>, that fits.",
         "Good, that's what I <had in mind|wanted|was hoping for>.",
-        "That sounds <right|good to me>.", "<Great|Good>, I like that.",
-        "<Exactly|Yes>, that's <it|the one>.", "That's <just right|fine by me>.",
+        "That sounds <right|good to me>.",
+        "<Great|Good>, I like that.",
+        "<Exactly|Yes>, that's <it|the one>.",
+        "That's <just right|fine by me>.",
     ),
-    "simple": ("Yes, <this is |>good.", "That is good for me.", "I like <it|this>.",
-               "Yes, <it is right|very good>."),
-}  # fmt: skip
+    "simple": ("Yes, <this is |>good.", "That is good for me.", "I like <it|this>.", "Yes, <it is right|very good>."),
+}
 PARTLY = {
-    "casual": ("Okay, <nice|not bad>.", "Not bad!", "That's a start.", "Hm, getting there.",
-               "Sounds good so far.", "<Okay|Right>, I can see that."),
-    "polite": ("That sounds promising.", "<That's|It is> a good start.", "I see, <very well|good>.",
-               "Fine so far.", "<Good|Well>, we're nearly there."),
-    "plain": ("Okay, <good start|fine so far>.", "That could work.", "Sounds reasonable.",
-              "Right, <that helps|getting closer>.", "Fine so far."),
+    "casual": (
+        "Okay, <nice|not bad>.",
+        "Not bad!",
+        "That's a start.",
+        "Hm, getting there.",
+        "Sounds good so far.",
+        "<Okay|Right>, I can see that.",
+    ),
+    "polite": (
+        "That sounds promising.",
+        "<That's|It is> a good start.",
+        "I see, <very well|good>.",
+        "Fine so far.",
+        "<Good|Well>, we're nearly there.",
+    ),
+    "plain": (
+        "Okay, <good start|fine so far>.",
+        "That could work.",
+        "Sounds reasonable.",
+        "Right, <that helps|getting closer>.",
+        "Fine so far.",
+    ),
     "simple": ("Okay.", "<It is |>good so far.", "That is okay."),
-}  # fmt: skip
+}
 WRONG = (
-    "That's not quite right for me.", "Hm, no, not that one.", "Sorry, that doesn't fit.",
+    "That's not quite right for me.",
+    "Hm, no, not that one.",
+    "Sorry, that doesn't fit.",
     "Actually, I'd do it differently.",
-)  # fmt: skip
+)
 AGAIN = ("As I said, ", "Like I said, ", "I mentioned it already: ", "Once more: ", "Maybe you missed it: ")
 IGNORED = (
-    "That's a bit <general|vague> for me.", "Could you be more specific?",
+    "That's a bit <general|vague> for me.",
+    "Could you be more specific?",
     "I was hoping for something <concrete|more concrete>.",
-    "Could you actually do that for me?", "I'd need a real suggestion.", "Can you narrow that down for me?",
-)  # fmt: skip
+    "Could you actually do that for me?",
+    "I'd need a real suggestion.",
+    "Can you narrow that down for me?",
+)
 SETTLES = (
-    "Well, that will do.", "Okay, close enough.", "It is not quite my style, but fine.",
+    "Well, that will do.",
+    "Okay, close enough.",
+    "It is not quite my style, but fine.",
     "All right, good enough for <today|now>.",
-    "Not exactly me, but it works.", "Hm, fine, let's leave it like that.",
-)  # fmt: skip
+    "Not exactly me, but it works.",
+    "Hm, fine, let's leave it like that.",
+)
 GRUDGE = (
-    "All right, I'll take it from there.", "Okay, I'll sort that part out myself.",
+    "All right, I'll take it from there.",
+    "Okay, I'll sort that part out myself.",
     "Never mind, that will have to do.",
-    "Fine, I'll look into it on my own.", "Well, it's not what I was after, but okay.",
+    "Fine, I'll look into it on my own.",
+    "Well, it's not what I was after, but okay.",
     "Not quite what I meant, but never mind.",
-    "Okay, I'll leave it at that.", "Well, I'd hoped for something closer to me, but fine.",
-)  # fmt: skip
+    "Okay, I'll leave it at that.",
+    "Well, I'd hoped for something closer to me, but fine.",
+)
 ACCEPT = {
-    "casual": ("Yes, go for it.", "<Yep|Yeah>, please do.", "<Do it|Go on>!", "Sure, go ahead.",
-               "Yeah, <that one|do that>, please."),
-    "polite": ("Yes, please <do|do that>.", "Yes, please go ahead.",
-               "<That would be lovely, yes|Yes, I'd like that>.", "Certainly, please do that."),
-    "plain": ("Yes, go ahead.", "Yes, please.", "Yes, let's do that.", "<Please do|Go ahead>.",
-              "Yes, <that one|do that>, please."),
+    "casual": (
+        "Yes, go for it.",
+        "<Yep|Yeah>, please do.",
+        "<Do it|Go on>!",
+        "Sure, go ahead.",
+        "Yeah, <that one|do that>, please.",
+    ),
+    "polite": (
+        "Yes, please <do|do that>.",
+        "Yes, please go ahead.",
+        "<That would be lovely, yes|Yes, I'd like that>.",
+        "Certainly, please do that.",
+    ),
+    "plain": (
+        "Yes, go ahead.",
+        "Yes, please.",
+        "Yes, let's do that.",
+        "<Please do|Go ahead>.",
+        "Yes, <that one|do that>, please.",
+    ),
     "simple": ("Yes, please.", "Yes, do it please.", "Okay, yes."),
-}  # fmt: skip
+}
 NO_PREFERENCE = (
-    "I don't mind, you choose.", "No strong feelings about that.", "Whatever you think is best there.",
+    "I don't mind, you choose.",
+    "No strong feelings about that.",
+    "Whatever you think is best there.",
     "I'm easy about that.",
-    "That part is up to you.", "<Surprise me|You decide> on that one.",
-)  # fmt: skip
+    "That part is up to you.",
+    "<Surprise me|You decide> on that one.",
+)
+# For a value of its own making that fits no template of its kind.
+FREELY = ("for {noun}, {v} would be good", "as for {noun}, {v} suits me", "for {noun} I'd like this: {v}")
 LEAD = ("And ", "Also, ", "Oh, and ", "Besides, ", "And just so you know, ")
 NEXT = (
-    "Next, could you help with {thing}?", "Now for {thing}.", "Then there's {thing}.", "What about {thing}?",
-    "Could you look after {thing} now?", "That leaves {thing}, what do you think?", "On to {thing}, please.",
+    "Next, could you help with {thing}?",
+    "Now for {thing}.",
+    "Then there's {thing}.",
+    "What about {thing}?",
+    "Could you look after {thing} now?",
+    "That leaves {thing}, what do you think?",
+    "On to {thing}, please.",
     "Can we do {thing} next?",
-)  # fmt: skip
+)
 END = {
     "casual": (
-        "Thanks, that's <everything|all I needed>!", "<Great|Perfect>, thanks a <lot|million>!",
+        "Thanks, that's <everything|all I needed>!",
+        "<Great|Perfect>, thanks a <lot|million>!",
         "Awesome, I'm all set, thanks.",
-        "Thanks, you're a star!", "That's it, cheers!", "<Cheers|Thanks>, that was quick!",
+        "Thanks, you're a star!",
+        "That's it, cheers!",
+        "<Cheers|Thanks>, that was quick!",
         "Okay, that's all. Thanks!",
     ),
     "polite": (
@@ -87,14 +149,16 @@ END = {
         "Thank you kindly, that's everything<| I needed>.",
         "Many thanks for <your help|all this|your trouble>.",
         "Thank you, you've been <most helpful|a great help|very kind>.",
-        "<That is all|That's everything> then, thank you.", "Thank you, I'm <well looked after|all set>.",
+        "<That is all|That's everything> then, thank you.",
+        "Thank you, I'm <well looked after|all set>.",
     ),
     "plain": (
-        "Thanks, that's all<| I needed>.", "<Thank you|Thanks>, I'm all set.",
+        "Thanks, that's all<| I needed>.",
+        "<Thank you|Thanks>, I'm all set.",
         "That's everything, <thanks|thank you>.",
-        "Thanks for <the help|sorting that out|doing this>.", "<Thanks|Thank you>, that was <easy|quick>.",
+        "Thanks for <the help|sorting that out|doing this>.",
+        "<Thanks|Thank you>, that was <easy|quick>.",
         "Good, that's it then. Thank you.",
     ),
-    "simple": ("Thank you, that is all.", "Thank you for <the|your> help.",
-               "Thanks, I am happy <now|with it>."),
-}  # fmt: skip
+    "simple": ("Thank you, that is all.", "Thank you for <the|your> help.", "Thanks, I am happy <now|with it>."),
+}

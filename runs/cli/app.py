@@ -136,11 +136,14 @@ def report(
     judging: Annotated[
         str | None, typer.Option("--judging", metavar="NAME", help="One set of judgements; by default all, compared.")
     ] = None,
+    table: Annotated[
+        list[str] | None, typer.Option("--table", metavar="NAME", help="Only this table, e.g. scores. Repeatable.")
+    ] = None,
 ) -> None:
     """Scores with their intervals, by setting, kind of task and domain; and what the dialogues are like."""
     from .looking import report_run
 
-    report_run(run, out, judging)
+    report_run(run, out, judging, table or [])
 
 
 def export(

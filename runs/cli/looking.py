@@ -19,7 +19,7 @@ from dialoom.runs import report as reporting
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile
-from dialoom.runs.store.runfile import Usage
+from dialoom.runs.store.runfile import FIRST_JUDGING, Usage
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
 
@@ -29,7 +29,6 @@ def print_status(path: Path, as_json: bool) -> None:
     with RunFile(path) as run:
         config, status = run.config, run.status()
         judgings = run.judgings()
-    roles = {**config.model_names, **dict.fromkeys(set(status.by_role) - set(config.models))}
     if as_json:
         typer.echo(
             json.dumps(
@@ -42,8 +41,15 @@ def print_status(path: Path, as_json: bool) -> None:
                         "pending": status.pending,
                     },
                     **_usage(status.usage),
-                    "roles": {role: {"model": roles[role], **_usage(status.by_role.get(role))} for role in roles},
-                    "judgings": [judging.name for judging in judgings],
+                    "roles": {
+                        role: {"model": model, **_usage(status.by_role.get(role))}
+                        for role, model in config.model_names.items()
+                    },
+                    "judgings": {
+                        judging.name: {"models": judging.model_names, **_usage(status.by_judging.get(judging.name))}
+                        for judging in judgings
+                        if judging.name != FIRST_JUDGING
+                    },
                 }
             )
         )
@@ -55,12 +61,14 @@ def print_status(path: Path, as_json: bool) -> None:
     table = RichTable(box=box.SIMPLE_HEAD)
     for column in ("role", "model", "calls", "failed calls", "input tokens", "output tokens", "cost"):
         table.add_column(column, justify="left" if column in ("role", "model") else "right")
-    for role, model in roles.items():
-        table.add_row(role, model or "(judgings)", *_cells(status.by_role.get(role)))
+    for role, model in config.model_names.items():
+        table.add_row(role, model, *_cells(status.by_role.get(role)))
+    for judging in judgings:
+        if judging.name != FIRST_JUDGING:
+            models = ", ".join(judging.model_names.values())
+            table.add_row(f"judging {judging.name!r}", models, *_cells(status.by_judging.get(judging.name)))
     table.add_row("all", "", *_cells(status.usage))
     _console().print(table)
-    if len(judgings) > 1:
-        typer.echo("judgements: " + ", ".join(judging.name for judging in judgings))
     if status.pending:
         typer.echo(f"go on with: dialoom resume {path}")
 
@@ -115,11 +123,15 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> 
     _print_episode(episode, scenario.described(), models)
 
 
-def report_run(path: Path, out: Path | None, judging: str | None) -> None:
-    """Print the report, or write it."""
+def report_run(path: Path, out: Path | None, judging: str | None, names: list[str]) -> None:
+    """Print the report, or write it; all tables, or those of the names."""
     with RunFile(path) as run:
         tables = reporting.build(run, judging)
         status = run.status()
+    known = [table.name for table in tables]
+    if unknown := [name for name in names if name not in known]:
+        raise RunError(f"--table {unknown[0]!r}: there are {', '.join(known) or 'none yet'}")
+    tables = [table for table in tables if not names or table.name in names]
     title = f"{path.name}: {status.done:,} of {status.total:,} scenarios done"
     if out is not None:
         for written in reporting.write(tables, out, title):

@@ -53,13 +53,20 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far a run is."""
+    """How far a run is, and what it has taken.
+
+    Attributes:
+        usage: Of all calls.
+        by_role: Of the run's own calls.
+        by_judging: Of the calls that later sets of judgements made.
+    """
 
     total: int
     done: int
     failed: int
     usage: Usage
     by_role: Mapping[str, Usage]
+    by_judging: Mapping[str, Usage]
 
     @property
     def pending(self) -> int:
@@ -135,13 +142,13 @@ class RunFile:
         self._reader.execute("BEGIN")
         try:
             states = dict(self._reader.execute("SELECT state, count(*) FROM scenarios GROUP BY state").fetchall())
-            usage = {
-                role: Usage(*rest) for role, *rest in self._reader.execute(f"{_USAGE} GROUP BY role ORDER BY role")
-            }
-            total = Usage(*self._reader.execute(_USAGE).fetchone()[1:])
+            total = Usage(*self._reader.execute(_USAGE.format(group="NULL", which="true")).fetchone()[1:])
+            by_role = self._usage("role", "judging IS NULL")
+            by_judging = self._usage("judging", "judging IS NOT NULL")
         finally:
             self._reader.execute("COMMIT")
-        return Status(sum(states.values()), states.get("done", 0), states.get("failed", 0), total, usage)
+        done, failed = states.get("done", 0), states.get("failed", 0)
+        return Status(sum(states.values()), done, failed, total, by_role, by_judging)
 
     def resolve(self, name: str) -> int:
         """The position of a scenario by its id, the beginning of its id, or its place in the plan (from 1).
@@ -211,6 +218,10 @@ class RunFile:
                 yield Episode(row["id"], facets, row["state"], outcome, tokens.get(position, {}), row["error"])
             after = last
 
+    def _usage(self, group: str, which: str) -> dict[str, Usage]:
+        rows = self._reader.execute(_USAGE.format(group=group, which=which) + f" GROUP BY {group}")
+        return {name: Usage(*figures) for name, *figures in rows}
+
     def _judgements(self, judging: str, after: int, last: int) -> dict[int, list[Judgement]]:
         query = (
             "SELECT * FROM judgements WHERE judging = ? AND scenario > ? AND scenario <= ? ORDER BY scenario, ordinal"
@@ -261,10 +272,10 @@ class RunFile:
 
 
 _USAGE = """
-SELECT role, count(*), count(error), iif(count(reply) = count(input_tokens), total(input_tokens), NULL),
+SELECT {group}, count(*), count(error), iif(count(reply) = count(input_tokens), total(input_tokens), NULL),
     iif(count(reply) = count(output_tokens), total(output_tokens), NULL), total(cached_tokens),
     iif(count(reply) = count(cost), total(cost), NULL)
-FROM calls"""
+FROM calls WHERE {which}"""
 
 _EPISODES = """
 SELECT position, id, facets, state, error, ended_by, counts, outcomes.messages

@@ -349,6 +349,7 @@ def test_unknown_recipes_scenarios_formats_and_judgings_are_named(dialoom: Comma
     assert "beginning of several" in dialoom("show", run, "user7", code=2).stderr
     assert "there are dialogues, personalens, sft" in dialoom("export", run, "--format", "x", "-o", "x", code=2).stderr
     assert "no judgements named 'x'" in dialoom("report", run, "--judging", "x", code=2).stderr
+    assert "there are scores, domains" in dialoom("report", run, "--table", "x", code=2).stderr
 
 
 def test_a_full_disk_is_one_clear_message(dialoom: Command, players: list[str], tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -12,8 +13,6 @@ from pathlib import Path
 
 from tests.conftest import REAL, Command, lines_of, needs_real_data
 from tests.invented import write_release
-
-PLAN = ["run", "personalens", "--setting", "base", "--setting", "I", "--model", "offline/attentive", "--seed", "7"]
 
 
 def started(folder: Path, *arguments: object) -> subprocess.Popen[str]:
@@ -41,28 +40,52 @@ def exported(dialoom: Command, folder: Path, run: str) -> bytes:
     return (folder / f"{run}.jsonl").read_bytes()
 
 
+def hurried_players(folder: Path) -> list[str]:
+    """A cast whose every word depends on all that was said before, at 4 ms a call."""
+    (folder / "hurried.py").write_text(
+        """
+import asyncio, hashlib
+
+async def said(messages):
+    await asyncio.sleep(0.004)
+    return hashlib.sha256(repr(messages).encode()).hexdigest()
+
+async def user(messages):
+    words = await said(messages)
+    return words + (" TERMINATE" if len(messages) > 4 and words < "6" else "")
+
+async def judge(messages):
+    words = await said(messages)
+    if "task_completion" in messages[-1]["content"]:
+        return '{"verdict": %s, "explanation": "%s"}' % ("true" if words < "8" else "false", words)
+    return '{"score": %d, "explanation": "%s"}' % (1 + int(words[0], 16) % 4, words)
+"""
+    )
+    cast = {"user": "user", "assistant": "said", "judge": "judge"}
+    return [part for role, name in cast.items() for part in ("--model", f"{role}=python:hurried:{name}")]
+
+
 def test_killed_twenty_times_a_run_gives_the_same_bytes(dialoom: Command, tmp_path: Path) -> None:
     """SIGKILL at random moments, from planning to judging, and `resume` each time."""
-    plan = [*PLAN, "--limit", 90]
-    dialoom(*plan, "-o", "whole.db", "--concurrency", 3)
+    plan = ["run", "personalens", "--limit", 200, *hurried_players(tmp_path), "--setting", "base", "--setting", "I"]
+    dialoom(*plan, "-o", "whole.db", "--concurrency", 16)
     whole = exported(dialoom, tmp_path, "whole.db")
     moments = random.Random(20)
-    command: list[object] = [*plan, "-o", "run.db", "--concurrency", 2]
-    kills = mid_run = 0
-    while kills < 20:
-        process = started(tmp_path, *command)
-        assert process.stdout is not None
-        # The first words come once the file is there; a resumed run says nothing before it is over.
-        if kills == 0:
-            process.stdout.readline()
-        time.sleep(moments.uniform(0.0, 0.4) if kills == 0 else moments.uniform(1.0, 4.0))
-        process.send_signal(signal.SIGKILL)
-        mid_run += process.wait() == -signal.SIGKILL
+    process = started(tmp_path, *plan, "-o", "run.db", "--concurrency", 1)
+    assert process.stdout is not None
+    process.stdout.readline()  # planning has something to say, so the file is there
+    done: list[int] = []
+    for _ in range(20):
+        time.sleep(moments.uniform(0.8, 1.4) if done else 0.2)
+        process.kill()
         process.communicate()
-        kills += 1
-        command = ["resume", "run.db", "--concurrency", 2]
-    assert mid_run >= 10, "most kills met a run at work"
-    dialoom(*command)
+        assert process.returncode == -signal.SIGKILL, "it was at work"
+        with sqlite3.connect(tmp_path / "run.db") as connection:
+            done += connection.execute("SELECT count(*) FROM scenarios WHERE state = 'done'").fetchone()
+        process = started(tmp_path, "resume", "run.db", "--concurrency", 1)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert len(set(done)) > 5, f"the kills met the run at many places, not at {done}"
     assert exported(dialoom, tmp_path, "run.db") == whole
 
 
@@ -181,8 +204,8 @@ def test_a_run_killed_while_planning_is_planned_by_resume(dialoom: Command, play
 @needs_real_data
 def test_the_real_release_is_played_and_judged(dialoom: Command, tmp_path: Path) -> None:
     """A cut through the real data: every dialogue ended by the user, judged, and of its own."""
-    plan = [*PLAN, "--profiles", REAL, "--users", "user874,user1041", "--limit", 60]
-    dialoom(*plan, "-o", "real.db")
+    source = ["--profiles", REAL, "--users", "user874,user1041", "--limit", 60, "--setting", "base", "--setting", "I"]
+    dialoom("run", "personalens", *source, "--model", "offline/attentive", "--seed", 7, "-o", "real.db")
     dialoom("export", "real.db", "-o", "real.jsonl")
     lines = lines_of(tmp_path / "real.jsonl")
     assert len(lines) == 60

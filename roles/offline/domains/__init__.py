@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from ..model import Domain, Facet
-from . import daily, errands, going_out, journeys, reading, screen, staying
+from . import daily, errands, going_out, journeys, reading, roaming, screen, staying
 
 DOMAINS: dict[str, Domain] = {
     domain.name.lower(): domain
-    for module in (daily, reading, screen, going_out, journeys, staying, errands)
+    for module in (daily, reading, screen, going_out, journeys, staying, roaming, errands)
     for domain in module.DOMAINS
 }
 _FILLER = re.compile(r"\b(?:preferences?|preferred|favou?rites?|types?|desired|usual|choices?)\b", re.IGNORECASE)

@@ -8,6 +8,26 @@ from collections.abc import Mapping
 from ..draws import Draws
 from ..model import Domain, Facet, Slots
 
+
+def _earlier(clock: str, minutes: int) -> str:
+    """Give a clock time some minutes earlier; an empty text when the time cannot be read."""
+    found = re.match(r"(\d{1,2}):(\d\d)\s*([AaPp])?", clock)
+    if not found:
+        return ""
+    hour, minute, half = int(found.group(1)), int(found.group(2)), (found.group(3) or "").lower()
+    total = (hour % 12 + (12 if half == "p" else 0) if half else hour) * 60 + minute - minutes
+    hour, minute = divmod(total % 1440, 60)
+    return f"{(hour - 1) % 12 + 1}:{minute:02d} {'AM' if hour < 12 else 'PM'}"
+
+
+def _sounds(values: Mapping[str, list[str]], slots: Slots, draws: Draws) -> Slots:
+    bank = ["soft piano", "birdsong at dawn", "a slow chime", "light rain", "a soft marimba", "ocean waves"]
+    known = values.get("sound") or []
+    others = [sound for sound in draws.shuffled(bank) if sound not in known]
+    earlier = _earlier(slots.get("time", ""), int(slots["shift"])) if slots.get("shift", "").isdigit() else ""
+    return {"other_sound": others[0], "third_sound": others[1], "earlier": earlier}
+
+
 ALARM = Domain(
     name="Alarm",
     thing=("the alarm", "my alarm", "a wake-up alarm"),
@@ -26,7 +46,7 @@ ALARM = Domain(
             lexicon=(),
         ),
         Facet(
-            "sound", r"sound|tone|ring|melod|music",
+            "sound", r"sound|tone|\bring|melod|music",
             ("I'd like to wake up to {p}", "for the sound, {p} <works best for me|please|would be lovely>",
              "nothing gets me up as kindly as {p}", "I <wake up best|do best> with {p}"),
             ("<Which|What kind of> sound would you like to wake up to?",
@@ -37,6 +57,9 @@ ALARM = Domain(
             lexicon=("gentle nature", "nature sounds", "birdsong", "bird song", "ocean waves", "loud beeping",
                      "upbeat music", "gradual increase", "soft piano", "church bells", "rain sounds", "radio",
                      "classical music", "gentle chime", "soft chimes"),
+            heads=r"(?:\w+ )?(?:strings|drum|drums|birdsong|bells?|chimes?|hymns?|vibration|rooster|lamp|harp|"
+                  r"accordion|blackbird|fiddle|guitar)",
+            noun="the sound",
         ),
         Facet(
             "repeat", r"recur|repeat|frequen|days|pattern|schedule",
@@ -53,12 +76,28 @@ ALARM = Domain(
                  "monday to friday": "Monday to Friday",
                  "once": "just once", "one-time": "just once"},
             lexicon=("weekdays", "weekday mornings", "weekends", "every day", "everyday", "Monday to Friday"),
+            heads=r"(?:\w+ )?days only|every day of the year|every day|weekdays except \w+|\w+day to \w+day|Sundays "
+                  r"only|(?:rotating )?shift roster|changing shifts",
+            noun="the days",
+        ),
+        Facet(
+            "snooze", r"snooze",
+            ("for the snooze, {v} would be good", "as for the snooze, {v} suits me",),
+            ("Should there be a snooze?",),
+            ("The snooze is as always: {v}.", "I kept your snooze rule, {v}.",),
+            r"snooze",
+            noun="the snooze",
+            heads=r"snoozes? of \w+ minutes|then no snooze",
         ),
     ),
     offers={
         "": ("I've set <your alarm|the alarm|an alarm> for {time}[, with {sound}][, repeating {repeat}].",
              "Your alarm is set for {time}[ and will wake you with {sound}][. It repeats {repeat}].",
              "Done: an alarm at {time}[ with {sound}][, {repeat}]."),
+        "earlier": ("I've set an extra alarm for {earlier}, for that day only[, with {sound}]; your regular {time} "
+                    "alarm stays as it is.",
+                    "On that one day you'll be woken at {earlier}[ with {sound}]. The usual {time} comes back the "
+                    "day after."),
         "cancel": ("I've switched off your regular alarm and set a single one for {time} on the "
                    "<day|morning> after "
                    "your return[, with {sound}].",
@@ -74,6 +113,7 @@ ALARM = Domain(
                       "I've set {sound} <for now|as your alarm sound>, and we can swap it at any time.",),
     },
     done={
+        "earlier": ("All set: {earlier} for that day alone[, {sound}], and {time} as usual otherwise.",),
         "": ("<All done|That's set>: the alarm rings at {time}[ with {sound}][, {repeat}].",
              "Your alarm is set: {time}[, {sound}][, {repeat}]."),
         "cancel": ("<All done|Sorted>: the regular alarm is off, and a one-time alarm is set for {time} "
@@ -86,18 +126,11 @@ ALARM = Domain(
            "Alarms can be set in the clock section. Just choose a time and a sound there.",
            "There are many alarm options available. You can pick a time, a sound and the days."),
     needs=(),
-    items=lambda values, slots, draws: _sounds(values, draws),
+    items=_sounds,
 )  # fmt: skip
 
 
-def _sounds(values: Mapping[str, list[str]], draws: Draws) -> Slots:
-    bank = ["soft piano", "birdsong at dawn", "a slow chime", "light rain", "a soft marimba", "ocean waves"]
-    known = values.get("sound") or []
-    others = [sound for sound in draws.shuffled(bank) if sound not in known]
-    return {"other_sound": others[0], "third_sound": others[1]}
-
-
-def _slot_in_day(values: Mapping[str, list[str]], slots: Slots, draws: Draws) -> Slots:
+def _slot_in_day(values: Mapping[str, list[str]], _slots: Slots, draws: Draws) -> Slots:
     day = draws.pick(["Tuesday", "Wednesday", "Thursday", "Saturday"])
     hour = draws.pick(["9:30 AM", "11:00 AM", "2:00 PM", "4:15 PM", "5:30 PM"])
     other = draws.pick(["10:00 AM", "1:30 PM", "3:00 PM", "6:00 PM"])
@@ -113,7 +146,7 @@ CALENDAR = Domain(
     kind="setup",
     facets=(
         Facet(
-            "kind", r"event|type|kind|activit",
+            "kind", r"event|type|kind|activit|entries|standing",
             ("<most of what I plan is|my calendar is mostly> {v}", "it's mainly about {v}",
              "I plan my days around {v}"),
             ("What sort of event is it?", "<Which|What kind of> events matter most in your calendar?"),
@@ -127,6 +160,8 @@ CALENDAR = Domain(
                      "sports events", "church services", "networking events", "community events", "deadlines",
                      "school events", "cultural events", "training sessions", "team meetings",
                      "client meetings"),
+            heads=r"(?:\w+ )?(?:class|meeting|rehearsals?|practice|choir|shifts|training|lessons|tasks|wall|club)",
+            noun="the entries",
         ),
         Facet(
             "notice", r"notif|remind|alert",
@@ -140,6 +175,10 @@ CALENDAR = Domain(
                      "one day in advance",
                      "one day before", "1 hour before", "one hour before", "two days before", "a week before",
                      "10 minutes before", "the day before", "the evening before", "a day before"),
+            heads=r"(?:one|two|three|four|five|six|seven|eight|nine|ten|ninety|forty-five|thirty|fifteen|twenty|"
+                  r"\d+) (?:minutes|hours?|days?) (?:before|ahead)|the evening before|the morning itself|a week and "
+                  r"then a day",
+            noun="the reminder",
         ),
         Facet(
             "zone", r"zone|utc",
@@ -148,6 +187,16 @@ CALENDAR = Domain(
             ("All times are in {v}.",),
             r"time ?zone",
             lexicon=tuple(f"UTC{sign}{hour}" for sign in "+-" for hour in range(13)),
+        ),
+        Facet(
+            "app", r"app|programme|medium",
+            ("I keep my calendar in {v}", "my calendar is {v}", "everything goes into {v}",),
+            ("Which calendar do you use?",),
+            ("It's in your {v}, as always.", "I entered it in {v}.",),
+            r"which calendar",
+            noun="the calendar",
+            lexicon=("Google Calendar", "Outlook", "Fantastical", "iCloud Calendar", "paper diary", "Apple Calendar",
+                     "wall calendar",),
         ),
     ),
     offers={
@@ -213,6 +262,7 @@ MESSAGING = Domain(
                      "empathetic",
                      "polite", "informal", "laid-back", "playful", "warm", "affectionate", "businesslike",
                      "light-hearted", "straightforward"),
+            noun="the tone",
         ),
         Facet(
             "medium", r"communication style|medium|form\b|mode",
@@ -235,6 +285,9 @@ MESSAGING = Domain(
             lexicon=("family members", "close friends", "colleagues", "coworkers", "classmates", "family",
                      "friends",
                      "study group", "teammates", "clients", "neighbours", "children", "grandchildren"),
+            heads=r"(?:my |her |his )?(?:sister|brother|niece|aunt|daughter|choir group|book club|supervisor|"
+                  r"landlord|study group) ?[A-Z]?\w*",
+            noun="the people",
         ),
     ),
     offers={

@@ -45,18 +45,51 @@ FINANCE = Domain(
                      "renewable energy companies",
                      "established Canadian banks", "consumer brands"),
         ),
+        Facet(
+            "bank", r"bank|payment|app",
+            ("my money is with {v}", "I use {v}",),
+            ("Which bank or app is it with?",),
+            ("I went through {v}, where you keep your money.", "It covers {v1}, of course.",),
+            r"which bank|which app",
+            noun="the account",
+            proper=True,
+        ),
+        Facet(
+            "goal", r"goal|saving",
+            ("I'm saving for {v}", "the money is for {v}",),
+            ("What are you saving for?",),
+            ("It's all for {v}, I haven't forgotten.", "I had {v} in mind, which you're saving for.",),
+            r"saving for",
+            noun="the goal",
+        ),
+        Facet(
+            "alert", r"alert|spending",
+            ("for the alerts, {v} would be good", "as for the alerts, {v} suits me",),
+            ("When should I warn you?",),
+            ("The alerts come {v}, as you like them.", "I set the alert the usual way, {v}.",),
+            r"warn you|alert you",
+            noun="the alerts",
+            heads=r"each evening at [\w-]+|every \w+ (?:evening|morning)|above [\w,.]+ \w+|over [\d,.]+ \w+|monthly "
+                  r"summary|weekly summary",
+        ),
     ),
     offers={
+        "save": ("I did the sums: with ${sum} a month put aside you'll have {goal_or} paid for by {month}[, "
+                 "straight from {bank1}].",
+                 "For {goal_or} I'd put aside ${sum} a month[ at {bank1}]; that gets you there by {month}, with a "
+                 "little left over."),
+        "alert": ("I've set up an alert[ on {bank1}], {alert_or}, so nothing slips past again.",
+                  "From now on you'll be told[ by {bank1}]: {alert_or}. Anything unusual comes at once."),
         "": ("<Here's the short version|In short>: {sector_or} <is|are> {move1} this week, and {company_or} "
              "{news1}. I've set <an "
              "alert|alerts> for bigger moves.",
              "This week {sector_or}: {move1}; {company_or} {news1}. A short summary <will come|comes> every "
              "{day}.",
              "For {sector_or} the picture is mixed: {move1}, while {company_or} {news1}."),
-        "compare": ("Side by side: {company_or} {news1}, and margins look {margin}; the {sector_or} average "
+        "compare": ("Side by side: {company_or} {news1}, and margins look {margin}; the average for {sector_or} "
                     "is {move1}. Analysts are "
                     "split on the rest of the year.",
-                    "I compared {company_or} with the {sector_or} average: {news1}, debt is {margin}, and "
+                    "I compared {company_or} with the average for {sector_or}: {news1}, debt is {margin}, and "
                     "the sector is {move1}."),
         "track": ("I've set up tracking for {company_or} and {sector_or}, with a short report every {day}[, "
                   "based on {source}]. "
@@ -67,6 +100,8 @@ FINANCE = Domain(
                       "riskier with more upside.",),
     },
     done={
+        "save": ("The plan is set: ${sum} a month for {goal_or}[, from {bank1}], done by {month}.",),
+        "alert": ("The alert is set[ on {bank1}]: {alert_or}.",),
         "": ("I've set the alerts for {company_or} and {sector_or}; the next summary comes on {day}[, from "
              "{source}].",
              "Your watchlist is set: {company_or}, {sector_or}, a summary every {day}."),
@@ -86,7 +121,29 @@ SERVICES = Domain(
     kind="book",
     facets=(
         Facet(
-            "kind", r"type|provider types?|kind|style",
+            "service", r"services? booked|whom",
+            ("I need the {v1}", "it's the {v1} I need",),
+            ("Which service do you need?",),
+            ("I remember that you've called {p} before.",),
+            r"which service|what kind of appointment",
+            noun="the job",
+            heads=r"(?:boiler |wheelchair |piano |motorcycle |optics |watch |shoe |lawnmower |phone |wedding |"
+                  r"tatami )?(?:technician|photographer|physiotherapist|mechanic|notary|teacher|artist|bookkeeper|"
+                  r"seamstress|optician|mason|chiropodist|tuner|dentist|repairer|hairdresser|plumber|babysitter|"
+                  r"roofer|tailor|electrician|cleaner|barber|braider|adviser|sweep|gardener)",
+        ),
+        Facet(
+            "quality", r"qualit",
+            ("for the provider, {v} would be good", "as for the provider, {v} suits me",),
+            ("What matters to you in a provider?",),
+            ("They're known for this: {v}.", "You look for this, and they offer it: {v}.",),
+            r"matters to you in",
+            noun="the provider",
+            heads=r"no prepayment|works evenings|itemised bill|written quote|on time|no small talk|step-free "
+                  r"entrance|student discount|gives receipts|speaks \w+|licensed and insured|texts updates|punctual",
+        ),
+        Facet(
+            "kind", r"type|kind|style",
             ("I prefer {p}", "{p} would suit me", "I like going to {p}"),
             ("What kind of provider do you like, a small one or a chain?",),
             ("It's {p}, as you prefer.", "I looked for {p}, your usual choice."),
@@ -98,13 +155,16 @@ SERVICES = Domain(
             lexicon=("local", "high-end", "chain", "independent", "family-run"),
         ),
         Facet(
-            "hours", r"time|when",
+            "hours", r"time|when|slot",
             ("{p} work best for me", "I'd need something in the {v}"),
             ("What time of day suits you?", "When could you go?"),
             ("It's in the {v1}, when you usually go.",),
             r"time of day|when could|what time",
             frame="{v} appointments",
             lexicon=("morning", "afternoon", "evening", "late afternoon", "early morning"),
+            heads=r"(?:first hour after opening|five in the afternoon|after four|early evening|mid-morning|"
+                  r"(?:Wednesday|Friday|Monday) mornings?|early in the week|after work|ten in the morning)",
+            noun="the time",
         ),
         Facet(
             "place", r"location|where|area|distance",
@@ -162,7 +222,16 @@ SHOPPING = Domain(
     kind="recommend",
     facets=(
         Facet(
-            "category", r"categor|product|item",
+            "store", r"stores?|shop|market",
+            ("I usually shop at {v}", "I'd rather get it from {v}",),
+            ("Where do you like to shop?",),
+            ("I looked at {v} first, where you usually shop.", "{v1} had it, your usual shop.",),
+            r"where do you like|which shop",
+            noun="the shop",
+            proper=True,
+        ),
+        Facet(
+            "category", r"categor|product|item|things|bought",
             ("I'm looking at {v}", "it's mostly {v} I look at", "I'm interested in {v}"),
             ("What sort of things are you looking for?", "Which kind of product is it?"),
             ("I looked among {v}, where you usually shop.", "You shop for {v} mostly, so I began there."),
@@ -170,6 +239,10 @@ SHOPPING = Domain(
             lexicon=(*PRODUCTS, "home goods", "fashion accessories", "jewelry", "jewellery",
                      "health & wellness", "automotive",
                      "fitness equipment", "gardening supplies", "kitchenware", "musical instruments"),
+            heads=r"(?:\w+ )?(?:hardware|headphones|tea|parts|ink|saris|lamps|gloves|trousers|seeds|layers|coffee|"
+                  r"stamps|wool|bird seed|tools|records|gear|plants|binoculars|scrubs|sauce|blocks|supplies|beans|"
+                  r"timber|nappies|boots|shoes|paint)",
+            noun="the thing",
         ),
         Facet(
             "price", r"price|budget|cost",
@@ -190,8 +263,34 @@ SHOPPING = Domain(
             lexicon=("local artisan brands", "sustainable fashion labels", "ethical beauty companies",
                      "local artisans"),
         ),
+        Facet(
+            "size", r"size",
+            ("my size is {v}", "for the size, {v} would be good",),
+            ("Which size do you need?",),
+            ("The size is {v}, I checked.", "I took your size, {v}.",),
+            r"which size|what size",
+            noun="the size",
+            heads=r"(?:jacket|shirts?|shoes|boots|gloves|trousers) (?:UK |US |EU )?[A-Z0-9][\w.]*(?:, (?:shoes|"
+                  r"boots|trousers) (?:UK |US |EU )?[\w.½]+)?",
+        ),
+        Facet(
+            "delivery", r"deliver|shipping",
+            ("for the delivery, {v} would be good", "please send it this way: {v}",),
+            ("How should it get to you?",),
+            ("It comes the way you like: {v}.", "For the delivery I chose {v}, as usual.",),
+            r"get to you|deliver",
+            noun="the delivery",
+            heads=r"home delivery[\w: ]{0,12}|pickup point|parcel locker|click and collect|pickup in person|(?:a "
+                  r")?locker, any hour|in store|campus pickup station",
+        ),
     ),
     offers={
+        "exchange": ("I've registered the exchange[ with {store1}]: the right size[, {size},] goes out as soon as "
+                     "the parcel is back. The label is ready.",
+                     "The return is booked[ with {store1}] and the new one[ in {size}] is reserved[; {delivery}]."),
+        "replace": ("I found a good replacement[ at {store1}]: {item1}, {why1}, ${price}[. Delivery as always: "
+                    "{delivery}].",
+                    "{item1_cap}[ from {store1}] would do it, {why1}, for ${price}[; {delivery}]."),
         "": ("I found {item1} for ${price}, {why1}, and {item2}, {why2}[. Both are from {brand1} or in that "
              "spirit].",
              "How about {item1}[ from {brand1}], {why1}? It's ${price}. {item2_cap} would be the other "
@@ -200,6 +299,8 @@ SHOPPING = Domain(
         "track": ("I've set alerts for {brand_or}: new releases, with {item1} out this month, {why1}.",),
     },
     done={
+        "exchange": ("The exchange is under way[ with {store1}][, in {size}]. You have the confirmation.",),
+        "replace": ("I've ordered {item1}[ from {store1}] for ${price}[, {delivery}].",),
         "": ("I've put {item1} (${price}) and {item2} on your list.",
              "{item1_cap} is in your basket for ${price}, and {item2} is saved."),
         "track": ("Alerts for {brand_or} are on, and {item1} is saved.",),

@@ -22,6 +22,8 @@ RESTAURANTS = Domain(
             frame="{v} food",
             lexicon=(*CUISINES, "fusion", "Mediterranean", "Nordic", "Scandinavian", "seafood", "barbecue",
                      "Portuguese", "Ethiopian"),
+            heads=r"(?:\w+ )?(?:kitchens|home food|seafood|yum cha|thali|stands|cafés|grill|soba|street food)",
+            noun="the kitchen",
         ),
         Facet(
             "diet", r"diet|allerg|restrict|need",
@@ -39,6 +41,10 @@ RESTAURANTS = Domain(
                      "shellfish allergy", "eggs allergy",
                      "dairy-free", "halal", "kosher", "keto", "lactose intolerance", "pescatarian",
                      "low-carb"),
+            heads=r"no (?!more|less|other|one|longer|matter)(?:raw |horse )?\w+(?: in sauces| at night)?|low salt|"
+                  r"lactose intolerance|shellfish allergy|halal|small portions|soft bread|little fried food|"
+                  r"diabetes-friendly|gluten-free",
+            noun="the diet",
         ),
         Facet(
             "ambiance", r"ambi|atmosphere|setting|vibe|style",
@@ -53,6 +59,9 @@ RESTAURANTS = Domain(
             lexicon=("casual", "fine dining", "outdoor seating", "quiet", "cozy", "cosy", "romantic",
                      "lively", "family-friendly",
                      "intimate", "live music", "relaxed"),
+            heads=r"open past midnight|marble tables|candlelight|quiet garden|tables outside|high chairs|well lit "
+                  r"and unhurried|quiet with daylight|loud and friendly",
+            noun="the room",
         ),
         Facet(
             "price", r"price|budget|cost|spend",
@@ -62,6 +71,9 @@ RESTAURANTS = Domain(
             r"budget|spend|price",
             lexicon=("budget-friendly", "moderate", "upscale", "luxury", "mid-range",
                      "affordable", "inexpensive"),
+            heads=r"(?:up to |under )?\d[\d,.]* (?:tenge|euros?|dollars?|pounds?|rupees|kronor|yen|reais|naira|"
+                  r"zloty|pesos)",
+            noun="the price",
         ),
     ),
     offers={
@@ -102,7 +114,7 @@ EVENTS = Domain(
     kind="recommend",
     facets=(
         Facet(
-            "kind", r"type|kind|event(?! day)",
+            "kind", r"type|kind",
             ("I <enjoy|like> {v}", "my kind of thing is {v}", "I <usually|mostly> go to {v}"),
             ("What sort of events do you enjoy?", "Music, theatre, something else?"),
             ("You <enjoy|often go to> {v}, so I looked there first.",
@@ -111,18 +123,24 @@ EVENTS = Domain(
             lexicon=(*EVENT_KINDS, "theatre", "theater", "live music", "author talks", "networking events",
                      "food festivals",
                      "music festivals", "outdoor concerts", "dance performances", "stand-up comedy"),
+            heads=r"(?:\w+ )?(?:\w+ nights|ethno-jazz|demos|tournaments|spoken word|fairs|rallies|concerts|readings|"
+                  r"festivals|exhibitions|markets|eisteddfod|parades|premieres|matches)",
+            noun="the kind of event",
         ),
         Facet(
-            "price", r"price|budget|cost",
+            "price", r"price|budget|cost|limit",
             ("I'd like to spend {p}", "my budget is {v}", "tickets should be {v}"),
             ("What would you like to spend?", "How much may it cost?"),
             ("Tickets are {v1}, within what you usually spend.", "It's {v1}, so it fits your usual budget."),
             r"spend|cost|budget",
             frame="{v}",
             lexicon=("under $50", "$50-$100", "$100+", "free", "affordable"),
+            heads=r"(?:up to |under )?\d[\d,.]* (?:tenge|euros?|dollars?|pounds?|rupees|kronor|yen|reais|naira|"
+                  r"zloty|pesos)|free only",
+            noun="the ticket price",
         ),
         Facet(
-            "group", r"group|party|company",
+            "group", r"group|party|company|with|companion",
             ("I go {p}", "I'd be going {p}"),
             ("Are you going alone or with others?", "How many of you are going?"),
             ("It works well {p}, the way you like to go.",),
@@ -131,11 +149,12 @@ EVENTS = Domain(
                  "large group": "with a large group", "couple": "as a couple", "family": "with the family"},
             lexicon=("small group", "small groups", "solo", "as a pair", "large group", "with a friend",
                      "pair"),
+            noun="the company",
         ),
         Facet(
             "seat", r"seat|ticket",
             ("{v} is <fine|what I prefer>", "I prefer {v}"),
-            ("Any preference for the seats?",),
+            ("Any wishes for the seats?",),
             ("I looked at {v} tickets, your usual choice.",),
             r"seats?|standing",
             lexicon=("general admission", "VIP seating", "VIP", "standing", "front row"),
@@ -148,6 +167,15 @@ EVENTS = Domain(
             r"which days?|what day|when (?:are|would)",
             frame="on {v}", say={"weekends": "on weekends", "weekdays": "on weekdays"},
             lexicon=("weekends", "weekends only", "Fridays", "Saturdays", "Sundays", "weekdays"),
+        ),
+        Facet(
+            "venue", r"venue|place",
+            ("I like going to {v}", "{v} is always a good place",),
+            ("Is there a venue you like?",),
+            ("I looked at {v} first, where you like to go.", "I started with {v1}, one of your places.",),
+            r"venue",
+            noun="the venue",
+            proper=True,
         ),
     ),
     offers={
@@ -181,15 +209,19 @@ SPORTS = Domain(
     kind="track",
     facets=(
         Facet(
-            "sport", r"sport",
+            "sport", r"sport(?!.*exercise)",
             ("I follow {v}", "I'm <mostly|mainly> into {v}", "what I really care about is {v}"),
             ("Which sports do you follow?", "What sport are we talking about?"),
             ("I kept to {v}, since you follow that most.", "You follow {v}, so that's where I looked."),
             r"which sports?|what sport",
             lexicon=SPORTS_KINDS,
+            heads=r"(?:\w+ )?(?:climbing|boxing|hockey|cricket|badminton|derby|curling|bowling|rugby union|rugby "
+                  r"league|sheepdog trials|fell running|sumo|racing|baseball|futsal|capoeira|ski jumping|biathlon|"
+                  r"netball|MotoGP|Formula 1|chess|handball|swimming)",
+            noun="the sport",
         ),
         Facet(
-            "team", r"team|club|player",
+            "team", r"team|club|player|athlete",
             ("I support {p}", "my team is {p}", "I'm a fan of {p}"),
             ("Which team do you support?", "Do you have a team?"),
             ("I started with {p}, your team.", "Of course {p} came first on my list."),
@@ -210,8 +242,23 @@ SPORTS = Domain(
                      "post-game commentary", "live matches",
                      "live games"),
         ),
+        Facet(
+            "exercise", r"exercise|own",
+            ("my own exercise is {v}", "for the exercise, {v} would be good",),
+            ("How do you like to move?",),
+            ("It's built around {v}, your own thing.", "I kept {v} in the middle of it.",),
+            r"like to move|exercise",
+            noun="the exercise",
+            heads=r"(?:morning )?badminton|ski touring[\w ]*|open-water swimming|running|allotment digging|"
+                  r"cross-country skiing|radio gymnastics|capoeira[\w ]*|touch rugby[\w ]*|walking up [\w ]+|para "
+                  r"hockey",
+        ),
     ),
     offers={
+        "exercise": ("For the fortnight I'd plan {exercise_or} every third day, short at first, with a walk or a "
+                     "rest day between.",
+                     "Two careful weeks: {exercise_or} three times in the first, four in the second, never two days "
+                     "running."),
         "": ("{team_cap}: {result}, and the next match is {fixture}. I've <set|switched on> alerts for both.",
              "Here's the latest on {team}: {result}. The next match is {fixture}, and you'll hear about "
              "every goal."),
@@ -228,6 +275,7 @@ SPORTS = Domain(
                  "signed photo."),
     },
     done={
+        "exercise": ("The two-week plan is set: {exercise_or}, with rest days between.",),
         "": ("I've set alerts for {team}: scores, line-ups and the match {fixture}.",
              "Alerts for {team} are on, and the match {fixture} is in your list."),
         "plan": ("I've saved the plan: {team}, {fixture}, seats from ${price} at the {ground}, a room at "

@@ -13,6 +13,9 @@ _SEAT = Facet(
     r"window or|sit\b|aisle|which seat",
     frame="a {v} seat",
     lexicon=("window", "aisle"),
+    heads=r"(?:[\w-]+ )?(?:window|aisle|berth)(?: (?:ahead of|behind|by|at|on|facing|near|with) (?:the |movable "
+          r")?[\w-]+(?: \w+)?)|right side,? single|exit row|front row|back row|side lower|wheelchair \w+",
+    noun="the seat",
 )  # fmt: skip
 
 _HOURS = Facet(
@@ -23,6 +26,9 @@ _HOURS = Facet(
     r"time of day|when would you like to leave|what time",
     frame="{v} departures",
     lexicon=("morning", "afternoon", "evening", "night", "late morning", "early morning"),
+    heads=r"red-eye|after dawn|before sunrise|midday,? off-peak|mid-morning|first departure of the morning|early "
+          r"afternoon|late night|overnight|weekday daytime|between two shifts",
+    noun="the time",
 )  # fmt: skip
 
 FLIGHTS = Domain(
@@ -62,6 +68,9 @@ FLIGHTS = Domain(
             r"which class|economy|cabin",
             say={"first": "first class"},
             lexicon=("premium economy", "economy", "business class", "business", "first class"),
+            heads=r"staff standby or economy|cheapest economy|extra legroom economy|economy with [\w ]{3,20}bags?|"
+                  r"business class|premium economy",
+            noun="the cabin",
         ),
         Facet(
             "stops", r"layover|stop|connection",
@@ -117,12 +126,24 @@ TRAIN = Domain(
     kind="book",
     facets=(
         Facet(
+            "company", r"operator|compan|railway",
+            ("I travel with {v}", "I usually go with {v}",),
+            ("Which railway do you use?",),
+            ("It runs with {v1}, your usual railway.", "I looked at {v}, whom you travel with.",),
+            r"which railway|operator",
+            noun="the railway",
+            proper=True,
+        ),
+        Facet(
             "cabin", r"class|cabin",
             ("I travel {v}", "{v}, please", "I'd take {v}"),
             ("First or standard class?", "Which class would you like?"),
             ("I looked in {v}, your usual class.", "It's {v}, the way you like to travel."),
             r"which class|first or standard",
             lexicon=("first class", "first-class", "standard class", "second class", "sleeper"),
+            heads=r"kupe|AC two-tier overnight|quiet carriage in second class|Green Car|sleeper roomette|economy "
+                  r"carriage|standard class|second class|sleeper",
+            noun="the class",
         ),
         _HOURS,
         Facet(
@@ -142,6 +163,17 @@ TRAIN = Domain(
                      "quiet carriage", "dining car"),
         ),
         _SEAT,
+        Facet(
+            "habit", r"habit|booking",
+            ("for the ticket, {v} would be good", "as for the ticket, {v} suits me",),
+            ("When do you like to buy the ticket?",),
+            ("The ticket is bought the way you like, {v}.", "I'll handle the ticket as always: {v}.",),
+            r"buy the ticket",
+            noun="the ticket",
+            heads=r"(?:one|two|three|four|five|six|seven|eight|nine|ten|ninety|forty-five|thirty|fifteen|twenty|"
+                  r"\d+) days ahead|weeks ahead|a month ahead|a week ahead|at the last minute|on the day|whenever "
+                  r"the price drops|two months out",
+        ),
     ),
     offers={
         "": ("There's a <direct train|good train> to {dest} {date_or} at {dep}, arriving {arr}[, {cabin}]. "

@@ -25,6 +25,9 @@ BOOKS = Domain(
             lexicon=(*BOOK_GENRES, "non-fiction", "nonfiction", "young adult", "memoirs", "classics",
                      "poetry",
                      "self-help", "paranormal romance", "urban fantasy", "historical fiction"),
+            heads=r"(?:\w+ )?(?:science fiction|history|accounts|memoirs?|novels|poetry|crime|stories|essays|"
+                  r"biograph(?:y|ies)|Afrofuturism|earth science|comics|travel writing|noir|folklore|thrillers)",
+            noun="the genre",
         ),
         Facet(
             "author", r"author|writer",
@@ -65,6 +68,9 @@ BOOKS = Domain(
             lexicon=("physical copies", "physical books", "physical", "ebooks", "ebook", "audiobooks",
                      "audiobook",
                      "paperbacks", "paperback", "hardcover", "large print"),
+            heads=r"(?:large-print )?(?:hardback|hardcover|paperback|audiobook|e-book|e-reader)(?: (?:with|from|on) "
+                  r"(?:the |her |his )?\w+)?",
+            noun="the format",
         ),
         Facet(
             "hours", r"time",
@@ -82,6 +88,15 @@ BOOKS = Domain(
             r"how often|how much",
             frame="{v}", say={"daily": "daily", "weekly": "weekly", "monthly": "monthly"},
             lexicon=("daily", "weekly", "monthly", "occasionally", "on a weekly basis", "on a daily basis"),
+        ),
+        Facet(
+            "mention", r"$^",
+            ("{v} comes to mind",),
+            ("What did you read last?",),
+            ("You've spoken of {v} before, so I had that in mind.",
+             "I remember that {v} came up before, and this is near it."),
+            r"read last",
+            proper=True,
         ),
     ),
     offers={
@@ -111,7 +126,7 @@ GAMES = Domain(
     kind="recommend",
     facets=(
         Facet(
-            "genre", r"genre",
+            "genre", r"genre|game types",
             ("I'm into {p}", "I <mostly|usually> play {p}", "what I enjoy most is {p}"),
             ("<What kind of|Which> games do you usually enjoy?", "Which genres do you like best?"),
             ("You <tend to play|like> {p}, so I <looked|stayed> there.",
@@ -126,6 +141,9 @@ GAMES = Domain(
                      "board games", "battle royale", "party games", "rhythm", "stealth", "roguelike",
                      "visual novel",
                      "metroidvania", "tower defense", "deck-building", "sports games", "sports"),
+            heads=r"(?:\w+ )?(?:craft|simulators?|puzzles|platformers|quizzes|builders|sudoku|rummy|chess|"
+                  r"crosswords|dominoes|strategy|pinball)",
+            noun="the kind of game",
         ),
         Facet(
             "platform", r"platform|console|device",
@@ -135,6 +153,9 @@ GAMES = Domain(
             r"platform|play on|console",
             lexicon=("PC", "mobile", "Xbox", "PlayStation", "Nintendo Switch", "Switch", "Steam Deck"),
             proper=True,
+            heads=r"(?:gaming |borrowed )?laptop|Android phone|iPad|Steam Deck|PlayStation \d(?: with wheel)?|"
+                  r"Nintendo Switch|old tablet|newspaper page",
+            noun="the device",
         ),
         Facet(
             "players", r"multiplayer|player|mode",

@@ -20,7 +20,7 @@ _FILM_GENRES = (
 )  # fmt: skip
 
 _GENRE = Facet(
-    "genre", r"genre",
+    "genre", r"genre|programme",
     ("I <like|usually go for|enjoy> {v}", "<something with|I'm in the mood for> {v}",
      "what I usually go for is {v}"),
     ("What do you <feel like|usually enjoy> watching?", "<Which|What> genres do you usually <like|enjoy>?"),
@@ -28,6 +28,11 @@ _GENRE = Facet(
      "I kept to {v}, since that's what you tend to watch."),
     r"genre|what do you|kind of (?:film|movie|show)|mood|usually (?:enjoy|like|watch)",
     lexicon=_FILM_GENRES,
+    heads=r"(?:\w+ )?(?:reports|vlogs|explainers|documentaries|podcasts|tutorials|dramas?|comed(?:y|ies)|"
+          r"tragicomedies|forecast|programmes|contests|skits|debate shows|cooking shows|classics|new wave|noir|"
+          r"thrillers|science fiction|essays|horror|musicals|mysteries|heist films|concert films|animation|cinema|"
+          r"westerns)",
+    noun="the genre",
 )  # fmt: skip
 
 _PEOPLE = Facet(
@@ -76,6 +81,16 @@ MEDIA = Domain(
                      "NRK TV", "Crunchyroll", "Mubi", "FuboTV", "Showmax", "Hotstar"),
             proper=True,
         ),
+        Facet(
+            "hours", r"slot|time|when|hour",
+            ("for the time, {v} would be good", "my hour for that is {v}",),
+            ("When do you usually watch?",),
+            ("I put it {v}, your usual hour.", "It's meant for {v}, when you like to watch.",),
+            r"when do you usually watch",
+            noun="the time",
+            heads=r"(?:morning|evening|night|noon|midnight|breakfast|supper)s? (?:time)?|four in the afternoon|"
+                  r"before sleep|nap time",
+        ),
     ),
     offers={
         "": ("How about {pick1}, {why1}? {pick2} <would be|is> another good one, {why2}[; you'll find both "
@@ -109,7 +124,7 @@ MOVIES = Domain(
         _GENRE,
         _PEOPLE,
         Facet(
-            "theater", r"theat(?:er|re)|cinema|screen",
+            "theater", r"theat(?:er|re)|cinema|screen|place",
             ("I like {p}", "{p} would be best", "I'd <rather go to|prefer> {p}"),
             ("What kind of cinema do you like?", "A standard screen, or something bigger like IMAX?"),
             ("It's {p}, as you like it.", "I chose {p}, your usual kind of screen."),
@@ -118,6 +133,8 @@ MOVIES = Domain(
             say={"standard": "a standard screen", "open-air cinema": "an open-air cinema",
                  "drive-in": "a drive-in"},
             lexicon=("IMAX", "open-air cinema", "drive-in", "standard theaters", "standard", "3D"),
+            heads=r"late show at \w+|village hall screenings|open-air cinema",
+            noun="the place",
         ),
         Facet(
             "hours", r"time|when|day",
@@ -136,6 +153,7 @@ MOVIES = Domain(
             lexicon=("matinees", "matinee", "late night", "weekends", "weekday evenings", "evening",
                      "evenings",
                      "holidays", "family movie night", "late afternoon", "after work", "afternoons"),
+            noun="the time",
         ),
         Facet(
             "seat", r"seat",
@@ -158,6 +176,16 @@ MOVIES = Domain(
             lexicon=("middle row", "back row", "front row", "center", "aisle", "reclining seats",
                      "double seat",
                      "corner seats", "extra legroom", "balcony seating", "VIP seating"),
+            noun="the seats",
+        ),
+        Facet(
+            "language", r"language|track|subtitle",
+            ("for the language, {v} would be good", "I'd watch it {v}",),
+            ("Original or dubbed?",),
+            ("It's {v}, the version you like.", "I checked the version: {v}.",),
+            r"original or dubbed|language",
+            noun="the language",
+            heads=r"original(?: with \w+ subtitles)?|\w+ with (?:English )?(?:subtitles|captions)|dubbed|voice-over",
         ),
     ),
     offers={
@@ -190,7 +218,7 @@ MUSIC = Domain(
     kind="recommend",
     facets=(
         Facet(
-            "genre", r"genre",
+            "genre", r"genre|style",
             ("I <mostly|usually> listen to {v}", "I'm <a|really a> {v} person", "I <love|grew up with> {v}"),
             ("What do you usually listen to?", "Which genres do you like?"),
             ("I <kept to|stayed near> {v}, which you <play most|love>.",
@@ -198,6 +226,10 @@ MUSIC = Domain(
             r"genre|usually listen|kind of music|what do you",
             lexicon=(*MUSIC_GENRES, "classic rock", "hip-hop", "funk", "disco", "R&B", "world music", "indie",
                      "gospel"),
+            heads=r"(?:\w+ )?(?:techno|rock|[\w-]*pop|highlife|choir|hymns|jazz|folk|soul|sevdalinka|chanson|"
+                  r"ambient|quartets|fiddle|violin|brass band|metal|morna|choral|samba|reggae|blues|harp|shamisen|"
+                  r"electroclash|alté)",
+            noun="the style",
         ),
         Facet(
             "artist", r"artist|singer|musician",
@@ -225,7 +257,7 @@ MUSIC = Domain(
             cue=r"albums?|records?", proper=True,
         ),
         Facet(
-            "platform", r"platform|service|app",
+            "platform", r"platform|service|app\b",
             ("I use {v}", "I <listen|play everything> on {v}"),
             ("Where do you listen, which app?", "Which service do you use?"),
             ("It's all on {v1}, where you listen.", "I've made it for {v1}, your usual app."),
@@ -254,6 +286,16 @@ MUSIC = Domain(
             lexicon=("workout", "relaxation", "relaxing", "nostalgic", "instrumental", "focus", "study",
                      "road trip", "party",
                      "chill"),
+        ),
+        Facet(
+            "moment", r"moment|occasion|during",
+            ("it's for {v}", "I listen mostly {v}", "as for the moment, {v} suits me",),
+            ("When do you listen?",),
+            ("It's meant for {v}, your usual moment.", "I pictured you listening {v}.",),
+            r"when do you listen",
+            noun="the moment",
+            heads=r"after [\w ]{3,20}(?:shift|lunch|bath|work)|(?:morning|evening) commute|cooking (?:dinner|on "
+                  r"Sundays)|jogging",
         ),
     ),
     offers={

@@ -2,38 +2,72 @@
 
 from __future__ import annotations
 
+import re
+
 _TOWNS = {
-    "argentina": "Córdoba Mendoza Rosario", "australia": "Hobart Newcastle Geelong",
+    "argentina": "Córdoba Mendoza Rosario",
+    "australia": "Hobart Newcastle Geelong",
     "austria": "Graz Linz Innsbruck",
-    "belgium": "Ghent Bruges Antwerp", "brazil": "Curitiba Salvador Paraty",
+    "belgium": "Ghent Bruges Antwerp",
+    "brazil": "Curitiba Salvador Paraty",
     "canada": "Kingston Halifax Québec",
-    "chile": "Valparaíso Valdivia Concepción", "china": "Suzhou Hangzhou Xiamen",
+    "cape verde": "Mindelo Praia Tarrafal",
+    "chile": "Valparaíso Valdivia Concepción",
+    "china": "Suzhou Hangzhou Xiamen",
     "colombia": "Cartagena Medellín Popayán",
-    "denmark": "Aarhus Odense Ribe", "egypt": "Luxor Aswan Alexandria", "finland": "Turku Tampere Porvoo",
-    "france": "Lyon Annecy Nantes", "germany": "Leipzig Bremen Freiburg", "ghana": "Kumasi Takoradi Tamale",
-    "greece": "Nafplio Volos Kavala", "india": "Jaipur Pune Mysore", "indonesia": "Bandung Solo Malang",
-    "ireland": "Galway Cork Kilkenny", "italy": "Bologna Turin Lecce", "japan": "Kanazawa Nara Hakodate",
-    "kenya": "Nakuru Kisumu Mombasa", "malaysia": "Ipoh Malacca Penang", "mexico": "Puebla Oaxaca Mérida",
-    "morocco": "Fez Essaouira Tetouan", "netherlands": "Utrecht Leiden Groningen",
+    "denmark": "Aarhus Odense Ribe",
+    "egypt": "Luxor Aswan Alexandria",
+    "finland": "Turku Tampere Porvoo",
+    "france": "Lyon Annecy Nantes",
+    "germany": "Leipzig Bremen Freiburg",
+    "ghana": "Kumasi Takoradi Tamale",
+    "greece": "Nafplio Volos Kavala",
+    "india": "Jaipur Pune Mysore",
+    "indonesia": "Bandung Solo Malang",
+    "ireland": "Galway Cork Kilkenny",
+    "italy": "Bologna Turin Lecce",
+    "japan": "Kanazawa Nara Hakodate",
+    "kazakhstan": "Turkistan Shymkent Karaganda",
+    "kenya": "Nakuru Kisumu Mombasa",
+    "malaysia": "Ipoh Malacca Penang",
+    "mexico": "Puebla Oaxaca Mérida",
+    "morocco": "Fez Essaouira Tetouan",
+    "netherlands": "Utrecht Leiden Groningen",
     "new zealand": "Nelson Napier Dunedin",
-    "nigeria": "Ibadan Abeokuta Enugu", "norway": "Lillehammer Ålesund Kristiansand",
+    "nigeria": "Ibadan Abeokuta Enugu",
+    "norway": "Lillehammer Ålesund Kristiansand",
     "pakistan": "Lahore Multan Peshawar",
-    "peru": "Arequipa Trujillo Cusco", "philippines": "Baguio Iloilo Vigan", "poland": "Gdańsk Wrocław Toruń",
-    "portugal": "Évora Braga Coimbra", "romania": "Cluj Sibiu Brașov",
+    "peru": "Arequipa Trujillo Cusco",
+    "philippines": "Baguio Iloilo Vigan",
+    "poland": "Gdańsk Wrocław Toruń",
+    "portugal": "Évora Braga Coimbra",
+    "romania": "Cluj Sibiu Brașov",
     "south africa": "Durban Knysna Stellenbosch",
-    "south korea": "Busan Jeonju Gyeongju", "spain": "Valencia Bilbao Cádiz", "sweden": "Uppsala Lund Kalmar",
-    "switzerland": "Lucerne Bern Lugano", "thailand": "Ayutthaya Lampang Krabi",
+    "south korea": "Busan Jeonju Gyeongju",
+    "tonga": "Neiafu Pangai Ohonua",
+    "spain": "Valencia Bilbao Cádiz",
+    "sweden": "Uppsala Lund Kalmar",
+    "switzerland": "Lucerne Bern Lugano",
+    "thailand": "Ayutthaya Lampang Krabi",
     "turkey": "Izmir Bursa Eskişehir",
-    "united kingdom": "York Bath Durham", "united states": "Portland Savannah Pittsburgh",
+    "united kingdom": "York Bath Durham",
+    "united states": "Portland Savannah Pittsburgh",
     "vietnam": "Hue Hanoi Dalat",
-}  # fmt: skip
+}
 _ALIASES = {
-    "scotland": "united kingdom", "england": "united kingdom", "wales": "united kingdom",
+    "scotland": "united kingdom",
+    "england": "united kingdom",
+    "wales": "united kingdom",
     "uk": "united kingdom",
-    "usa": "united states", "us": "united states", "united states of america": "united states",
+    "usa": "united states",
+    "us": "united states",
+    "united states of america": "united states",
     "ontario": "canada",
-    "quebec": "canada", "alberta": "canada", "türkiye": "turkey", "korea": "south korea",
-}  # fmt: skip
+    "quebec": "canada",
+    "alberta": "canada",
+    "türkiye": "turkey",
+    "korea": "south korea",
+}
 _FAR = (
     "Lisbon",
     "Vienna",
@@ -57,3 +91,14 @@ def towns_near(country: str) -> tuple[str, ...]:
 def cities_far() -> tuple[str, ...]:
     """Give cities that one flies to."""
     return _FAR
+
+
+def town_of(location: str) -> str:
+    """Give the town in a location such as "Kitchen at home, Porto, Portugal": the first part that is all names."""
+    parts = [re.sub(r"^(?:village near|near|centre of) ", "", part.strip()) for part in location.split(",")]
+    named = (
+        part
+        for part in parts
+        if part and all(word[:1].isupper() or word in ("of", "de", "on") for word in part.split())
+    )
+    return next(named, parts[0])

@@ -7,14 +7,25 @@ from collections.abc import Mapping
 from ..draws import Draws
 
 _HOURS = {
-    "morning": (7, 10), "late morning": (10, 11), "early morning": (6, 7), "afternoon": (13, 16),
-    "evening": (17, 20), "night": (20, 22),
-}  # fmt: skip
+    "morning": (7, 10),
+    "late morning": (10, 11),
+    "early morning": (6, 7),
+    "afternoon": (13, 16),
+    "evening": (17, 20),
+    "night": (20, 22),
+}
 
 
 def _clock(minutes: int) -> str:
     hour, minute = divmod(minutes % 1440, 60)
     return f"{(hour - 1) % 12 + 1}:{minute:02d} {'AM' if hour < 12 else 'PM'}"
+
+
+def _duration(minutes: int) -> str:
+    hours, rest = divmod(minutes, 60)
+    parts = ["an hour" if hours == 1 else f"{hours} hours"] if hours else []
+    parts += [f"{rest} minutes"] if rest else []
+    return " and ".join(parts)
 
 
 def _ride(
@@ -25,18 +36,18 @@ def _ride(
     low, high = _HOURS.get(part.rstrip("s"), (9, 18))
     leaves = stream.number(low, high) * 60 + stream.pick([5, 10, 20, 35, 45, 50])
     takes = stream.number(shortest, longest) * 5
-    hours, minutes = divmod(takes, 60)
     code = "".join(stream.pick("BCDFGHJKLMNPQRTVWXYZ23456789") for _ in range(6))
     return {
-        "dep": _clock(leaves), "arr": _clock(leaves + takes),
-        "length": (f"{hours} hours" if hours > 1 else "an hour") + (f" {minutes} minutes" if minutes else "") if hours else f"{minutes} minutes",
-        "seat_or": slots.get("seat") or stream.fork("seat").pick(["a few seats", "good seats",
-                                                                  "several seats"]),
-        "date_or": slots.get("date") or stream.fork("date").pick(["next Friday", "next Thursday",
-                                                                  "next Tuesday"]),
-        "dest": slots.get("dest") or "the coast", "code": code, "fee": str(stream.pick([25, 40, 60])),
+        "dep": _clock(leaves),
+        "arr": _clock(leaves + takes),
+        "length": _duration(takes),
+        "seat_or": slots.get("seat_fit") or stream.fork("seat").pick(["a few seats", "good seats", "several seats"]),
+        "date_or": slots.get("date") or stream.fork("date").pick(["next Friday", "next Thursday", "next Tuesday"]),
+        "dest": slots.get("dest") or "the coast",
+        "code": code,
+        "fee": str(stream.pick([25, 40, 60])),
         "price": str(stream.pick([12, 17, 21, 26, 34])),
-    }  # fmt: skip
+    }
 
 
 def flight(values: Mapping[str, list[str]], slots: dict[str, str], draws: Draws) -> dict[str, str]:
@@ -46,10 +57,13 @@ def flight(values: Mapping[str, list[str]], slots: dict[str, str], draws: Draws)
     mid = draws.fork("mid").pick(mids)
     stops = " ".join(values.get("stops", [])).lower()
     kind = "a non-stop flight" if "stop" in stops and "lay" not in stops.split("non-stop")[0] else "a flight"
-    return ride | {"flight": kind, "stops": "" if kind == "a non-stop flight" else slots.get("stops", ""),
-                   "mid": mid,
-                   "city_or": slots.get("city") or "home",
-                   "daypart_dep": (values.get("hours") or ["morning"])[0]}  # fmt: skip
+    return ride | {
+        "flight": kind,
+        "stops": "" if kind == "a non-stop flight" else slots.get("stops", ""),
+        "mid": mid,
+        "city_or": slots.get("city") or "home",
+        "daypart_dep": (values.get("hours") or ["morning"])[0],
+    }
 
 
 def train_ride(values: Mapping[str, list[str]], slots: dict[str, str], draws: Draws) -> dict[str, str]:
@@ -68,34 +82,44 @@ def hotel(values: Mapping[str, list[str]], slots: dict[str, str], draws: Draws) 
     chain = next((name for name in values.get("chain") or [] if name.lower() not in ("boutique", "budget")), "")
     wants_small = (values.get("chain") or [""])[0].lower() == "boutique"
     stream = draws.fork("hotel", slots.get("dest", ""))
-    small = stream.pick(["the Linden House", "Hotel Meridian", "the Lantern Inn", "the Old Customs House",
-                         "Hotel Aurelia",
-                         "the Garden Rooms"])  # fmt: skip
+    small = stream.pick(
+        [
+            "the Linden House",
+            "Hotel Meridian",
+            "the Lantern Inn",
+            "the Old Customs House",
+            "Hotel Aurelia",
+            "the Garden Rooms",
+        ]
+    )
     area = stream.pick(["Central", "Riverside", "Old Town", "Garden", "Station Square"])
     name = f"the {chain} {area}" if chain and not wants_small else small
     five = "5" in " ".join(values.get("stars", []))
     price = stream.pick([165, 189, 210]) if five else stream.pick([78, 95, 112, 129])
     code = "".join(stream.pick("BCDFGHJKLMNPQRTVWXYZ23456789") for _ in range(6))
     return {
-        "hotel": name, "price": str(price), "code": code, "room_or": slots.get("room") or "a standard room",
-        "distance": slots.get("area") or stream.fork("area").pick(["ten minutes from the centre",
-                                                                   "close to a tram stop", "on a quiet street"]),
-    }  # fmt: skip
+        "hotel": name,
+        "price": str(price),
+        "code": code,
+        "room_or": slots.get("room") or "a standard room",
+        "distance": slots.get("area")
+        or stream.fork("area").pick(["ten minutes from the centre", "close to a tram stop", "on a quiet street"]),
+    }
 
 
 _CARS = {
-    "suv": ("Volvo XC60", "Toyota RAV4", "BMW X3", "Nissan Qashqai"), "economy": ("Fiat Panda", "Hyundai i10",
-                                                                                  "Kia Picanto"),
-    "compact": ("Volkswagen Golf", "Mazda 3", "Ford Focus", "Toyota Yaris"), "intermediate": ("Skoda Octavia",
-                                                                                              "Toyota Corolla", "Honda Civic"),
+    "suv": ("Volvo XC60", "Toyota RAV4", "BMW X3", "Nissan Qashqai"),
+    "economy": ("Fiat Panda", "Hyundai i10", "Kia Picanto"),
+    "compact": ("Volkswagen Golf", "Mazda 3", "Ford Focus", "Toyota Yaris"),
+    "intermediate": ("Skoda Octavia", "Toyota Corolla", "Honda Civic"),
     "premium": ("BMW 3 Series", "Audi A4", "Volvo S60", "Mercedes-Benz C-Class"),
     "luxury": ("Mercedes-Benz E-Class", "BMW 5 Series", "Jaguar XF", "Audi A6"),
-    "minivan": ("Volkswagen Touran", "Ford Galaxy", "Kia Carnival"), "convertible": ("Mini Convertible",
-                                                                                     "Mazda MX-5"),
-}  # fmt: skip
+    "minivan": ("Volkswagen Touran", "Ford Galaxy", "Kia Carnival"),
+    "convertible": ("Mini Convertible", "Mazda MX-5"),
+}
 
 
-def car(values: Mapping[str, list[str]], slots: dict[str, str], draws: Draws) -> dict[str, str]:
+def car(values: Mapping[str, list[str]], _slots: dict[str, str], draws: Draws) -> dict[str, str]:
     """Choose two cars of the known sizes, of the known makes where the bank has one."""
     kinds = [kind.lower().rstrip("s") for kind in values.get("type") or []]
     known = [kind for kind in kinds if kind in _CARS] or ["compact", "intermediate"]
@@ -111,27 +135,36 @@ def car(values: Mapping[str, list[str]], slots: dict[str, str], draws: Draws) ->
 
 
 _SIGHTS: dict[str, tuple[str, ...]] = {
-    "beach": ("the quiet beach past the headland", "the bathing huts at low tide",
-              "the coast path to the lighthouse"),
-    "mountain": ("the ridge walk with the hut at the top", "the cable car and the long way down",
-                 "the lake under the pass"),
-    "cultural": ("the museum quarter", "the music school's open evening",
-                 "the craft lanes behind the market"),
+    "beach": ("the quiet beach past the headland", "the bathing huts at low tide", "the coast path to the lighthouse"),
+    "mountain": (
+        "the ridge walk with the hut at the top",
+        "the cable car and the long way down",
+        "the lake under the pass",
+    ),
+    "cultural": ("the museum quarter", "the music school's open evening", "the craft lanes behind the market"),
     "historical": ("the old fortress", "the town archive tour", "the merchants' houses"),
-    "food": ("the covered market", "a tasting at a small cellar",
-             "the bakery street at seven in the morning"),
+    "food": ("the covered market", "a tasting at a small cellar", "the bakery street at seven in the morning"),
     "nature": ("the gorge trail", "the bird reserve at dawn", "the botanical garden"),
-    "city": ("the old town on foot", "the roof terrace of the library",
-             "the tram line that loops the centre"),
-}  # fmt: skip
+    "city": ("the old town on foot", "the roof terrace of the library", "the tram line that loops the centre"),
+}
 _NEAR_SIGHTS = {
-    "island": "beach", "coastal": "beach", "scenic": "nature", "countryside": "nature", "rural": "nature",
+    "island": "beach",
+    "coastal": "beach",
+    "scenic": "nature",
+    "countryside": "nature",
+    "rural": "nature",
     "wildlife": "nature",
-    "national park": "nature", "adventure": "mountain", "hiking": "mountain", "heritage": "historical",
+    "national park": "nature",
+    "adventure": "mountain",
+    "hiking": "mountain",
+    "heritage": "historical",
     "food and wine": "food",
-    "museums": "cultural", "urban exploration": "city", "ski resort": "mountain", "photography": "nature",
+    "museums": "cultural",
+    "urban exploration": "city",
+    "ski resort": "mountain",
+    "photography": "nature",
     "road trip": "nature",
-}  # fmt: skip
+}
 
 
 def trip(values: Mapping[str, list[str]], slots: dict[str, str], draws: Draws) -> dict[str, str]:

@@ -82,19 +82,28 @@ _BOOKS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 _NEAR = {
-    "nonfiction": "non-fiction", "science fiction": "science-fiction", "sci-fi": "science-fiction",
-    "memoirs": "biography", "memoir": "biography", "crime": "mystery", "classics": "fiction",
+    "nonfiction": "non-fiction",
+    "science fiction": "science-fiction",
+    "sci-fi": "science-fiction",
+    "memoirs": "biography",
+    "memoir": "biography",
+    "crime": "mystery",
+    "classics": "fiction",
     "literary fiction": "fiction",
-    "urban fantasy": "fantasy", "paranormal romance": "romance", "self-help": "non-fiction",
+    "urban fantasy": "fantasy",
+    "paranormal romance": "romance",
+    "self-help": "non-fiction",
     "essays": "non-fiction",
-    "biographies": "biography", "thrillers": "thriller", "mysteries": "mystery",
+    "biographies": "biography",
+    "thrillers": "thriller",
+    "mysteries": "mystery",
     "popular science": "non-fiction",
-}  # fmt: skip
+}
 
 BOOK_GENRES = tuple(_BOOKS)
 
 
-def book_picks(values: Mapping[str, list[str]], slots: dict[str, str], draws: Draws) -> dict[str, str]:
+def book_picks(values: Mapping[str, list[str]], _slots: dict[str, str], draws: Draws) -> dict[str, str]:
     """Choose two books of the known genres, or of any when none is known; never one that the reader named."""
     known = [_NEAR.get(genre.lower(), genre.lower()) for genre in values.get("genre") or []]
     genres = [genre for genre in known if genre in _BOOKS] or draws.shuffled(["fiction", "mystery", "non-fiction"])

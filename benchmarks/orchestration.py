@@ -1,0 +1,117 @@
+"""What orchestration costs: the whole PersonaLens job beside a bare asyncio loop that makes the same LiteLLM calls.
+
+    python benchmarks/orchestration.py [--scenarios 120] [--concurrency 16] [--repeat 3]
+
+The job is played on the offline model (planning, graph, checkpoints, ledger, judgements, outcomes). Its requests are
+then read from the ledger and sent again by a loop that does nothing else: a scenario's calls one after the other, as
+many scenarios at once. Both run in this process, in turn; the ratio of the medians is what counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from dialoom.graphs.personalens import RECIPE
+from dialoom.roles.binding import bindings
+from dialoom.roles.gateway.litellm_backend import alternating, load_litellm
+from dialoom.runs import Fault, RunConfig
+from dialoom.runs.session import play, start
+from dialoom.runs.store import Work
+from dialoom.runs.store.connections import open_for_reading
+
+
+class Silent:
+    """Nobody watches."""
+
+    def finished(self, work: Work) -> None:
+        """A scenario is done."""
+
+    def failed(self, work: Work, fault: Fault, error: str) -> None:
+        """None may fail: the figures would compare different things."""
+        raise RuntimeError(error)
+
+
+def play_job(path: Path, scenarios: int, concurrency: int) -> float:
+    """Play the job into a new run; returns its seconds."""
+    options = RECIPE.options_type.model_validate({"limit": scenarios, "setting": ["base", "I"]})
+    models = bindings(RECIPE.roles, ["offline/attentive"], [])
+    config = RunConfig(recipe="personalens", options=options.model_dump(mode="json"), models=models, seed=7)
+    started = time.perf_counter()
+    store = start(path, config, None, lambda _line: None)
+    asyncio.run(play(store, concurrency, Silent(), resuming=False))
+    store.close()
+    return time.perf_counter() - started
+
+
+def requests_of(path: Path) -> list[list[dict[str, Any]]]:
+    """The run's requests by scenario, as LiteLLM took them."""
+    connection = open_for_reading(path)
+    texts = {
+        row["id"]: {"role": row["role"], "content": row["content"]}
+        for row in connection.execute("SELECT id, role, content FROM messages")
+    }
+    by_scenario: dict[int, list[dict[str, Any]]] = {}
+    for row in connection.execute("SELECT scenario, model, temperature, seed, messages FROM calls ORDER BY id"):
+        messages = alternating(tuple(texts[id_] for id_ in json.loads(row["messages"])))
+        call = {"model": row["model"], "messages": messages, "temperature": row["temperature"], "seed": row["seed"]}
+        by_scenario.setdefault(row["scenario"], []).append(call)
+    connection.close()
+    return list(by_scenario.values())
+
+
+def send_bare(requests: list[list[dict[str, Any]]], concurrency: int) -> float:
+    """Make the same calls and nothing else; returns the seconds."""
+    litellm = load_litellm()
+
+    async def run() -> None:
+        places = asyncio.Semaphore(concurrency)
+
+        async def scenario(calls: list[dict[str, Any]]) -> None:
+            async with places:
+                for call in calls:
+                    await litellm.acompletion(**call, drop_params=True, max_retries=0, num_retries=0)
+
+        await asyncio.gather(*(scenario(calls) for calls in requests))
+
+    started = time.perf_counter()
+    asyncio.run(run())
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    """Measure both in turn and print the ratio."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--scenarios", type=int, default=120)
+    parser.add_argument("--concurrency", type=int, default=16)
+    parser.add_argument("--repeat", type=int, default=3)
+    arguments = parser.parse_args()
+    load_litellm()
+    jobs: list[float] = []
+    bare: list[float] = []
+    calls = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(arguments.repeat + 1):
+            path = Path(folder) / f"{number}.db"
+            job = play_job(path, arguments.scenarios, arguments.concurrency)
+            requests = requests_of(path)
+            calls = sum(map(len, requests))
+            loop = send_bare(requests, arguments.concurrency)
+            if number:  # the first round warms both up
+                jobs.append(job)
+                bare.append(loop)
+    job, loop = statistics.median(jobs), statistics.median(bare)
+    print(f"{arguments.scenarios} judged dialogues, {calls} calls, {arguments.concurrency} at once")
+    print(f"the job:   {job:6.2f} s  {arguments.scenarios / job:7.1f} dialogues/s  {calls / job:7.0f} calls/s")
+    print(f"bare loop: {loop:6.2f} s  {arguments.scenarios / loop:7.1f} dialogues/s  {calls / loop:7.0f} calls/s")
+    print(f"rate of the job / rate of the bare loop: {loop / job:.2f}")
+
+
+if __name__ == "__main__":
+    main()

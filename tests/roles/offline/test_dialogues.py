@@ -1,0 +1,144 @@
+"""Whole dialogues between the offline user and the offline assistants."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dialoom.roles import offline
+
+from .people import ALARM, BOOKS, DINNER, GETAWAY, SINGLE, Case, assistant_request, play, user_request
+
+
+def test_same_request_same_answer() -> None:
+    """Two equal requests get equal answers, and whole dialogues repeat themselves exactly."""
+    assert play(DINNER, "all", seed=3) == play(DINNER, "all", seed=3)
+
+
+def test_answers_do_not_depend_on_the_hash_seed() -> None:
+    """A fresh interpreter with another PYTHONHASHSEED says the same words."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from dialoom.roles import offline\n"
+        "request = [{'role': 'system', 'content': '<summary domain=\"Books\">She loves fantasy and "
+        "mystery.</summary> personal'},"
+        " {'role': 'user', 'content': 'I need a good book.'}]\n"
+        "print(offline.answer('attentive', request, seed=5))"
+    )
+    root = str(Path(__file__).resolve().parents[3])
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code, root],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "4242")
+    }
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("case", [*SINGLE, GETAWAY])
+@pytest.mark.parametrize("seed", range(5))
+def test_opening_names_no_preference_and_does_not_end(case: Case, seed: int) -> None:
+    """The first user line holds no affinity value and never TERMINATE."""
+    opening = offline.answer("attentive", user_request(case, []), seed=seed)
+    assert opening.strip() and "TERMINATE" not in opening
+    assert not [value for value in case.values if value.lower() in opening.lower()]
+
+
+@pytest.mark.parametrize("model", sorted(offline.MODELS))
+@pytest.mark.parametrize("case", [*SINGLE, GETAWAY])
+def test_user_ends_the_dialogue(case: Case, model: str) -> None:
+    """The user says TERMINATE once, at the very end of a line, within 8 turns (14 across domains)."""
+    user = [text for role, text in play(case, "base", model) if role == "user"]
+    assert len(user) <= (8 if len(case.affinities) == 1 else 14)
+    assert user[-1].endswith("TERMINATE") and not any("TERMINATE" in text for text in user[:-1])
+
+
+def test_user_reveals_little_at_a_time() -> None:
+    """No user line states more than two kinds of preference."""
+    for role, text in play(DINNER, "base"):
+        stated = [
+            names
+            for names in DINNER.affinities["Restaurants"].values()
+            if any(v.strip() in text for v in names.split(";"))
+        ]
+        assert role == "assistant" or len(stated) <= 2
+
+
+def test_several_domains_are_taken_one_by_one() -> None:
+    """The user brings up train, hotel and dinner in that order, each in a line of its own."""
+    user = [text.lower() for role, text in play(GETAWAY, "I") if role == "user"][:-1]
+    firsts = [
+        next(
+            at
+            for at, text in enumerate(user)
+            if (at and re.search(rf"\b(?:{words})\b", text))
+            or re.search(rf"(?:start|begin|first).*\b(?:{words})\b", text)
+        )
+        for words in ("train", "hotel|room|place to stay", "dinner|food|eat")
+    ]
+    assert firsts == sorted(firsts) and len(set(firsts)) == 3
+
+
+@pytest.mark.parametrize(
+    ("case", "facts"),
+    [(ALARM, ["6:10 AM", "church bells"]), (DINNER, ["Greek", "nut allergy"]), (BOOKS, ["fantasy", "Elif Ardan"])],
+)
+def test_attentive_brings_up_what_summaries_tell(case: Case, facts: list[str]) -> None:
+    """With summaries the first reply already holds facts that the user has not stated."""
+    opening = offline.answer("attentive", user_request(case, []))
+    request = assistant_request(case, [("user", opening)], "I")
+    replies = [offline.answer("attentive", request, seed=seed) for seed in range(6)]
+    assert all(any(fact in reply for fact in facts) for reply in replies)
+
+
+def test_attentive_without_summaries_knows_nothing() -> None:
+    """Without summaries and without a word from the user no preference turns up."""
+    opening = offline.answer("attentive", user_request(DINNER, []))
+    reply = offline.answer("attentive", assistant_request(DINNER, [("user", opening)], "base"))
+    assert "Greek" not in reply and "nut allergy" not in reply
+
+
+@pytest.mark.parametrize("case", SINGLE)
+def test_generic_ignores_what_it_is_shown(case: Case) -> None:
+    """The generic assistant never uses the summaries."""
+    opening = offline.answer("attentive", user_request(case, []))
+    reply = offline.answer("generic", assistant_request(case, [("user", opening)], "all"))
+    assert reply and not [value for value in case.values if value in reply]
+
+
+def test_attentive_takes_up_what_the_user_says() -> None:
+    """A preference stated by the user is in the next reply."""
+    talk = [("user", "I'd like a place to eat."), ("assistant", "Sure. What do you feel like eating?")]
+    request = assistant_request(DINNER, [*talk, ("user", "I usually go for Lebanese food.")], "base")
+    assert "Lebanese" in offline.answer("attentive", request)
+
+
+def test_closing_is_short_and_warm() -> None:
+    """After the user's thanks there is no new question."""
+    reply = play(DINNER, "I")[-1]
+    assert reply[0] == "assistant" and "?" not in reply[1] and len(reply[1].split()) < 60
+
+
+@pytest.mark.parametrize("setting", ["vanilla", "base", "I", "all"])
+@pytest.mark.parametrize("case", [*SINGLE, GETAWAY])
+def test_no_template_seams(case: Case, setting: str) -> None:
+    """No doubled spaces or marks, no brackets, tags, keys or empty values in any line."""
+    for _, text in play(case, setting):
+        assert not re.search(r"  |[{}<>\[\]]|\.\.|,,|[.,]\?|\bN/A\b|\ba [aei]\w|such as such as|\b(\w+) \1\b", text), (
+            text
+        )
+
+
+def test_unknown_model_is_refused() -> None:
+    """Another model name raises ValueError and names the ones there are."""
+    with pytest.raises(ValueError, match="attentive"):
+        offline.answer("clever", [])

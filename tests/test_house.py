@@ -1,0 +1,89 @@
+"""The house: the import rule, the examples of the docs, and what start-up may import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import grimp
+
+from tests.conftest import ROOT, Command
+
+FLOORS = ["runs", "graphs", "roles", "prompts", "personas"]
+
+
+def test_each_floor_knows_only_the_floors_below_it() -> None:
+    """Runs > graphs > roles > {prompts, personas}; the last two know nothing of the project."""
+    graph = grimp.build_graph("dialoom")
+    found = {
+        (floor, other)
+        for floor in FLOORS
+        for other in FLOORS
+        if floor != other
+        and graph.direct_import_exists(importer=f"dialoom.{floor}", imported=f"dialoom.{other}", as_packages=True)
+    }
+    allowed = {(high, low) for index, high in enumerate(FLOORS) for low in FLOORS[index + 1 :]}
+    assert found <= allowed - {("prompts", "personas")}
+    assert ("runs", "graphs") in found, "the graph was really read"
+
+
+def test_runs_knows_no_system_by_name() -> None:
+    """Recipes come by entry point or by file."""
+    words = [path for path in (ROOT / "runs").rglob("*.py") if "import" in path.read_text()]
+    assert words
+    graph = grimp.build_graph("dialoom")
+    assert not graph.direct_import_exists(
+        importer="dialoom.runs", imported="dialoom.graphs.personalens", as_packages=True
+    )
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`dialoom --help` must come at once: no LiteLLM, no LangGraph, no pydantic."""
+    script = (
+        "import sys; sys.argv = ['dialoom', '--help']\n"
+        "from dialoom.runs.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('litellm', 'langgraph', 'pydantic', 'numpy', 'sqlite_utils') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "personalens" not in done.stderr
+
+
+def test_litellm_is_imported_at_the_first_call_only() -> None:
+    """Not with the gateway."""
+    script = "import sys, dialoom.roles, dialoom.runs.session; print('litellm' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_the_recipe_of_the_docs_is_played(dialoom: Command, tmp_path: Path) -> None:
+    """Twenty questions, from its file: run, show, report, export."""
+    (tmp_path / "game.py").write_text(
+        "async def guesser(messages):\n"
+        "    asked = sum(message['role'] == 'assistant' for message in messages)\n"
+        "    return f\"Is it {['piano', 'heron', 'glacier'][asked % 3]}?\"\n"
+        "async def keeper(messages):\n"
+        "    word = messages[0]['content'].split('\"')[1]\n"
+        "    return 'You have found it.' if word in messages[-1]['content'] else 'No.'\n"
+    )
+    recipe = ROOT / "docs" / "examples" / "twenty_questions" / "recipe.py"
+    cast = ["--model", "guesser=python:game:guesser", "--model", "keeper=python:game:keeper"]
+    dialoom("run", f"{recipe}:RECIPE", *cast, "--words", "heron,otter", "--questions", 4, "-o", "r.db")
+    assert "ended by found" in dialoom("show", "r.db", 1).stdout
+    assert "ended by out_of_questions" in dialoom("show", "r.db", 2).stdout
+    assert "50.0" in dialoom("report", "r.db").stdout
+    assert "2 lines" in dialoom("export", "r.db", "-o", "r.jsonl").stdout
+
+
+def test_the_assistants_of_the_docs_are_played(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """A Python callable and a compiled graph."""
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    for spec in ("python:docs.examples.assistants:echo", "graph:docs/examples/assistants.py:clerk"):
+        name = spec.partition(":")[0]
+        cast = [*players[:2], *players[4:], "--model", f"assistant={spec}"]
+        dialoom("run", "personalens", *cast, "--limit", 1, "-o", f"{name}.db")
+        shown = dialoom("show", f"{name}.db", 1).stdout
+        assert ("I have taken care of that." if name == "python" else "the user has spoken 3 times") in shown
