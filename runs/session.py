@@ -22,13 +22,16 @@ from .engine import Engine, Progress
 from .errors import RunError
 from .recipes import load_recipe
 from .store import Judging, RunStore, Work
+from .store.connections import Synchronous
 from .store.runfile import FIRST_JUDGING
 from .store.store import remove
 
 Tell = Callable[[str], None]
 
 
-def start(path: Path, config: RunConfig, overrides: Path | None, tell: Tell) -> RunStore:
+def start(
+    path: Path, config: RunConfig, overrides: Path | None, tell: Tell, synchronous: Synchronous = "normal"
+) -> RunStore:
     """Check everything, then make the run's file and plan it.
 
     Raises:
@@ -40,7 +43,7 @@ def start(path: Path, config: RunConfig, overrides: Path | None, tell: Tell) -> 
     check_cast(_prompts_of(library, config.models), config.models, recipe.reply_types)
     for model in dict.fromkeys(config.model_names.values()):
         check_model(model)
-    store = RunStore.create(path, config, library)
+    store = RunStore.create(path, config, library, synchronous)
     try:
         _plan(store, recipe, options, config, tell)
     except BaseException:
@@ -50,14 +53,14 @@ def start(path: Path, config: RunConfig, overrides: Path | None, tell: Tell) -> 
     return store
 
 
-def reopen(path: Path, tell: Tell) -> RunStore:
+def reopen(path: Path, tell: Tell, synchronous: Synchronous = "normal") -> RunStore:
     """Open a run to go on with it; plan it first if it was stopped before its plan was written.
 
     Raises:
         StoreError: If it is no run or another process writes it.
         RunError: If its recipe is not to be had.
     """
-    store = RunStore(path)
+    store = RunStore(path, synchronous)
     try:
         if not store.is_planned:
             config = store.config

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +78,16 @@ def test_the_recipe_of_the_docs_is_played(dialoom: Command, tmp_path: Path) -> N
     assert "ended by out_of_questions" in dialoom("show", "r.db", 2).stdout
     assert "50.0" in dialoom("report", "r.db").stdout
     assert "2 lines" in dialoom("export", "r.db", "-o", "r.jsonl").stdout
+
+
+def test_the_queries_of_the_docs_answer(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """All five, on a run's file, with plain SQLite."""
+    dialoom("run", "personalens", *players, "--limit", 3, "-o", "r.db")
+    queries = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "store.md").read_text(), re.DOTALL)
+    assert len(queries) == 5
+    with sqlite3.connect(tmp_path / "r.db") as connection:
+        for query in queries:
+            assert connection.execute(query).fetchall(), query
 
 
 def test_the_assistants_of_the_docs_are_played(dialoom: Command, players: list[str], tmp_path: Path) -> None:

@@ -82,16 +82,13 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One call as the ledger keeps it: a reply or an error, never both.
+    """What came of a call: a reply or an error, never both.
 
     Attributes:
         attempts: How often the request was sent.
         latency: Seconds, waiting between attempts included.
     """
 
-    key: str
-    place: CallPlace
-    request: Request
     completion: Completion | None
     error: str | None
     attempts: int
@@ -99,12 +96,16 @@ class CallRecord:
 
 
 class Ledger(Protocol):
-    """Where calls are kept. A reply is durable before the gateway hands it on."""
+    """Where calls are kept: written ahead, and a reply is durable before the gateway hands it on."""
 
     async def find(self, key: str) -> Completion | None:
         """The reply that an earlier call of this identity got, if any."""
         ...
 
-    async def record(self, record: CallRecord) -> None:
-        """Keep a call; returns once it is durable."""
+    async def begin(self, key: str, place: CallPlace, request: Request) -> int:
+        """Write down that a call is about to be sent; returns its id once that is durable."""
+        ...
+
+    async def record(self, id_: int, record: CallRecord) -> None:
+        """Write down what came of it; returns once that is durable."""
         ...

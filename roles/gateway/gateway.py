@@ -61,6 +61,7 @@ class Gateway:
             wait=wait_random_exponential(multiplier=0.5, max=self._wait),
             reraise=True,
         )
+        id_ = await self._ledger.begin(key, place, request)
         started = time.monotonic()
         completion: Completion | None = None
         error: ProviderError | None = None
@@ -70,8 +71,8 @@ class Gateway:
             error = failure
         attempts = int(retrying.statistics.get("attempt_number", 1))
         latency = time.monotonic() - started
-        text = None if error is None else str(error)
-        await self._ledger.record(CallRecord(key, place, request, completion, text, attempts, latency))
+        outcome = CallRecord(completion, None if error is None else str(error), attempts, latency)
+        await self._ledger.record(id_, outcome)
         if completion is None:
             assert error is not None
             raise error

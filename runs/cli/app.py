@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -35,7 +35,7 @@ def build_app(arguments: list[str]) -> typer.Typer:
     )
     app.callback()(_version)
     register_run(app, arguments)
-    for command in (resume, status, show, judge, report, export):
+    for command in (resume, status, show, judge, report, export, compact):
         app.command(epilog=_EPILOG if command is resume else None)(command)
     return app
 
@@ -75,11 +75,14 @@ def resume(
     run: Run,
     concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed scenarios again.")] = False,
+    synchronous: Annotated[
+        Literal["normal", "full"], typer.Option(help="What a commit survives: normal a crash, full a power cut too.")
+    ] = "normal",
 ) -> None:
     """Go on with a run where it stopped: finished scenarios stay as they are, begun ones go on from their last step."""
     from .play import resume_run
 
-    raise typer.Exit(resume_run(run, concurrency, retry_failed))
+    raise typer.Exit(resume_run(run, concurrency, retry_failed, synchronous))
 
 
 def status(
@@ -126,6 +129,13 @@ def judge(
     from .play import judge_run
 
     raise typer.Exit(judge_run(run, name, model, temperature or [], concurrency, retry_failed))
+
+
+def compact(run: Run) -> None:
+    """Give back the room of checkpoints that nothing refers to any more."""
+    from .looking import compact_run
+
+    compact_run(run)
 
 
 def report(

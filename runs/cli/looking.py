@@ -18,8 +18,8 @@ from dialoom.runs import export as exporting
 from dialoom.runs import report as reporting
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import load_recipe
-from dialoom.runs.store import RunFile
-from dialoom.runs.store.runfile import FIRST_JUDGING, Usage
+from dialoom.runs.store import RunFile, Usage
+from dialoom.runs.store.runfile import FIRST_JUDGING
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
 
@@ -42,11 +42,14 @@ def print_status(path: Path, as_json: bool) -> None:
                     },
                     **_usage(status.usage),
                     "roles": {
-                        role: {"model": model, **_usage(status.by_role.get(role))}
+                        role: {"model": model, **_usage(status.by_role.get(role, Usage()))}
                         for role, model in config.model_names.items()
                     },
                     "judgings": {
-                        judging.name: {"models": judging.model_names, **_usage(status.by_judging.get(judging.name))}
+                        judging.name: {
+                            "models": judging.model_names,
+                            **_usage(status.by_judging.get(judging.name, Usage())),
+                        }
                         for judging in judgings
                         if judging.name != FIRST_JUDGING
                     },
@@ -59,16 +62,18 @@ def print_status(path: Path, as_json: bool) -> None:
         f"{status.total:,} scenarios: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending"
     )
     table = RichTable(box=box.SIMPLE_HEAD)
-    for column in ("role", "model", "calls", "failed calls", "input tokens", "output tokens", "cost"):
+    for column in ("role", "model", "calls", "failed", "replayed", "input tokens", "output tokens", "cost"):
         table.add_column(column, justify="left" if column in ("role", "model") else "right")
     for role, model in config.model_names.items():
-        table.add_row(role, model, *_cells(status.by_role.get(role)))
+        table.add_row(role, model, *_cells(status.by_role.get(role, Usage())))
     for judging in judgings:
         if judging.name != FIRST_JUDGING:
             models = ", ".join(judging.model_names.values())
-            table.add_row(f"judging {judging.name!r}", models, *_cells(status.by_judging.get(judging.name)))
+            table.add_row(f"judging {judging.name!r}", models, *_cells(status.by_judging.get(judging.name, Usage())))
     table.add_row("all", "", *_cells(status.usage))
     _console().print(table)
+    if status.usage.unanswered:
+        typer.echo(f"{status.usage.unanswered:,} calls were sent and not answered: under way, or lost in a crash")
     if status.pending:
         typer.echo(f"go on with: dialoom resume {path}")
 
@@ -196,23 +201,21 @@ def _rich(table: Table) -> RichTable:
     return shown
 
 
-def _usage(usage: Usage | None) -> dict[str, Any]:
-    if usage is None:
-        return {"calls": 0, "tokens": {"input": 0, "output": 0}, "cost": 0.0}
-    tokens = {"input": _whole(usage.input_tokens), "output": _whole(usage.output_tokens)}
-    return {"calls": usage.calls, "failed_calls": usage.failed, "tokens": tokens, "cost": usage.cost}
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "calls": usage.calls,
+        "failed_calls": usage.failed,
+        "unanswered_calls": usage.unanswered,
+        "replays": usage.replays,
+        "tokens": {"input": usage.input_tokens, "output": usage.output_tokens},
+        "cost": usage.cost,
+    }
 
 
-def _cells(usage: Usage | None) -> list[str]:
-    if usage is None:
-        return ["0", "0", "0", "0", "$0.00"]
-    tokens = [_whole(value) for value in (usage.input_tokens, usage.output_tokens)]
-    counts = [f"{usage.calls:,}", f"{usage.failed:,}", *("unknown" if n is None else f"{n:,}" for n in tokens)]
-    return [*counts, "unknown" if usage.cost is None else f"${usage.cost:,.4f}"]
-
-
-def _whole(tokens: float | None) -> int | None:
-    return None if tokens is None else int(tokens)
+def _cells(usage: Usage) -> list[str]:
+    tokens = ["unknown" if count is None else f"{count:,}" for count in (usage.input_tokens, usage.output_tokens)]
+    cost = "unknown" if usage.cost is None else f"${usage.cost:,.4f}"
+    return [f"{usage.calls:,}", f"{usage.failed:,}", f"{usage.replays:,}", *tokens, cost]
 
 
 def _console() -> Console:

@@ -17,6 +17,7 @@ from dialoom.runs import session
 from dialoom.runs.config import DEFAULT_CONCURRENCY, RunConfig
 from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, RunError
 from dialoom.runs.store import RunFile, RunStore
+from dialoom.runs.store.connections import Synchronous
 
 from .progress import Watcher
 
@@ -31,6 +32,7 @@ class _Common(BaseModel):
     seed: int | None = None
     concurrency: int | None = None
     prompts: Path | None = None
+    synchronous: Synchronous = "normal"
 
 
 def start_run(spec: str, recipe: Recipe, given: dict[str, Any], config: Path | None, **common: Any) -> int:
@@ -48,15 +50,15 @@ def start_run(spec: str, recipe: Recipe, given: dict[str, Any], config: Path | N
         _assignments(file_common.get("temperature")) + _assignments(common.get("temperature")),
     )
     run_config = RunConfig(recipe=spec, options=options.model_dump(mode="json"), models=models, seed=chosen.seed or 0)
-    store = session.start(chosen.out, run_config, chosen.prompts, typer.echo)
+    store = session.start(chosen.out, run_config, chosen.prompts, typer.echo, chosen.synchronous)
     typer.echo(f"planned {store.status().total:,} scenarios in {chosen.out}")
     concurrency = chosen.concurrency or DEFAULT_CONCURRENCY
     return _played(store, lambda watcher: session.play(store, concurrency, watcher, resuming=False))
 
 
-def resume_run(path: Path, concurrency: int, retry_failed: bool) -> int:
+def resume_run(path: Path, concurrency: int, retry_failed: bool, synchronous: Synchronous) -> int:
     """Carry out `dialoom resume`; returns the exit code."""
-    store = session.reopen(path, typer.echo)
+    store = session.reopen(path, typer.echo, synchronous)
     if retry_failed:
         typer.echo(f"{store.retry():,} failed scenarios are tried again")
     return _played(store, lambda watcher: session.play(store, concurrency, watcher, resuming=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
@@ -45,6 +45,13 @@ _COMMON: dict[str, tuple[Any, Any]] = {
     "prompts": (
         Annotated[
             Path | None, typer.Option(metavar="DIR", help="Your prompts: files that replace those with the same ids.")
+        ],
+        None,
+    ),
+    "synchronous": (
+        Annotated[
+            Literal["normal", "full"] | None,
+            typer.Option(help="What a commit survives: normal a crash, full a power cut too. [default: normal]"),
         ],
         None,
     ),

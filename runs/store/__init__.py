@@ -1,7 +1,8 @@
-"""A run's file: one SQLite database with everything that happened (see `docs/run-file.md`)."""
+"""A run's file: one SQLite database with everything that happened (see `docs/store.md`)."""
 
 from .errors import StoreError
-from .runfile import Judging, RunFile, Status
+from .runfile import Judging, RunFile
+from .status import Status, Usage
 from .store import RunStore, Work
 
-__all__ = ["Judging", "RunFile", "RunStore", "Status", "StoreError", "Work"]
+__all__ = ["Judging", "RunFile", "RunStore", "Status", "StoreError", "Usage", "Work"]

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Literal
 
 from .errors import StoreError, store_error
+from .lock import WriteLock
+from .migrations import migrate
 from .schema import APPLICATION_ID, SCHEMA_VERSION
 
 BUSY_SECONDS = 60.0
-"""How long a connection waits for another's transaction (the checkpoints' and the store's own take turns)."""
+"""How long a connection waits for another's transaction."""
+
+Synchronous = Literal["normal", "full"]
 
 
-def open_for_reading(path: Path) -> sqlite3.Connection:
+def open_for_reading(path: Path, locked: bool = False) -> sqlite3.Connection:
     """A connection that cannot write. It sees whole transactions only and never holds up the writer.
+
+    Args:
+        path: The run's file; one of an older layout is brought up to date first.
+        locked: Whether the caller holds the file's lock.
 
     Raises:
         StoreError: If there is no such file, or it is no run, or one of a newer dialoom.
@@ -26,16 +35,27 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         raise StoreError(f"{path} is empty: its run was stopped before it began; remove it and start it again")
     try:
         connection = _connect_reader(path)
-        _check_identity(path, connection)
+        version = _version(path, connection)
+        if version < SCHEMA_VERSION:
+            connection.close()
+            _migrate(path, locked)
+            connection = _connect_reader(path)
     except sqlite3.Error as error:
         raise store_error(path, error) from error
     return connection
 
 
-def open_for_writing(path: Path) -> sqlite3.Connection:
-    """The writer's connection. Committed work survives the death of the process, not always a power cut."""
+def open_for_writing(path: Path, synchronous: Synchronous = "normal") -> sqlite3.Connection:
+    """The writer's connection.
+
+    Args:
+        path: The run's file.
+        synchronous: `normal`: what is committed survives the death of the process at any moment; after a power cut the
+            last moments may be missing, the file is whole all the same. `full`: it survives a power cut too, at the
+            price of waiting for the disk at every commit.
+    """
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA synchronous = {synchronous}")
     return connection
 
 
@@ -61,11 +81,25 @@ def _connect(uri: str) -> sqlite3.Connection:
     return connection
 
 
-def _check_identity(path: Path, connection: sqlite3.Connection) -> None:
+def _version(path: Path, connection: sqlite3.Connection) -> int:
+    """The file's version, if it is a run's and not a newer one."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise StoreError(f"{path} is an SQLite file, but not a dialoom run")
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version != SCHEMA_VERSION:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > SCHEMA_VERSION:
         raise StoreError(
-            f"{path} has run-file version {version}, this dialoom reads {SCHEMA_VERSION}; use the one that made it"
+            f"{path} was made by a newer dialoom (run-file version {version}, this one knows up to {SCHEMA_VERSION}); "
+            "update dialoom to use it"
         )
+    return version
+
+
+def _migrate(path: Path, locked: bool) -> None:
+    lock = None if locked else WriteLock(path)
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        migrate(connection)
+    finally:
+        connection.close()
+        if lock is not None:
+            lock.release()

@@ -1,53 +1,59 @@
-"""The ledger's table: every call a row, each message of a request once, replies found again by their call's key."""
+"""The ledger's table: every call a row, written before it is sent and filled in when it is answered."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from dialoom.prompts import ChatMessage
-from dialoom.roles import Completion
-from dialoom.roles.gateway import CallRecord
+from dialoom.roles import CallPlace, Completion
+from dialoom.roles.gateway import CallRecord, Request
 
-from .documents import canonical, digest
+from .texts import Texts
 from .writer import Writer
-
-_KNOWN_MESSAGES = 4096
 
 Threads = Callable[[str], tuple[int, str | None]]
 """The scenario's position and the judging's name (or none) of a thread."""
 
 
 class SQLiteLedger:
-    """The gateway's ledger over the run's file."""
+    """The gateway's ledger over the run's file.
 
-    def __init__(self, writer: Writer, reader: sqlite3.Connection, threads: Threads) -> None:
+    A row with neither a reply nor an error is a call that was sent and not answered: it is under way, or a crash came
+    in between and nobody can know whether the provider has billed it.
+    """
+
+    def __init__(self, writer: Writer, reader: sqlite3.Connection, texts: Texts, threads: Threads) -> None:
         self._writer = writer
         self._reader = reader
+        self._texts = texts
         self._threads = threads
-        self._messages = _MessageIds()
 
     async def find(self, key: str) -> Completion | None:
-        """The reply that a call of this identity got, if any."""
-        query = (
-            "SELECT reply, input_tokens, output_tokens, cached_tokens, cost, finish_reason FROM calls "
-            "WHERE key = ? AND reply IS NOT NULL"
-        )
-        row = self._reader.execute(query, (bytes.fromhex(key),)).fetchone()
-        return None if row is None else Completion(*row)
+        """The reply that a call of this identity got, if any; that it was replayed is counted."""
+        row = self._reader.execute(_FIND, (_key(key),)).fetchone()
+        if row is None:
+            return None
+        replayed = "UPDATE calls SET replays = replays + 1 WHERE id = ?"
+        await self._writer.submit(lambda connection: connection.execute(replayed, (row["id"],)))
+        return Completion(*tuple(row)[1:])
 
-    async def record(self, record: CallRecord) -> None:
-        """Keep a call; returns once it is durable."""
-        await self._writer.submit(lambda connection: self._insert(connection, record))
+    async def begin(self, key: str, place: CallPlace, request: Request) -> int:
+        """Write down that a call is about to be sent; durable on return."""
+        return await self._writer.submit(self._texts.forgetful(lambda c: self._insert(c, key, place, request)))
 
-    def _insert(self, connection: sqlite3.Connection, record: CallRecord) -> None:
-        place, request, completion = record.place, record.request, record.completion
+    async def record(self, id_: int, record: CallRecord) -> None:
+        """Write down what came of it; durable on return."""
+        await self._writer.submit(self._texts.forgetful(lambda connection: self._fill_in(connection, id_, record)))
+
+    def _insert(self, connection: sqlite3.Connection, key: str, place: CallPlace, request: Request) -> int:
         position, judging = self._threads(place.scenario)
+        messages = [
+            (message["role"], self._texts.id_of(connection, message["content"])) for message in request.messages
+        ]
         row: dict[str, Any] = {
-            "key": bytes.fromhex(record.key),
+            "key": _key(key),
             "scenario": position,
             "judging": judging,
             "node": place.node,
@@ -58,44 +64,39 @@ class SQLiteLedger:
             "role": request.role,
             "model": request.model,
             "prompt": request.prompt_id,
-            "prompt_hash": request.prompt_hash,
             "temperature": request.temperature,
             "seed": request.seed,
-            "messages": json.dumps([self._messages.id_of(connection, message) for message in request.messages]),
+            "messages": json.dumps(messages, separators=(",", ":")),
+        }
+        names, marks = ", ".join(row), ", ".join("?" * len(row))
+        cursor = connection.execute(f"INSERT INTO calls ({names}) VALUES ({marks})", tuple(row.values()))
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def _fill_in(self, connection: sqlite3.Connection, id_: int, record: CallRecord) -> None:
+        row: dict[str, Any] = {
             "attempts": record.attempts,
-            "latency": round(record.latency, 6),
+            "latency": round(record.latency, 4),
             "error": record.error,
         }
-        if completion is not None:
+        if (completion := record.completion) is not None:
             row |= {
-                "reply": completion.text,
+                "reply": self._texts.id_of(connection, completion.text),
                 "finish_reason": completion.finish_reason,
                 "input_tokens": completion.input_tokens,
                 "output_tokens": completion.output_tokens,
                 "cached_tokens": completion.cached_tokens,
                 "cost": completion.cost,
             }
-        names = ", ".join(row)
-        connection.execute(f"INSERT INTO calls ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values()))
+        columns = ", ".join(f"{name} = ?" for name in row)
+        connection.execute(f"UPDATE calls SET {columns} WHERE id = ?", (*row.values(), id_))
 
 
-class _MessageIds:
-    """Ids of messages by their hashes, the lately used ones remembered."""
+_FIND = """
+SELECT calls.id, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason
+FROM calls JOIN texts ON texts.id = reply WHERE key = ? AND reply IS NOT NULL"""
 
-    def __init__(self) -> None:
-        self._known: OrderedDict[bytes, int] = OrderedDict()
 
-    def id_of(self, connection: sqlite3.Connection, message: ChatMessage) -> int:
-        hash_ = digest(canonical([message["role"], message["content"]]))
-        if (known := self._known.get(hash_)) is not None:
-            self._known.move_to_end(hash_)
-            return known
-        connection.execute(
-            "INSERT OR IGNORE INTO messages (hash, role, content) VALUES (?, ?, ?)",
-            (hash_, message["role"], message["content"]),
-        )
-        id_: int = connection.execute("SELECT id FROM messages WHERE hash = ?", (hash_,)).fetchone()[0]
-        self._known[hash_] = id_
-        if len(self._known) > _KNOWN_MESSAGES:
-            self._known.popitem(last=False)
-        return id_
+def _key(key: str) -> bytes:
+    """The first 16 bytes of the call's identity."""
+    return bytes.fromhex(key[:32])

@@ -10,14 +10,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
-from dialoom.graphs import Episode, Judgement, Line, Outcome, Recipe, Scenario
+from dialoom.graphs import Episode, Outcome, Recipe, Scenario
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.runs.config import RunConfig
 
 from . import documents
 from .connections import open_for_reading
+from .episodes import read_episodes, read_outcome
 from .errors import StoreError
+from .status import Status, read_status
 
 FIRST_JUDGING = "run"
 """The name of the judgements that a run makes itself."""
@@ -39,51 +41,20 @@ class Judging:
         return {role: binding.model for role, binding in self.models.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Calls and what they took. `None` where a provider did not say, or for a price that is unknown."""
-
-    calls: int
-    failed: int
-    input_tokens: int | None
-    output_tokens: int | None
-    cached_tokens: int | None
-    cost: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """How far a run is, and what it has taken.
-
-    Attributes:
-        usage: Of all calls.
-        by_role: Of the run's own calls.
-        by_judging: Of the calls that later sets of judgements made.
-    """
-
-    total: int
-    done: int
-    failed: int
-    usage: Usage
-    by_role: Mapping[str, Usage]
-    by_judging: Mapping[str, Usage]
-
-    @property
-    def pending(self) -> int:
-        """Scenarios that are neither done nor failed, begun or not."""
-        return self.total - self.done - self.failed
-
-
 class RunFile:
     """A run's file, open for reading.
+
+    Args:
+        path: The file.
+        locked: Whether the caller holds its lock (only a writer does).
 
     Raises:
         StoreError: If it is not a run.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, locked: bool = False) -> None:
         self.path = path
-        self._reader = open_for_reading(path)
+        self._reader = open_for_reading(path, locked)
         self._document = lru_cache(maxsize=512)(self._read_document)
 
     def __enter__(self) -> Self:
@@ -138,17 +109,8 @@ class RunFile:
         return found
 
     def status(self) -> Status:
-        """Counts of scenarios and calls, at one moment."""
-        self._reader.execute("BEGIN")
-        try:
-            states = dict(self._reader.execute("SELECT state, count(*) FROM scenarios GROUP BY state").fetchall())
-            total = Usage(*self._reader.execute(_USAGE.format(group="NULL", which="true")).fetchone()[1:])
-            by_role = self._usage("role", "judging IS NULL")
-            by_judging = self._usage("judging", "judging IS NOT NULL")
-        finally:
-            self._reader.execute("COMMIT")
-        done, failed = states.get("done", 0), states.get("failed", 0)
-        return Status(sum(states.values()), done, failed, total, by_role, by_judging)
+        """How far the run is and what it has taken."""
+        return read_status(self._reader)
 
     def resolve(self, name: str) -> int:
         """The position of a scenario by its id, the beginning of its id, or its place in the plan (from 1).
@@ -185,62 +147,20 @@ class RunFile:
         return self._unpacked(recipe, row["content"])
 
     def episode(self, position: int, judging: str | None = None) -> Episode | None:
-        """What came of one scenario; `None` while it is pending."""
-        return next(self._episodes(position - 1, judging, 1), None)
+        """What came of one scenario, with the judgements of one set; `None` while it is pending."""
+        return next(iter([*read_episodes(self._reader, self._chosen(judging), position - 1, position + 1)]), None)
 
     def episodes(self, judging: str | None = None) -> Iterator[Episode]:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
-        return self._episodes(-1, judging, None)
+        return read_episodes(self._reader, self._chosen(judging))
 
     def outcome(self, position: int) -> Outcome:
         """A finished scenario's outcome, without judgements."""
-        row = self._reader.execute("SELECT * FROM outcomes WHERE scenario = ?", (position,)).fetchone()
-        return _outcome(row, ())
+        return read_outcome(self._reader, position)
 
-    def _episodes(self, after: int, judging: str | None, most: int | None) -> Iterator[Episode]:
+    def _chosen(self, judging: str | None) -> str | None:
         chosen = self.judging(judging)
-        limit = min(most or _PAGE, _PAGE)
-        while True:
-            self._reader.execute("BEGIN")
-            try:
-                rows = self._reader.execute(_EPISODES, (after, after + 1 if most else 2**62, limit)).fetchall()
-                if not rows:
-                    return
-                last = rows[-1]["position"]
-                judgements = self._judgements(chosen.name, after, last) if chosen else {}
-                tokens = self._output_tokens(after, last)
-            finally:
-                self._reader.execute("COMMIT")
-            for row in rows:
-                position = row["position"]
-                outcome = _outcome(row, tuple(judgements.get(position, ())))
-                facets = json.loads(row["facets"])
-                yield Episode(row["id"], facets, row["state"], outcome, tokens.get(position, {}), row["error"])
-            after = last
-
-    def _usage(self, group: str, which: str) -> dict[str, Usage]:
-        rows = self._reader.execute(_USAGE.format(group=group, which=which) + f" GROUP BY {group}")
-        return {name: Usage(*figures) for name, *figures in rows}
-
-    def _judgements(self, judging: str, after: int, last: int) -> dict[int, list[Judgement]]:
-        query = (
-            "SELECT * FROM judgements WHERE judging = ? AND scenario > ? AND scenario <= ? ORDER BY scenario, ordinal"
-        )
-        found: dict[int, list[Judgement]] = {}
-        for row in self._reader.execute(query, (judging, after, last)):
-            found.setdefault(row["scenario"], []).append(_judgement(row))
-        return found
-
-    def _output_tokens(self, after: int, last: int) -> dict[int, dict[str, int | None]]:
-        """Tokens written, by scenario and role; `None` if a call's are unknown."""
-        query = (
-            "SELECT scenario, role, sum(output_tokens), count(*) = count(output_tokens) FROM calls "
-            "WHERE scenario > ? AND scenario <= ? AND reply IS NOT NULL AND judging IS NULL GROUP BY scenario, role"
-        )
-        found: dict[int, dict[str, int | None]] = {}
-        for scenario, role, tokens, known in self._reader.execute(query, (after, last)):
-            found.setdefault(scenario, {})[role] = tokens if known else None
-        return found
+        return chosen.name if chosen else None
 
     def _pages(self, query: str, *values: Any) -> Iterator[list[sqlite3.Row]]:
         """A query's rows page by page, so that no read lasts long; it takes the last position and a page's size."""
@@ -271,37 +191,5 @@ class RunFile:
         return str(row["value"])
 
 
-_USAGE = """
-SELECT {group}, count(*), count(error), iif(count(reply) = count(input_tokens), total(input_tokens), NULL),
-    iif(count(reply) = count(output_tokens), total(output_tokens), NULL), total(cached_tokens),
-    iif(count(reply) = count(cost), total(cost), NULL)
-FROM calls WHERE {which}"""
-
-_EPISODES = """
-SELECT position, id, facets, state, error, ended_by, counts, outcomes.messages
-FROM scenarios JOIN outcomes ON scenario = position
-WHERE state IN ('done', 'failed') AND position > ? AND position <= ? ORDER BY position LIMIT ?"""
-
-
 def _bindings(text: str) -> dict[str, ModelBinding]:
     return {role: ModelBinding.model_validate(binding) for role, binding in json.loads(text).items()}
-
-
-def _outcome(row: sqlite3.Row, judgements: tuple[Judgement, ...]) -> Outcome:
-    messages = tuple(Line(role=role, content=content) for role, content in json.loads(row["messages"]))
-    counts = json.loads(row["counts"])
-    return Outcome(messages=messages, ended_by=row["ended_by"], counts=counts, judgements=judgements)
-
-
-def _judgement(row: sqlite3.Row) -> Judgement:
-    score = row["score"]
-    if score is not None:
-        score = bool(score) if row["is_verdict"] else int(score) if score.is_integer() else score
-    return Judgement(
-        metric=row["metric"],
-        target=row["target"],
-        turn=row["turn"],
-        score=score,
-        status=row["status"],
-        explanation=row["explanation"],
-    )

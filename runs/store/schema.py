@@ -1,4 +1,4 @@
-"""The tables of a run's file. sqlite-utils defines them; `docs/run-file.md` explains them to readers.
+"""The tables of a run's file. sqlite-utils defines them; `docs/store.md` explains them to readers.
 
 The checkpoints' tables (`checkpoints`, `writes`) belong to LangGraph's saver, which makes them itself.
 """
@@ -10,7 +10,7 @@ import sqlite3
 from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -20,7 +20,8 @@ def create(connection: sqlite3.Connection) -> None:
     with connection:
         _configuration(database)
         _scenarios(database)
-        _calls(database)
+        create_calls(database)
+        create_checkpoints(database)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -73,10 +74,10 @@ def _scenarios(database: Database) -> None:
     )
 
 
-def _calls(database: Database) -> None:
-    """The ledger: calls, and each message of their requests once."""
-    database.table("messages").create({"id": int, "hash": bytes, "role": str, "content": str}, pk="id")
-    database.table("messages").create_index(["hash"], unique=True)
+def create_calls(database: Database) -> None:
+    """The ledger: calls, and each text of their requests and replies once."""
+    database.table("texts").create({"id": int, "hash": bytes, "content": str}, pk="id")
+    database.table("texts").create_index(["hash"], unique=True)
     database.table("calls").create(
         {
             "id": int,
@@ -91,11 +92,11 @@ def _calls(database: Database) -> None:
             "role": str,
             "model": str,
             "prompt": str,
-            "prompt_hash": str,
             "temperature": float,
             "seed": int,
             "messages": str,
-            "reply": str,
+            "reply": int,
+            "error": str,
             "finish_reason": str,
             "input_tokens": int,
             "output_tokens": int,
@@ -103,9 +104,15 @@ def _calls(database: Database) -> None:
             "cost": float,
             "attempts": int,
             "latency": float,
-            "error": str,
+            "replays": int,
         },
         pk="id",
+        not_null={"replays"},
+        defaults={"replays": 0},
     )
     database.table("calls").create_index(["scenario"])
     database.execute("CREATE UNIQUE INDEX calls_replayable ON calls (key) WHERE reply IS NOT NULL")
+
+
+def create_checkpoints(database: Database) -> None:
+    """The checkpoints' tables."""

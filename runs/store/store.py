@@ -19,12 +19,13 @@ from dialoom.prompts import PromptLibrary
 from dialoom.runs.config import RunConfig
 
 from . import documents, schema
-from .connections import BUSY_SECONDS, open_for_writing
+from .connections import BUSY_SECONDS, Synchronous, open_for_writing
 from .documents import canonical
 from .errors import StoreError, store_error
 from .ledger import SQLiteLedger
 from .lock import WriteLock
 from .runfile import FIRST_JUDGING, Judging, RunFile
+from .texts import Texts
 from .writer import Writer
 
 Result = TypeVar("Result")
@@ -50,14 +51,18 @@ class Work:
 class RunStore(RunFile):
     """A run's file, open for writing: holds the lock until it is closed.
 
+    Args:
+        path: The file.
+        synchronous: What commits survive; see `open_for_writing`.
+
     Raises:
         StoreError: If it is not a run, or another process writes it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, synchronous: Synchronous = "normal") -> None:
         lock = WriteLock(path) if path.is_file() else None
         try:
-            super().__init__(path)
+            super().__init__(path, locked=True)
         except BaseException:
             if lock:
                 lock.release()
@@ -65,11 +70,14 @@ class RunStore(RunFile):
         assert lock is not None
         self._lock = lock
         self._threads: dict[str, tuple[int, str | None]] = {}
-        self._writer = Writer(lambda: open_for_writing(path))
-        self.ledger = SQLiteLedger(self._writer, self._reader, self._threads.__getitem__)
+        self._writer = Writer(lambda: open_for_writing(path, synchronous))
+        self._texts = Texts()
+        self.ledger = SQLiteLedger(self._writer, self._reader, self._texts, self._threads.__getitem__)
 
     @classmethod
-    def create(cls, path: Path, config: RunConfig, prompts: PromptLibrary) -> RunStore:
+    def create(
+        cls, path: Path, config: RunConfig, prompts: PromptLibrary, synchronous: Synchronous = "normal"
+    ) -> RunStore:
         """A new file that holds its configuration and prompts, not yet a plan.
 
         Raises:
@@ -89,7 +97,7 @@ class RunStore(RunFile):
                 _initialise(path, config, prompts)
             finally:
                 lock.release()
-            return cls(path)
+            return cls(path, synchronous)
         except (sqlite3.Error, OSError) as error:
             remove(path)
             raise store_error(path, error) from error
@@ -179,7 +187,7 @@ class RunStore(RunFile):
 
         def keep(connection: sqlite3.Connection) -> None:
             if work.outcome is None:
-                _insert_outcome(connection, work.position, outcome)
+                _insert_outcome(connection, self._texts, work.position, outcome)
                 connection.execute("UPDATE scenarios SET state = 'done' WHERE position = ?", (work.position,))
             else:
                 row = (work.judging, work.position, "done")
@@ -197,7 +205,7 @@ class RunStore(RunFile):
                 connection.execute("INSERT INTO judged VALUES (?, ?, ?, ?, ?)", row)
                 return
             if outcome is not None:
-                _insert_outcome(connection, work.position, outcome)
+                _insert_outcome(connection, self._texts, work.position, outcome)
             update = "UPDATE scenarios SET state = 'failed', fault = ?, error = ? WHERE position = ?"
             connection.execute(update, (fault, error, work.position))
 
@@ -220,7 +228,7 @@ class RunStore(RunFile):
 
     async def _soon(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         try:
-            return await self._writer.submit(work)
+            return await self._writer.submit(self._texts.forgetful(work))
         except sqlite3.Error as error:
             raise store_error(self.path, error) from error
 
@@ -276,8 +284,8 @@ def _insert_judging(connection: sqlite3.Connection, judging: Judging) -> None:
     connection.execute("INSERT INTO judgings (name, models, prompts) VALUES (?, ?, ?)", row)
 
 
-def _insert_outcome(connection: sqlite3.Connection, position: int, outcome: Outcome) -> None:
-    messages = canonical([[line.role, line.content] for line in outcome.messages])
+def _insert_outcome(connection: sqlite3.Connection, texts: Texts, position: int, outcome: Outcome) -> None:
+    messages = canonical([[line.role, texts.id_of(connection, line.content)] for line in outcome.messages])
     row = (position, outcome.ended_by, canonical(dict(outcome.counts)), messages)
     connection.execute("INSERT INTO outcomes (scenario, ended_by, counts, messages) VALUES (?, ?, ?, ?)", row)
 

@@ -6,11 +6,13 @@ import asyncio
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
+Item = TypeVar("Item")
 _BATCH = 256
 
 
@@ -33,13 +35,22 @@ class Writer:
 
     async def submit(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Carry out work in a transaction; returns once that is committed."""
-        return await asyncio.wrap_future(self.enqueue(work))
+        return await _in_loop(self._jobs, _Single(work), None)
 
     def enqueue(self, work: Callable[[sqlite3.Connection], Result]) -> Future[Result]:
         """The same, for callers without an event loop."""
-        future: Future[Result] = Future()
-        self._jobs.put(_Job(work, future))
-        return future
+        return _in_thread(self._jobs, _Single(work), None)
+
+    def port(
+        self, work: Callable[[sqlite3.Connection, Sequence[Item]], None], undone: Callable[[], None]
+    ) -> Port[Item]:
+        """A way in for items that are written many at once, in fewer statements than one by one.
+
+        Args:
+            work: Writes all items that a batch holds. If it raises, they are given to it again one at a time.
+            undone: Is told, in the writer's thread, that something which `work` wrote was undone.
+        """
+        return Port(self._jobs, _Shared(work, undone))
 
     def close(self) -> None:
         """Carry out what is queued, then stop."""
@@ -58,6 +69,7 @@ class Writer:
             batch, open_ = self._next_batch()
             if batch:
                 _carry_out(connection, batch)
+                _settle(batch)
         connection.close()
 
     def _next_batch(self) -> tuple[list[_Job], bool]:
@@ -75,46 +87,148 @@ class Writer:
         return batch, False
 
 
+class Port(Generic[Item]):
+    """Takes items of one kind; see `Writer.port`. Items of a batch may be written before its other jobs."""
+
+    def __init__(self, jobs: queue.SimpleQueue[_Job | None], work: _Work) -> None:
+        self._jobs = jobs
+        self._work = work
+
+    async def submit(self, item: Item) -> None:
+        """Write an item; returns once its transaction is committed."""
+        await _in_loop(self._jobs, self._work, item)
+
+    def enqueue(self, item: Item) -> Future[None]:
+        """The same, for callers without an event loop."""
+        return _in_thread(self._jobs, self._work, item)
+
+
+class _Single:
+    """Work of one job."""
+
+    __slots__ = ("_work",)
+
+    def __init__(self, work: Callable[[sqlite3.Connection], Any]) -> None:
+        self._work = work
+
+    def do(self, connection: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
+        (job,) = jobs
+        job.result = self._work(connection)
+
+    def undone(self) -> None:
+        """A job is told by its error."""
+
+
+class _Shared:
+    """Work that a port's jobs have in common."""
+
+    __slots__ = ("_work", "undone")
+
+    def __init__(self, work: Callable[[sqlite3.Connection, Sequence[Any]], None], undone: Callable[[], None]) -> None:
+        self._work = work
+        self.undone = undone
+
+    def do(self, connection: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
+        self._work(connection, [job.item for job in jobs])
+
+
+_Work = _Single | _Shared
+
+
 class _Job:
-    """Work and the promise of its result."""
+    """An item of some work, and whom to tell: a future of an event loop or one of threads."""
 
-    __slots__ = ("error", "future", "result", "work")
+    __slots__ = ("error", "future", "item", "loop", "result", "work")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], Any], future: Future[Any]) -> None:
+    def __init__(
+        self, work: _Work, item: Any, future: asyncio.Future[Any] | Future[Any], loop: asyncio.AbstractEventLoop | None
+    ) -> None:
         self.work = work
+        self.item = item
         self.future = future
+        self.loop = loop
         self.result: Any = None
         self.error: BaseException | None = None
 
     def settle(self) -> None:
-        if not self.future.set_running_or_notify_cancel():
+        """Tell. Whoever has stopped waiting is left alone; an event loop's future is settled in its own thread."""
+        future = self.future
+        if isinstance(future, asyncio.Future):
+            if future.done():
+                return
+        elif not future.set_running_or_notify_cancel():
             return
         if self.error is None:
-            self.future.set_result(self.result)
+            future.set_result(self.result)
         else:
-            self.future.set_exception(self.error)
+            future.set_exception(self.error)
+
+
+async def _in_loop(jobs: queue.SimpleQueue[_Job | None], work: _Work, item: Any) -> Any:
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    jobs.put(_Job(work, item, future, loop))
+    return await future
+
+
+def _in_thread(jobs: queue.SimpleQueue[_Job | None], work: _Work, item: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    jobs.put(_Job(work, item, future, None))
+    return future
 
 
 def _carry_out(connection: sqlite3.Connection, batch: list[_Job]) -> None:
+    """One transaction. What becomes of each job stands in it afterwards."""
     try:
         connection.execute("BEGIN IMMEDIATE")
-        for job in batch:
-            _attempt(connection, job)
+        for jobs in _by_work(batch):
+            _attempt(connection, jobs)
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         for job in batch:
             job.error = job.error or error
+            job.work.undone()
+
+
+def _by_work(batch: list[_Job]) -> list[list[_Job]]:
+    """The jobs, those of one port together where the first of them stands."""
+    groups: dict[_Work, list[_Job]] = {}
     for job in batch:
-        job.settle()
+        groups.setdefault(job.work, []).append(job)
+    return list(groups.values())
 
 
-def _attempt(connection: sqlite3.Connection, job: _Job) -> None:
+def _attempt(connection: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
+    work = jobs[0].work
     connection.execute("SAVEPOINT job")
     try:
-        job.result = job.work(connection)
+        work.do(connection, jobs)
     except Exception as error:
-        job.error = error
         connection.execute("ROLLBACK TO job")
+        work.undone()
+        if len(jobs) == 1:
+            jobs[0].error = error
+        else:
+            for job in jobs:
+                _attempt(connection, (job,))
     connection.execute("RELEASE job")
+
+
+def _settle(batch: list[_Job]) -> None:
+    """Wake each event loop once, however many of its jobs are done."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
+    for job in batch:
+        if job.loop is None:
+            job.settle()
+        else:
+            by_loop.setdefault(job.loop, []).append(job)
+    for loop, jobs in by_loop.items():
+        with suppress(RuntimeError):  # the loop was closed in the meantime, so nobody is left who waits
+            loop.call_soon_threadsafe(_settle_all, jobs)
+
+
+def _settle_all(jobs: Sequence[_Job]) -> None:
+    for job in jobs:
+        job.settle()

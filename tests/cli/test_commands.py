@@ -235,18 +235,18 @@ def test_the_turn_limit_ends_a_dialogue(dialoom: Command, players: list[str], tm
     assert lines[0]["messages"][-1]["role"] == "user"
 
 
-def test_every_call_is_a_row_and_each_message_is_kept_once(run: Path) -> None:
+def test_every_call_is_a_row_and_each_text_is_kept_once(run: Path) -> None:
     """The ledger can be read with any SQLite tool: a request is the list of its messages."""
     with sqlite3.connect(run) as connection:
         connection.row_factory = sqlite3.Row
         calls = connection.execute("SELECT * FROM calls ORDER BY id").fetchall()
-        messages = {row["id"]: row for row in connection.execute("SELECT * FROM messages")}
+        texts = {row["id"]: row["content"] for row in connection.execute("SELECT * FROM texts")}
     assert len(calls) == 48
-    assert len({(row["role"], row["content"]) for row in messages.values()}) == len(messages)
+    assert len(set(texts.values())) == len(texts)
     for call in calls:
-        request = [messages[id_]["content"] for id_ in json.loads(call["messages"])]
-        assert request, "every request can be put together again"
-        assert call["reply"]
+        request = [(role, texts[id_]) for role, id_ in json.loads(call["messages"])]
+        assert request[0][0] == "system", "every request can be put together again"
+        assert texts[call["reply"]]
         assert call["attempts"] == 1
 
 

@@ -1,0 +1,111 @@
+"""Reading what came out, a page at a time: nothing is held that grows with the run."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+
+from dialoom.graphs import Episode, Judgement, Line, Outcome
+
+_PAGE = 200
+
+
+def read_episodes(
+    connection: sqlite3.Connection, judging: str | None, after: int = -1, before: int | None = None
+) -> Iterator[Episode]:
+    """Finished scenarios between two positions (both left out), in plan order, with the judgements of one set."""
+    end = 2**62 if before is None else before
+    while page := _page(connection, judging, after, end):
+        yield from (episode for _, episode in page)
+        after = page[-1][0]
+
+
+def read_outcome(connection: sqlite3.Connection, position: int) -> Outcome:
+    """A finished scenario's outcome, without judgements."""
+    row = connection.execute("SELECT * FROM outcomes WHERE scenario = ?", (position,)).fetchone()
+    return _outcome(row, _texts(connection, [row]), ())
+
+
+def _page(connection: sqlite3.Connection, judging: str | None, after: int, end: int) -> list[tuple[int, Episode]]:
+    """Some episodes with their positions, all read in one transaction."""
+    connection.execute("BEGIN")
+    try:
+        rows = connection.execute(_EPISODES, (after, end, _PAGE)).fetchall()
+        if not rows:
+            return []
+        last = rows[-1]["position"]
+        texts = _texts(connection, rows)
+        judgements = _judgements(connection, judging, after, last)
+        tokens = _output_tokens(connection, after, last)
+    finally:
+        connection.execute("COMMIT")
+    return [
+        (
+            row["position"],
+            Episode(
+                id=row["id"],
+                facets=json.loads(row["facets"]),
+                state=row["state"],
+                outcome=_outcome(row, texts, tuple(judgements.get(row["position"], ()))),
+                output_tokens=tokens.get(row["position"], {}),
+                error=row["error"],
+            ),
+        )
+        for row in rows
+    ]
+
+
+_EPISODES = """
+SELECT position, id, facets, state, error, ended_by, counts, outcomes.messages
+FROM scenarios JOIN outcomes ON scenario = position
+WHERE state IN ('done', 'failed') AND position > ? AND position < ? ORDER BY position LIMIT ?"""
+
+
+def _texts(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> dict[int, str]:
+    """The texts that the rows' messages refer to."""
+    ids = {id_ for row in rows for _, id_ in json.loads(row["messages"])}
+    query = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
+    return dict(connection.execute(query, (json.dumps(sorted(ids)),)).fetchall())
+
+
+def _outcome(row: sqlite3.Row, texts: Mapping[int, str], judgements: tuple[Judgement, ...]) -> Outcome:
+    messages = tuple(Line(role=role, content=texts[id_]) for role, id_ in json.loads(row["messages"]))
+    counts = json.loads(row["counts"])
+    return Outcome(messages=messages, ended_by=row["ended_by"], counts=counts, judgements=judgements)
+
+
+def _judgements(
+    connection: sqlite3.Connection, judging: str | None, after: int, last: int
+) -> dict[int, list[Judgement]]:
+    query = "SELECT * FROM judgements WHERE judging = ? AND scenario > ? AND scenario <= ? ORDER BY scenario, ordinal"
+    found: dict[int, list[Judgement]] = {}
+    for row in connection.execute(query, (judging, after, last)):
+        found.setdefault(row["scenario"], []).append(_judgement(row))
+    return found
+
+
+def _judgement(row: sqlite3.Row) -> Judgement:
+    score = row["score"]
+    if score is not None:
+        score = bool(score) if row["is_verdict"] else int(score) if score.is_integer() else score
+    return Judgement(
+        metric=row["metric"],
+        target=row["target"],
+        turn=row["turn"],
+        score=score,
+        status=row["status"],
+        explanation=row["explanation"],
+    )
+
+
+def _output_tokens(connection: sqlite3.Connection, after: int, last: int) -> dict[int, dict[str, int | None]]:
+    """Tokens written, by scenario and role; `None` if a call's are unknown."""
+    query = (
+        "SELECT scenario, role, sum(output_tokens), count(*) = count(output_tokens) FROM calls "
+        "WHERE scenario > ? AND scenario <= ? AND reply IS NOT NULL AND judging IS NULL GROUP BY scenario, role"
+    )
+    found: dict[int, dict[str, int | None]] = {}
+    for scenario, role, tokens, known in connection.execute(query, (after, last)):
+        found.setdefault(scenario, {})[role] = tokens if known else None
+    return found

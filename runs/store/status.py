@@ -1,0 +1,81 @@
+"""How far a run is and what it has taken, read at one moment."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Calls and what they took. `None` where a provider did not say, or for a price that is unknown.
+
+    Attributes:
+        calls: Those that were answered, be it by an error.
+        failed: Those among them that ended in an error.
+        unanswered: Sent, and not answered yet; or never, because a crash came in between.
+        replays: How often a kept reply was used again instead of a call.
+        cost: US dollars.
+    """
+
+    calls: int = 0
+    failed: int = 0
+    unanswered: int = 0
+    replays: int = 0
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    cached_tokens: int | None = 0
+    cost: float | None = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far a run is, and what it has taken.
+
+    Attributes:
+        usage: Of all calls.
+        by_role: Of the run's own calls.
+        by_judging: Of the calls that later sets of judgements made.
+    """
+
+    total: int
+    done: int
+    failed: int
+    usage: Usage
+    by_role: Mapping[str, Usage]
+    by_judging: Mapping[str, Usage]
+
+    @property
+    def pending(self) -> int:
+        """Scenarios that are neither done nor failed, begun or not."""
+        return self.total - self.done - self.failed
+
+
+def read_status(connection: sqlite3.Connection) -> Status:
+    """The status, consistent in itself while others write."""
+    connection.execute("BEGIN")
+    try:
+        states = dict(connection.execute("SELECT state, count(*) FROM scenarios GROUP BY state").fetchall())
+        by_role = _usage(connection, "role", "judging IS NULL")
+        by_judging = _usage(connection, "judging", "judging IS NOT NULL")
+        total = _usage(connection, "'all'", "true").get("all", Usage())
+    finally:
+        connection.execute("COMMIT")
+    done, failed = states.get("done", 0), states.get("failed", 0)
+    return Status(sum(states.values()), done, failed, total, by_role, by_judging)
+
+
+def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, Usage]:
+    rows = connection.execute(_QUERY.format(group=group, which=which))
+    return {name: Usage(*figures) for name, *figures in rows}
+
+
+# A sum is known only if every reply's figure is; a call without a reply has none and takes none.
+_QUERY = """
+SELECT {group}, count(reply) + count(error), count(error), count(*) - count(reply) - count(error), sum(replays),
+    iif(count(reply) = count(input_tokens), coalesce(sum(input_tokens), 0), NULL),
+    iif(count(reply) = count(output_tokens), coalesce(sum(output_tokens), 0), NULL),
+    coalesce(sum(cached_tokens), 0),
+    iif(count(reply) = count(cost), total(cost), NULL)
+FROM calls WHERE {which} GROUP BY {group}"""

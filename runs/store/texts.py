@@ -1,0 +1,47 @@
+"""Every text that was said or sent, once: requests, replies and outcomes refer to it by its id."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TypeVar
+
+from .documents import digest
+
+Result = TypeVar("Result")
+_REMEMBERED = 4096
+
+
+class Texts:
+    """The `texts` table, for use in the writer's thread; the ids of lately used texts are remembered."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[bytes, int] = OrderedDict()
+
+    def id_of(self, connection: sqlite3.Connection, content: str) -> int:
+        """The id of a text, which is kept if it was not yet."""
+        hash_ = digest(content)
+        if (known := self._ids.get(hash_)) is not None:
+            self._ids.move_to_end(hash_)
+            return known
+        row = connection.execute("SELECT id FROM texts WHERE hash = ?", (hash_,)).fetchone()
+        if row is None:
+            insert = "INSERT INTO texts (hash, content) VALUES (?, ?) RETURNING id"
+            row = connection.execute(insert, (hash_, content)).fetchone()
+        id_ = self._ids[hash_] = int(row[0])
+        if len(self._ids) > _REMEMBERED:
+            self._ids.popitem(last=False)
+        return id_
+
+    def forgetful(self, work: Callable[[sqlite3.Connection], Result]) -> Callable[[sqlite3.Connection], Result]:
+        """The same work; if it raises, and so is undone, ids that it may have made are forgotten."""
+
+        def careful(connection: sqlite3.Connection) -> Result:
+            try:
+                return work(connection)
+            except BaseException:
+                self._ids.clear()
+                raise
+
+        return careful
