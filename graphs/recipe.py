@@ -7,9 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from langgraph.graph import StateGraph
 from pydantic import BaseModel, ConfigDict
 
 from dialoom.prompts import PromptLibrary
@@ -18,7 +17,10 @@ from .outcome import Episode, Outcome
 from .scenario import Scenario
 from .table import Table
 
-Graph = StateGraph[Any, Any, Any, Any]
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph  # slow to import, and looking at a run needs no graph
+
+Graph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
 
 
 class RecipeError(Exception):

@@ -7,14 +7,16 @@ import itertools
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 
 from dialoom.roles import CallPlace, Cast
 
 from .scenario import Scenario
+
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime  # slow to import; LangGraph knows the parameter by its name
 
 
 def stream(seed: int, scenario_id: str, purpose: str) -> random.Random:
@@ -34,12 +36,15 @@ class Stage:
     Attributes:
         thread: The checkpoints' thread; the scenario's id, or another one's for a second judging.
         seed: The run's seed.
+        sample: 0; a fork or a deliberate re-sample takes another number, and so gets replies of its own instead of
+            those that the ledger holds.
     """
 
     scenario: Scenario
     cast: Cast
     thread: str
     seed: int
+    sample: int = 0
 
 
 class Scene:
@@ -67,9 +72,10 @@ class Scene:
 
     def place(self) -> CallPlace:
         """The place of the next call."""
-        ordinal = next(self._ordinals)
-        seed = _digest(self._stage.seed, self._stage.thread, self._node, self._step, ordinal) % 2**31
-        return CallPlace(self._stage.thread, self._node, self._step, ordinal, seed)
+        stage, ordinal = self._stage, next(self._ordinals)
+        where = (stage.seed, stage.thread, self._node, self._step, ordinal)
+        seed = _digest(*where, *([stage.sample] if stage.sample else [])) % 2**31
+        return CallPlace(stage.thread, self._node, self._step, ordinal, seed, sample=stage.sample)
 
 
 Update = dict[str, Any]

@@ -35,7 +35,8 @@ class Writer:
 
     async def submit(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Carry out work in a transaction; returns once that is committed."""
-        return await _in_loop(self._jobs, _Single(work), None)
+        result: Result = await _in_loop(self._jobs, _Single(work), None)
+        return result
 
     def enqueue(self, work: Callable[[sqlite3.Connection], Result]) -> Future[Result]:
         """The same, for callers without an event loop."""

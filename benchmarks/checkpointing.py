@@ -1,0 +1,242 @@
+"""Checkpointing every node transition: no saver, LangGraph's InMemorySaver and AsyncSqliteSaver, and ours.
+
+    python benchmarks/checkpointing.py [--dialogues 100] [--rounds 10] [--concurrency 50] [--repeat 5] [--many 2000]
+
+One process, one event loop, one graph: two nodes that take turns, one message each (every one different), and a profile
+in the state (each dialogue its own). The nodes do nothing else, so what is measured is LangGraph and the saver.
+The savers take turns; rates are medians over the repetitions, ratios are medians of the ratios within a repetition.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import operator
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import END, START, StateGraph
+
+from dialoom.runs.store.checkpoints import RunSaver
+
+Saver = BaseCheckpointSaver[Any]
+Opener = Callable[[Path], AbstractAsyncContextManager["Saver | None"]]
+WORDS = "she asked once for a table near the window and later for a quiet seat with an early train to the coast".split()
+"""For text that is like text, and never twice the same."""
+
+
+class State(TypedDict):
+    """What a dialogue's checkpoints hold."""
+
+    profile: dict[str, str]
+    messages: Annotated[list[AnyMessage], operator.add]
+
+
+def text(seed: str, size: int) -> str:
+    """A text of so many bytes that only this seed gives."""
+    draw = random.Random(seed)
+    return (seed + " " + " ".join(draw.choices(WORDS, k=size // 3)))[:size]
+
+
+def profile_of(number: int, size: int) -> dict[str, str]:
+    """A person's profile: sections of some 400 bytes."""
+    parts = max(size // 400, 1)
+    return {f"section {part}": text(f"profile {number}.{part}", size // parts - 14) for part in range(parts)}
+
+
+def build(rounds: int, message_bytes: int) -> StateGraph[State]:
+    """User and assistant take turns, so many rounds."""
+
+    async def user(state: State) -> dict[str, Any]:
+        place = f"{state['profile']['section 0'][:24]} u{len(state['messages'])}"
+        return {"messages": [HumanMessage(text(place, message_bytes), id=place)]}
+
+    async def assistant(state: State) -> dict[str, Any]:
+        place = f"{state['profile']['section 0'][:24]} a{len(state['messages'])}"
+        return {"messages": [AIMessage(text(place, message_bytes), id=place)]}
+
+    def go_on(state: State) -> str:
+        return END if len(state["messages"]) >= 2 * rounds else "user"
+
+    graph = StateGraph(State)
+    graph.add_node("user", user)
+    graph.add_node("assistant", assistant)
+    graph.add_edge(START, "user")
+    graph.add_edge("user", "assistant")
+    graph.add_conditional_edges("assistant", go_on, ["user", END])
+    return graph
+
+
+async def play(saver: Saver | None, dialogues: int, rounds: int, options: argparse.Namespace) -> float:
+    """Play all dialogues, so many at once; returns node transitions per second."""
+    graph = build(rounds, options.message_bytes).compile(checkpointer=saver)
+    numbers = iter(range(dialogues))
+
+    async def worker() -> None:
+        for number in numbers:
+            config: Any = {"configurable": {"thread_id": f"dialogue-{number:05}"}, "recursion_limit": 10_000}
+            begin: Any = {"profile": profile_of(number, options.profile_bytes), "messages": []}
+            durability: Any = {} if saver is None else {"durability": "sync"}
+            await graph.ainvoke(begin, config, **durability)
+
+    gc.collect()
+    start = time.perf_counter()
+    await asyncio.gather(*(worker() for _ in range(options.concurrency)))
+    return dialogues * rounds * 2 / (time.perf_counter() - start)
+
+
+@asynccontextmanager
+async def no_saver(_path: Path) -> AsyncIterator[None]:
+    """Without checkpoints."""
+    yield None
+
+
+@asynccontextmanager
+async def in_memory(_path: Path) -> AsyncIterator[Saver]:
+    """LangGraph's saver that keeps nothing beyond the process."""
+    yield InMemorySaver()
+
+
+@asynccontextmanager
+async def async_sqlite(path: Path) -> AsyncIterator[Saver]:
+    """LangGraph's SQLite saver as it is meant to be used."""
+    async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
+        yield saver
+
+
+@asynccontextmanager
+async def ours(path: Path) -> AsyncIterator[Saver]:
+    """The run's saver."""
+    async with RunSaver.open(path) as saver:
+        yield saver
+
+
+SAVERS: dict[str, Opener] = {
+    "no saver": no_saver,
+    "InMemorySaver": in_memory,
+    "AsyncSqliteSaver": async_sqlite,
+    "ours": ours,
+}
+
+
+async def measure(
+    name: str, folder: Path, dialogues: int, rounds: int, options: argparse.Namespace
+) -> tuple[float, int]:
+    """Transitions per second, and bytes of the file after it was closed."""
+    path = folder / "run.db"
+    async with SAVERS[name](path) as saver:
+        rate = await play(saver, dialogues, rounds, options)
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    for file in folder.iterdir():
+        file.unlink()
+    return rate, size
+
+
+async def compare(folder: Path, options: argparse.Namespace) -> None:
+    """All savers in turn, repeatedly."""
+    rates: dict[str, list[float]] = {name: [] for name in SAVERS}
+    sizes: dict[str, int] = {}
+    await measure("ours", folder, 4, options.rounds, options)  # imports and caches
+    for _ in range(options.repeat):
+        for name in SAVERS:
+            rate, sizes[name] = await measure(name, folder, options.dialogues, options.rounds, options)
+            rates[name].append(rate)
+    spoken = options.profile_bytes + 2 * options.rounds * options.message_bytes
+    print(f"{options.dialogues} dialogues of {2 * options.rounds} transitions, {options.concurrency} at a time")
+    print(f"{'saver':18}{'transitions/s':>14}{'(lowest':>10}{'highest)':>10}{'bytes/dialogue':>16}{'x text':>8}")
+    for name, of_saver in rates.items():
+        size = sizes[name] / options.dialogues
+        kept = f"{size:16,.0f}{size / spoken:8.2f}" if size else f"{'-':>16}{'-':>8}"
+        low, middle, high = min(of_saver), statistics.median(of_saver), max(of_saver)
+        print(f"{name:18}{middle:14,.0f}{low:10,.0f}{high:10,.0f}{kept}")
+    for other, target in (("no saver", None), ("InMemorySaver", 0.85), ("AsyncSqliteSaver", 3.5)):
+        ratio = statistics.median(mine / its for mine, its in zip(rates["ours"], rates[other], strict=True))
+        verdict("ours / " + other, ratio, target)
+    verdict("bytes / UTF-8 bytes of the text", sizes["ours"] / options.dialogues / spoken, -2.5)
+
+
+async def growth(folder: Path, options: argparse.Namespace) -> None:
+    """A dialogue of four times the rounds."""
+    dialogues = max(options.dialogues // 5, 1)
+    _, short = await measure("ours", folder, dialogues, options.rounds, options)
+    _, long = await measure("ours", folder, dialogues, 4 * options.rounds, options)
+    verdict(f"bytes of {4 * options.rounds} rounds / {options.rounds} rounds", long / short, -4.4)
+
+
+def many(options: argparse.Namespace) -> None:
+    """Few and many dialogues, each in a process of its own, so that peak memory is theirs."""
+    found: dict[int, list[tuple[float, float]]] = {options.dialogues: [], options.many: []}
+    for _ in range(options.repeat):
+        for dialogues, of_count in found.items():
+            command = [sys.executable, __file__, "--alone", "--dialogues", dialogues, "--rounds", options.rounds]
+            command += ["--concurrency", options.concurrency, "--profile-bytes", options.profile_bytes]
+            command += ["--message-bytes", options.message_bytes]
+            done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
+            rate, peak = map(float, done.stdout.split())
+            of_count.append((rate, peak))
+    for dialogues, of_count in found.items():
+        rates, peaks = zip(*of_count, strict=True)
+        print(f"{dialogues:6} dialogues: {statistics.median(rates):8,.0f} transitions/s, peak {max(peaks):7,.1f} MiB")
+    ratio = statistics.median(m[0] / f[0] for f, m in zip(*found.values(), strict=True))
+    verdict(f"rate of {options.many} / {options.dialogues} dialogues", ratio, 0.9)
+
+
+async def alone(folder: Path, options: argparse.Namespace) -> None:
+    """Ours only, for `many`: the rate and the peak memory in MiB."""
+    await measure("ours", folder, 20, options.rounds, options)
+    rate, _ = await measure("ours", folder, options.dialogues, options.rounds, options)
+    print(rate, _peak())
+
+
+def _peak() -> float:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def verdict(what: str, value: float, target: float | None) -> None:
+    """A ratio, and its target: at least that much, or at most if negative."""
+    if target is None:
+        print(f"{what:40}{value:6.2f}")
+        return
+    met = value >= target if target > 0 else value <= -target
+    print(f"{what:40}{value:6.2f}   {'at least' if target > 0 else 'at most'} {abs(target)}: {'yes' if met else 'NO'}")
+
+
+def main() -> None:
+    """Parse the options and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dialogues", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=10, help="a round is two transitions")
+    parser.add_argument("--concurrency", type=int, default=50)
+    parser.add_argument("--profile-bytes", type=int, default=8000)
+    parser.add_argument("--message-bytes", type=int, default=700)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--many", type=int, help="also compare with so many dialogues (takes minutes)")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.alone:
+            asyncio.run(alone(Path(folder), options))
+            return
+        asyncio.run(compare(Path(folder), options))
+        asyncio.run(growth(Path(folder), options))
+    if options.many:
+        many(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Scenes: calls have places of their own, and equal places draw alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dialoom.graphs import Scenario, Scene, Stage, stream
+from dialoom.prompts import Prompt, PromptLibrary
+from dialoom.roles import CallPlace, Cast, Completion, Gateway, ModelBinding
+from dialoom.roles.gateway import CallRecord, Request
+
+PROMPT = "---\nid: t/x\nversion: 1\nrole: player\ninputs: [word]\nreply: text\n---\n=== user ===\nSay {{ word }}.\n"
+
+
+class Word(Scenario):
+    """A scenario of one word."""
+
+    word: str
+
+    @property
+    def label(self) -> str:
+        """The word."""
+        return self.word
+
+    def facets(self) -> dict[str, Any]:
+        """The word."""
+        return {"word": self.word}
+
+
+class Book:
+    """A ledger in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Completion] = {}
+        self.sent: list[tuple[str, CallPlace, Request]] = []
+
+    async def find(self, key: str) -> Completion | None:
+        """What is kept."""
+        return self.kept.get(key)
+
+    async def begin(self, key: str, place: CallPlace, request: Request) -> int:
+        """Remember the call."""
+        self.sent.append((key, place, request))
+        return len(self.sent) - 1
+
+    async def record(self, id_: int, record: CallRecord) -> None:
+        """Keep its reply."""
+        assert record.completion is not None
+        self.kept[self.sent[id_][0]] = record.completion
+
+
+def staged(book: Book, sample: int = 0) -> Stage:
+    """A stage with one role, played by the offline model."""
+    library = PromptLibrary([Prompt.parse(PROMPT, "t")])
+    models = {"player": ModelBinding(model="offline/generic", temperature=0.0)}
+    return Stage(Word(word="heron"), Cast(library, models, Gateway(book, 4)), "thread", seed=5, sample=sample)
+
+
+async def test_a_call_at_the_same_place_is_answered_from_the_ledger() -> None:
+    """The same node at the same step asks the same: one call. Another step, or a second time in a node: another call."""
+    book = Book()
+    for step in (1, 1, 2):
+        await Scene(staged(book), "node", step).ask("t/x", word="heron")
+    assert len(book.sent) == 2
+    scene = Scene(staged(book), "node", 1)
+    await scene.ask("t/x", word="heron")
+    await scene.ask("t/x", word="heron")
+    assert len(book.sent) == 3
+    assert [place.ordinal for _, place, _ in book.sent] == [0, 0, 1]
+
+
+async def test_a_new_sample_is_a_call_of_its_own_with_a_seed_of_its_own() -> None:
+    """So a fork's replies are not those of the branch that it left."""
+    book = Book()
+    for sample in (0, 1, 1):
+        await Scene(staged(book, sample), "node", 1).ask("t/x", word="heron")
+    assert [place.sample for _, place, _ in book.sent] == [0, 1]
+    assert len({place.seed for _, place, _ in book.sent}) == 2
+
+
+def test_streams_are_private_and_repeatable() -> None:
+    """Equal (seed, scenario, purpose) draw alike; anything else differs; the global generator is left alone."""
+    import random
+
+    state = random.getstate()
+    one = [stream(1, "s", "p").random() for _ in range(2)]
+    assert one[0] == one[1]
+    assert len({stream(*where).random() for where in [(1, "s", "p"), (2, "s", "p"), (1, "t", "p"), (1, "s", "q")]}) == 4
+    assert random.getstate() == state
+
+
+def test_a_scenarios_id_follows_from_its_content() -> None:
+    """Equal content, equal id; the label is in it for people."""
+    assert Word(word="heron").id == Word(word="heron").id
+    assert Word(word="heron").id != Word(word="hero n").id
+    assert Word(word="heron").id.startswith("heron-")

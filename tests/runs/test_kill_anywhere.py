@@ -1,0 +1,160 @@
+"""Killed at every kind of place, a run sends no request again whose reply it had, and gives the same bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialoom.runs import Fault, RunFile
+from dialoom.runs.export import export
+from dialoom.runs.session import play, reopen
+from dialoom.runs.store import Work
+from tests.conftest import Command
+from tests.invented import write_release
+from tests.server import Answer, completion, serving
+
+# SQLite itself tells what it is about to execute; at the n-th statement that holds a text, the process is gone.
+KILLER = """
+import os, signal, sqlite3, sys
+part, left = sys.argv.pop(1), int(sys.argv.pop(1))
+connect = sqlite3.connect
+
+def watched(*arguments, **options):
+    connection = connect(*arguments, **options)
+    connection.set_trace_callback(watch)
+    return connection
+
+def watch(statement):
+    global left
+    if part in statement:
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sqlite3.connect = watched
+from dialoom.runs.cli import main
+main()
+"""
+
+PLACES = [
+    ("INSERT INTO calls", 5),  # before a request is sent
+    ("UPDATE calls SET attempts", 9),  # between a reply and the ledger
+    ("INTO checkpoints", 12),  # between the ledger and the checkpoint
+    ("COMMIT", 40),  # during a commit
+    ("INSERT INTO outcomes", 1),  # while an outcome is written
+    ("INSERT INTO judgements", 3),
+    ("UPDATE scenarios SET state", 1),
+]
+
+
+def words(body: dict[str, Any], _number: int) -> Answer:
+    """An answer that follows from the request alone."""
+    hash_ = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
+    if "<metric>task_completion" in body["messages"][-1]["content"]:
+        return completion(json.dumps({"verdict": hash_ < "8", "explanation": hash_}))
+    if "<metric>" in body["messages"][-1]["content"]:
+        return completion(json.dumps({"score": 1 + int(hash_[0], 16) % 4, "explanation": hash_}))
+    if "<role>user</role>" in body["messages"][0]["content"] and len(body["messages"]) > 4:
+        return completion(hash_ + " TERMINATE")
+    return completion(hash_)
+
+
+def recorded(path: Path) -> set[int]:
+    """The seeds of all calls whose replies are in the ledger; a seed stands for the place of one call."""
+    with closing(sqlite3.connect(path)) as connection:
+        return {seed for (seed,) in connection.execute("SELECT seed FROM calls WHERE reply IS NOT NULL")}
+
+
+def test_no_request_is_sent_again_whose_reply_was_recorded(dialoom: Command, tmp_path: Path) -> None:
+    """SIGKILL before sending, in flight, before the ledger, before the checkpoint, in commits, in outcomes."""
+    write_release(tmp_path / "release", users=3)
+    deadly: dict[str, Any] = {"at": 0, "process": None}
+
+    def answer(body: dict[str, Any], number: int) -> Answer:
+        if number == deadly["at"]:  # between the request and the reply
+            os.kill(deadly["process"].pid, signal.SIGKILL)
+        return words(body, number)
+
+    with serving(answer) as server:
+        environment = {**os.environ, "OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none-of-yours"}
+        plan = ["run", "personalens", "--profiles", "release", "--model", "openai/gpt-4o-mini", "--concurrency", "2"]
+        dialoom(*plan, "-o", "whole.db", env=environment)
+        whole = len(server.requests)
+        server.requests.clear()
+
+        def started(*command: object) -> subprocess.Popen[str]:
+            return subprocess.Popen(
+                [sys.executable, *map(str, command)], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+            )
+
+        deadly["at"] = 4
+        process = deadly["process"] = started("-m", "dialoom", *plan, "-o", "run.db")
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        for part, count in PLACES:
+            before, sent = recorded(tmp_path / "run.db"), Counter(body["seed"] for body in server.requests)
+            process = started("-c", KILLER, part, count, "resume", "run.db", "--concurrency", 2)
+            _, errors = process.communicate()
+            assert process.returncode == -signal.SIGKILL, f"{part} {count}: {errors}"
+            again = Counter(body["seed"] for body in server.requests) - sent
+            assert not before & set(again), f"sent again after being killed at {part}"
+        dialoom("resume", "run.db", env=environment)
+        sent = Counter(body["seed"] for body in server.requests)
+    assert len(sent) == whole
+    assert sent.total() <= whole + 2 * (1 + len(PLACES)), "only what was in flight at a kill may be sent again"
+    for name in ("run", "whole"):
+        dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
+    assert (tmp_path / "run.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+class _Nobody:
+    """Watches without a word."""
+
+    def finished(self, work: Work) -> None:
+        """Fine."""
+
+    def failed(self, work: Work, fault: Fault, error: str) -> None:
+        """Not fine."""
+        raise AssertionError(error)
+
+
+def test_a_log_cut_short_anywhere_still_opens_and_resumes(
+    dialoom: Command, players: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the power cut left of the WAL: the run goes on from it, to the same bytes."""
+    write_release(tmp_path / "release", users=4)
+    plan = ["run", "personalens", "--profiles", "release", *players, "--concurrency", "2"]
+    dialoom(*plan, "-o", "whole.db")
+    dialoom("export", "whole.db", "-o", "whole.jsonl")
+    command = [sys.executable, "-c", KILLER, "INSERT INTO outcomes", "4", *plan, "-o", "run.db"]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == -signal.SIGKILL
+    log = (tmp_path / "run.db-wal").read_bytes()
+    assert len(log) > 100_000
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    frame, last = 24 + 4096, len(log)
+    # The configuration is in the first pages: before that there is no run to go on with.
+    for cut in (last, last - 1, last - frame, last // 2, last // 2 + 7, last // 3, last // 5 + 1):
+        shutil.copy("run.db", "cut.db")
+        Path("cut.db-wal").write_bytes(log[:cut])
+        Path("cut.db-shm").unlink(missing_ok=True)
+        store = reopen(Path("cut.db"), lambda _line: None)
+        asyncio.run(play(store, 2, _Nobody(), resuming=True))
+        store.close()
+        with RunFile(Path("cut.db")) as run:
+            export(run, "dialogues", Path("cut.jsonl"))
+        assert Path("cut.jsonl").read_bytes() == Path("whole.jsonl").read_bytes(), cut
+        Path("cut.db").unlink()
