@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict
 from dialoom.roles import ModelBinding
 
 DEFAULT_CONCURRENCY = 16
+DEFAULT_MODEL = "offline/attentive"
+"""Plays the roles that nobody else is named for: no network, no key."""
 
 
 class RunConfig(BaseModel):

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from .domains import domain_named
+from .domains import UNCLEAR, domain_named
 from .draws import Draws
 from .grammar import render_first
 from .knowledge import Facts, from_line
 from .model import Domain, Facet, Slots
-from .plan import acted
+from .plan import acted, done_with
 from .prose import joined, sentences, tidy
 from .recall import context_line, guess_line, kept_in_mind, notes
 from .replyphrases import (
     ACKNOWLEDGE,
+    ADAPTED,
     ASK_MORE,
     CLOSE,
     DEFAULTS,
@@ -28,6 +29,7 @@ from .replyphrases import (
     REVISED,
     SHORT,
     SUMMARY,
+    WHAT_ABOUT,
     WISH,
 )
 from .scene import LOCAL, Scene, slots_of, understand
@@ -106,6 +108,8 @@ class _Turn:
         return {**DEFAULTS.get(domain.name, {}), **{key: value for key, value in slots.items() if value}}
 
     def reply(self) -> str:
+        if self.scene.current is UNCLEAR:
+            return self.draws.pick(WHAT_ABOUT)
         if self.scene.closing:
             parts = self._closing()
         elif self.scene.has_offered:
@@ -143,6 +147,9 @@ class _Turn:
         else:
             templates = self.domain.done.get(self.kind) or self.domain.done[""]
             done = render_first(templates, self.assumed(self.domain, self.slots), self.draws)
+            if self.fresh and not self.scene.accepted and done_with(self.scene.own_lines[-1]):
+                told = joined([phrase for _, phrase in self.fresh[:2]])
+                lead = render_first(ADAPTED, {"p": told}, self.draws)
             parts = [lead, done, self.draws.pick(MOVE_ON) if self.draws.chance(0.45) else ""]
         if self.fresh and not self.scene.accepted:
             parts.insert(-1, guess_line(self.scene, self.domain, self.draws))

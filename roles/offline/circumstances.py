@@ -116,11 +116,7 @@ _WISH_OF = (
     (r"phone number|new number", "say that I have a new number"),
     (r"hard month|invitation", "ask whether a film and a meal would do some good"),
 )
-_GROUP_GIST = (
-    "ask everyone whether {date} works",
-    "tell everyone the plan for {date}",
-    "invite everyone for {date}",
-)
+_GROUP_GIST = ("ask everyone whether {date} works", "tell everyone the plan for {date}", "invite everyone for {date}")
 _DATE = Lazy(
     rf"\b(?:(?:next|this|this coming) (?:{'|'.join(_DAYS)}|weekend|week|month)|the day after "
     rf"tomorrow|tomorrow|tonight)\b",
@@ -149,12 +145,12 @@ _DETAILS: dict[str, tuple[str, ...]] = {
     "travel": ("I'm thinking of going to {dest}", "I'd like to see {dest}", "I have my eye on a trip to {dest}"),
     "restaurants": ("there'll be {party} of us", "it's a table for {party}"),
     "messaging": ("it's for {recipient}, <please |>{wish}", "it should go to {recipient}, <please |>{wish}"),
-    "calendar": ("it's for {event}, {date}", "it's about {event}, {date}", "{event} <needs|has> to go in for {date}"),
+    "calendar": ("it's for {event}, {date}", "the entry is {event}, {date}", "{event} <needs|has> to go in for {date}"),
     "services": ("I need {service}", "it's for {service}"),
     "music": ("it's for {occasion}",),
 }
 _ANSWERS: dict[str, tuple[str, ...]] = {
-    "dest": ("To {dest}", "{dest}", "I'm going to {dest}"),
+    "dest": ("To {dest}", "To {dest}, please", "I'm going to {dest}"),
     "date": ("{date_cap}", "{date_cap} would be best", "{date_cap}, if possible"),
     "city": ("I'm in {city}", "Here in {city}"),
     "party": ("There'll be {party} of us", "A table for {party}"),
@@ -229,6 +225,7 @@ def _errand(request: Request, intent: str, several: bool, date: str, stream: Dra
     recipient, wish = stream.pick(_PEOPLE), stream.pick(_GISTS[:6])[0]
     if contacts:
         recipient = stream.pick(contacts)
+        recipient = recipient if recipient[:1].isupper() else f"my {recipient}"
     for words, fitting in _WISH_OF:
         if re.search(words, intent):
             return recipient, fitting
@@ -250,12 +247,14 @@ def detail_line(domain: str, facts: Slots, intent: str, draws: Draws) -> str:
     if domain.lower() == "messaging" and re.search(r"location", intent):
         templates = ("it's for {recipient}",)
     if domain.lower() == "messaging" and re.search(r"mute|leave", intent):
-        templates = (
-            "it's the family group",
-            "it's the group from my old job",
-            "it's the neighbourhood group",
-        )
+        templates = ("it's the family group", "it's the group from my old job", "it's the neighbourhood group")
     return render_first(templates, facts, draws) if templates else ""
+
+
+def particulars() -> list[str]:
+    """Give what entries and occasions may be called; their words tell nothing of the domain."""
+    phrases = [*_EVENTS, *(name for _, name in _EVENT_OF), *_OCCASIONS]
+    return sorted({form for phrase in phrases for form in (_your(phrase), capitalised(_your(phrase)))}, reverse=True)
 
 
 def answer_line(need: str, facts: Slots, draws: Draws) -> str:
@@ -264,7 +263,7 @@ def answer_line(need: str, facts: Slots, draws: Draws) -> str:
 
 
 def _your(text: str) -> str:
-    return re.sub(r"\bour\b", "your", re.sub(r"\bmy\b", "your", text))
+    return re.sub(r"\b[Oo]ur\b", "your", re.sub(r"\b[Mm]y\b", "your", text))
 
 
 def read(lines: Iterable[str]) -> Slots:
@@ -304,12 +303,12 @@ def _read_phrases(line: str, facts: Slots) -> None:
             facts["recipient"].replace("an old friend", "your old friend").replace("a friend from", "your friend from")
         )
     named = re.search(
-        r"\b(?:It's for|it's for|should go to|^|[.!?]) ?([\w'’. -]{2,40}?),(?: and)?(?: please)? (?:say|ask|tell|"
+        r"\b(?:It's for|it's for|should go to|^|[.!?]) ?([\w'’ -]{2,40}?),(?: and)?(?: please)? (?:say|ask|tell|"
         r"invite)\b",
         line,
     )
     if named and "recipient" not in facts:
-        facts["recipient"] = _your(named.group(1))
+        facts["recipient"] = _your(re.sub(r"^(?:It's for|It should go to) ", "", named.group(1).strip()))
     for wish, message in _GISTS:
         if wish.lower() in low:
             facts["gist"] = message

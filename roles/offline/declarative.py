@@ -20,7 +20,7 @@ _OBJECT = (
 _PLAINER = (
     (r"\s*\bwith the assistant\b,?", ""),
     (r"\bLet the assistant help you\b", "Help me"),
-    (r"\btogether\b(?=[.,]|$)", "with me"),
+    (r"(?<!put )(?<!get )(?<!come )(?<!back )\btogether\b(?=[.,]|$)", "with me"),
     (r"\bDescribe it vaguely and have it found\b", "Find it"),
 )
 

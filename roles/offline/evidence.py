@@ -37,8 +37,11 @@ class Evidence:
         """Read the conversation against the person's affinities and situation."""
         found = cls()
         lines = request.conversation
+        talk = "\n".join(line.text for line in lines)  # what came up matters, whether or not the task asked for it
         for name, affinities in request.affinities.items():
-            wanted = relevant(facets_of(name, affinities), request.task)[: 5 if len(request.affinities) == 1 else 3]
+            pairs = facets_of(name, affinities)
+            wanted = relevant(pairs, request.task)[: 5 if len(request.affinities) == 1 else 3]
+            wanted += [pair for pair in pairs if pair not in wanted and mentions_any(talk, pair[1])]
             for facet, values in wanted:
                 found._weigh(name, facet, values, lines)
         found.context = _context(request, lines)
@@ -64,11 +67,11 @@ class Evidence:
             for at, line in enumerate(lines)
             if line.speaker == "assistant" and mentions_any(_told(line.text), values)
         ]
-        label = f"{values[0]} ({domain})"
         if by_assistant and (by_user < 0 or by_assistant[0] < by_user):
-            self.proactive.append(label)
+            self.proactive.append(_named(values, lines[by_assistant[0]].text, domain))
         elif by_user >= 0:
-            (self.applied if any(at > by_user for at in by_assistant) else self.ignored).append(label)
+            taken_up = any(at > by_user for at in by_assistant)
+            (self.applied if taken_up else self.ignored).append(_named(values, lines[by_user].text, domain))
             again = [
                 line.text
                 for line in lines[by_user + 1 :]
@@ -76,7 +79,7 @@ class Evidence:
             ]
             self.asked_again = self.asked_again or (again[0] if again else "")
         else:
-            self.missed.append(label)
+            self.missed.append(f"{values[0]} ({domain})")
 
     def score(self) -> tuple[int, str]:
         """Weigh everything on the scale of 1 to 4."""
@@ -122,6 +125,11 @@ class Evidence:
         return value, f"{used} of {self.total} preferences turn up in the replies" + (
             f", for example {[*self.proactive, *self.applied][0]}." if used else "."
         )
+
+
+def _named(values: list[str], text: str, domain: str) -> str:
+    """The first of the values that the text really mentions."""
+    return f"{next((value for value in values if mentions_any(text, [value])), values[0])} ({domain})"
 
 
 def _told(text: str) -> str:

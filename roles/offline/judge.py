@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from .domains import domain_named
+from .domains import UNCLEAR, domain_named
+from .echoes import strays
 from .evidence import Evidence, quoted
 from .judgeprose import coherence, naturalness
 from .knowledge import from_line
@@ -17,12 +18,7 @@ from .prose import joined
 from .scene import domain_of
 from .tags import Line, Request
 
-_METRIC = {
-    "task_completion": "verdict",
-    "personalization": "score",
-    "naturalness": "score",
-    "coherence": "score",
-}
+_METRIC = {"task_completion": "verdict", "personalization": "score", "naturalness": "score", "coherence": "score"}
 
 
 def judgement(model: str, request: Request) -> str:
@@ -47,7 +43,7 @@ def _completion(request: Request, crude: bool) -> tuple[bool, str]:
         return False, "The assistant never replied, so nothing of the goal was reached."
     steps = _steps(request)
     wants_action = bool(_ACTION.search(request.goal))
-    results = {name: _results(lines, wants_action and len(steps) == 1) for name, lines in steps.items()}
+    results = {name: _results(name, lines, wants_action and len(steps) == 1) for name, lines in steps.items()}
     found = [text for texts in results.values() for text in texts]
     if crude:
         done = bool(found) and len(found) * 3 >= len(replies)
@@ -58,19 +54,18 @@ def _completion(request: Request, crude: bool) -> tuple[bool, str]:
             else f"Too little happened; the last reply was {quoted(replies[-1])}.",
         )
     if not found:
-        return False, f"No reply does what the goal asks for; the nearest is {quoted(replies[0])}."
-    missed = [name for name, texts in results.items() if not texts]
-    if missed:
-        return False, f"{joined(missed[:2])} never got a concrete result, although the user asked for it."
-    passed_over = _passed_over(steps)
-    if passed_over:
-        return False, f"What the user asked for ({joined(passed_over[:2])}) never came up in the result."
+        return (False, f"No reply does what the goal asks for; the nearest is {quoted(replies[0])}.")
     given_up = next(
-        (line.text for line in request.conversation if line.speaker == "user" and _GIVEN_UP.search(line.text)),
-        "",
+        (line.text for line in request.conversation if line.speaker == "user" and _GIVEN_UP.search(line.text)), ""
     )
     if given_up:
         return False, f"The user gave up on part of it: {quoted(given_up)}."
+    missed = [name for name, texts in results.items() if not texts]
+    if missed:
+        return (False, f"{joined(missed[:2])} never got a concrete result, although the user asked for it.")
+    passed_over = _passed_over(steps)
+    if passed_over:
+        return (False, f"What the user asked for ({joined(passed_over[:2])}) never came up in the result.")
     return True, f"The goal is met, by {quoted(found[-1])}; the user left content."
 
 
@@ -92,12 +87,13 @@ def _steps(request: Request) -> dict[str, list[Line]]:
     for line in request.conversation:
         if line.speaker == "user":
             heard.append(domain_of(line.text, [], heard))
-        steps.setdefault(heard[-1].name if heard else "Services", []).append(line)
+        steps.setdefault(heard[-1].name if heard else UNCLEAR.name, []).append(line)
     return steps
 
 
-def _results(lines: list[Line], wants_action: bool) -> list[str]:
-    replies = [line.text for line in lines if line.speaker == "assistant"]
+def _results(name: str, lines: list[Line], wants_action: bool) -> list[str]:
+    """Give the replies that do something about a domain; one about another matter does not count."""
+    replies = [line.text for line in lines if line.speaker == "assistant" and not strays(line.text, name)]
     return [reply for reply in replies if (acted(reply) if wants_action else proposed(reply)) and _specific(reply)]
 
 

@@ -134,7 +134,9 @@ _ORIGIN = Lazy(r"[A-ZÀ-Þ]\w*(?:an|ese|ish|lsh|kh|bo|ker|ic|iac)\b|[A-Z]{2}|[A-
 def _headed(facet: Facet, text: str) -> list[str]:
     """Find phrases that end in one of a facet's nouns, with the word that describes it."""
     found: list[str] = []
-    for match in re.finditer(rf"\b(?:{facet.heads})\b", text, re.IGNORECASE):
+    for match in re.finditer(
+        r"\b(?:" + facet.heads.replace(r"(?:\w+ )?", r"(?:[\w'-]+ )?") + r")\b", text, re.IGNORECASE
+    ):
         phrase = match.group() if facet.key in ("diet", "notice") else _MODIFIES_NOTHING.sub("", match.group())
         starts = match.start() == 0 or text[: match.start()].rstrip().endswith((".", "?", "!", ":"))
         if starts and not _ORIGIN.match(phrase):
@@ -172,13 +174,15 @@ def _covers(longer: str, shorter: str) -> bool:
 
 
 _FREELY = Lazy(
-    r"^(?:as )?for (?P<noun>the [\w -]+?)(?:,| I'd like this:) (?P<v>.+?)(?: would be good| suits me)?[.!]?$",
+    r"^(?:as for|about|when it comes to) "
+    r"(?P<noun>(?:the|what) [\w' -]+?)(?:,|:) (?P<v>.+?)(?:, please| is best)?[.!]?$",
     re.IGNORECASE,
 )
 _LEAD_IN = Lazy(
     r"^(?:And just so you know,|Oh, and|Also,|Besides,|And|As I said,|Like I said,|I mentioned it already:|"
     r"Once more:|Maybe you missed it:|"
-    r"Actually,|Well,)\s+",
+    r"Actually,|Well,|I should have said:|One more thing, if it can still be changed:|Sorry, I forgot to say:|"
+    r"Before I forget:|I ought to have told you:)\s+",
     re.IGNORECASE,
 )
 
@@ -236,13 +240,21 @@ def _said_patterns(facet: Facet) -> tuple[tuple[re.Pattern[str], int], ...]:
     return _said_patterns_of(facet.reveal)
 
 
+_OPENS = Lazy(r"(?:An?|The|At|In|On|With|After|Before|While|During|Under|Up|No|Any|One|Two|Three|Near|Around|By)\b")
+
+
 def _values_in(facet: Facet, text: str) -> list[str]:
     """Take the values out of a phrase; nothing when the phrase cannot be of this facet."""
     text = text.strip(" .,!")
-    if len(text) > 90 or re.search(r"\b(?:I|you|it's|that's)\b|^(?:to|that|it|this|them|some help|something)\b", text):
+    if _OPENS.match(text):  # at the start of a sentence
+        text = text[0].lower() + text[1:]
+    if len(text) > 90 or re.search(
+        r"\b(?:I|you|it's|that's)\b|^(?:to|that|it|this|them|some help|something|[Nn]ext)\b", text
+    ):
         return []
     back = {phrase.lower(): value for value, phrase in facet.say.items()}
-    pieces = [text] if facet.key in WHOLE else [piece for piece in re.split(r",\s+|\s+(?:and|or)\s+", text) if piece]
+    whole = facet.key in WHOLE or (facet.shape and not _all_known(facet, text))
+    pieces = [text] if whole else [piece for piece in re.split(r",\s+|\s+(?:and|or)\s+", text) if piece]
     known = {entry.lower(): entry for entry in facet.lexicon}
     before, _, after = facet.frame.partition("{v}")
     values = []
@@ -250,6 +262,7 @@ def _values_in(facet: Facet, text: str) -> list[str]:
         value = back.get(piece.lower(), piece)
         value = value.removeprefix(before).removesuffix(after)
         value = re.sub(r"^(?:an? |the )", "", value) if before.strip() in ("a", "an") else value
+        value = re.sub(r"^my ", "your ", value)
         values.append(known.get(value.lower(), value))
     if facet.proper:
         return (
@@ -266,7 +279,16 @@ def _values_in(facet: Facet, text: str) -> list[str]:
         for value, ok in zip(values, fits, strict=True)
     ):
         return []
-    return values if any(fits) or facet.key in _OPEN else []
+    return values if any(fits) or facet.key in _OPEN or facet.shape else []
+
+
+def _all_known(facet: Facet, text: str) -> bool:
+    """Tell whether a phrase lists nothing but common values, so that it may be taken apart."""
+    pieces = [piece for piece in re.split(r",\s+|\s+(?:and|or)\s+", text) if piece]
+    before, _, after = facet.frame.partition("{v}")
+    back = {phrase.lower() for phrase in facet.say.values()}
+    bare = [piece.removeprefix(before).removesuffix(after).lower() for piece in pieces]
+    return all(piece in facet.entries or piece in facet.say or piece in back for piece in bare)
 
 
 def _common(facet: Facet, value: str) -> bool:

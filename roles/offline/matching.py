@@ -72,6 +72,9 @@ _STOP = frozenset(
         "company",
         "national",
         "local",
+        "town",
+        "city",
+        "place",
         "time",
         "times",
     ]

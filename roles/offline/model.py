@@ -9,6 +9,7 @@ from functools import cached_property
 
 from .draws import Draws
 from .prose import joined
+from .shapes import SHAPES, is_plural
 
 Slots = dict[str, str]
 
@@ -39,6 +40,7 @@ class Facet:
     noun: str = ""  # what to call it when a value fits no template ("for the seat, ...")
     cue: str = ""  # words before names in prose, for facets whose values are names
     proper: bool = False  # values are names: capitals stay
+    shape: str = ""  # how a value of anyone's own making becomes a phrase (see `shapes.SHAPES`)
 
     @cached_property
     def lexicon_pattern(self) -> re.Pattern[str] | None:
@@ -55,7 +57,7 @@ class Facet:
 
     def fits(self, value: str) -> bool:
         """Tell whether a value goes into the templates; a long one of its own making does not."""
-        if value.lower() in self.say or self.proper or value.lower() in self.entries:
+        if self.shape or value.lower() in self.say or self.proper or value.lower() in self.entries:
             return True
         if re.search(r"[,;]|\b(?:of|by|at|with|in|on|than|or|and|to|the|if|no|for|from|near|without)\b", value.lower()):
             return not self.noun and self.frame == "{v}"
@@ -69,13 +71,24 @@ class Facet:
         """Give the values as one noun phrase."""
         if self.key == "team":
             values = [_with_article(value) for value in values]
-        said = [self.say.get(value.lower(), "") for value in values]
-        plain = [value for value, special in zip(values, said, strict=True) if not special and self.fits(value)]
-        phrases = [special for special in said if special]
-        phrases += [value for value, special in zip(values, said, strict=True) if not special and not self.fits(value)]
+        phrases: list[str] = []
+        plain: list[str] = []
+        for value in values:
+            known = value.lower() in self.entries
+            special = self.say.get(value.lower(), "")
+            if special or (self.shape and not known) or not self.fits(value) or self._stands_alone(value):
+                phrases.append(special or (value if known else SHAPES[self.shape or "any"](value)))
+            elif self.frame == "{v}" and self.shape:
+                phrases.append(SHAPES[self.shape](value))
+            else:
+                plain.append(value)
         if plain:
             phrases.insert(0, self.frame.replace("{v}", joined(plain, last)))
         return joined(phrases, last)
+
+    def _stands_alone(self, value: str) -> bool:
+        """Tell whether a value is a plural of its own ("islands") that wants no other noun behind it."""
+        return self.frame.startswith("{v} ") and is_plural(value)
 
 
 def _no_items(_values: Mapping[str, list[str]], _slots: Slots, _draws: Draws) -> Slots:
@@ -84,7 +97,7 @@ def _no_items(_values: Mapping[str, list[str]], _slots: Slots, _draws: Draws) ->
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """One of the 20 domains: its words, its facets, and what an assistant can offer in it.
+    """One of the 20 domains: its facets, and what an assistant can offer in it.
 
     `offers`, `done` and `opening` hold templates by kind of task; the key "" is the default. `items` fills the slots
     of the offers from the word banks: it gets the known values by facet, the slots so far and the draws.
@@ -92,7 +105,6 @@ class Domain:
 
     name: str
     thing: tuple[str, ...]  # noun phrases that finish "Next, could you help with ..."
-    words: str  # pattern that shows that a line is about this domain
     kind: str  # the usual kind of task
     facets: tuple[Facet, ...]
     offers: Mapping[str, tuple[str, ...]]
@@ -101,11 +113,6 @@ class Domain:
     bland: tuple[str, ...]
     needs: tuple[str, ...] = ()  # circumstances without which nothing can be booked
     items: Callable[[Mapping[str, list[str]], Slots, Draws], Slots] = _no_items
-
-    @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        """Give the compiled pattern of the domain's words."""
-        return re.compile(rf"\b(?:{self.words})\b", re.IGNORECASE)
 
     def facet(self, key: str) -> Facet | None:
         """Find a facet by its key."""

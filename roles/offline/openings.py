@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from .circumstances import detail_line
 from .declarative import as_request, is_declarative, spoken, told
@@ -14,6 +15,8 @@ from .matching import mentions_any
 from .model import Slots
 from .prose import joined, sentence, tidy, uncapitalised
 from .tags import Request
+from .topics import topic_of_line
+from .userphrases import CLARIFY, PLAINLY
 
 # From here on an intent only lists what to consider; people do not say that aloud.
 _CONSIDERATIONS = Lazy(
@@ -230,6 +233,23 @@ def _telling(request: Request, draws: Draws) -> list[str]:
     return said
 
 
+def named_plainly(templates: Sequence[str], name: str, tastes: list[str], draws: Draws) -> str:
+    """Fill in the domain so that it cannot be taken for another, and without naming any taste."""
+    options = [(line, thing) for line in templates for thing in PLAINLY.get(name, (name.lower(),))]
+    for line, thing in draws.shuffled(options):
+        text = render_first((line,), {"thing": thing}, draws)
+        if topic_of_line(text, first=False) == name and not mentions_any(text, tastes):
+            return text
+    return render_first(templates, {"thing": PLAINLY.get(name, (name.lower(),))[0]}, draws)
+
+
+def _clear(text: str, name: str, tastes: list[str], draws: Draws) -> str:
+    """Add what it is about when the assistant could not tell from the text."""
+    if not name or topic_of_line(text) == name:
+        return text
+    return f"{text} {named_plainly(CLARIFY, name, tastes, draws)}"
+
+
 def opening(request: Request, facts: Slots, talkative: float, draws: Draws) -> str:
     """Write the first line; it holds no affinity value and never ends the dialogue."""
     names = list(request.affinities)
@@ -240,7 +260,7 @@ def opening(request: Request, facts: Slots, talkative: float, draws: Draws) -> s
             parts = _telling(request, stream)
             if len(names) > 1:
                 parts.append(first_step(names[0], stream))
-            text = tidy(" ".join(parts))
+            text = _clear(tidy(" ".join(parts)), (names or [""])[0], tastes, stream)
             if parts and not mentions_any(text, tastes):
                 return text
             continue
@@ -254,6 +274,7 @@ def opening(request: Request, facts: Slots, talkative: float, draws: Draws) -> s
         elif stream.chance(talkative * 0.7):
             parts.append(_remark(request, stream))
         text = tidy(" ".join(part for part in parts if part.strip(".")))
+        text = _clear(text, (names or [""])[0], tastes, stream)
         if not mentions_any(text, tastes):
             return text
     thing = domain_named(names[0]).thing[0] if names else "something"

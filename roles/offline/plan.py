@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from .circumstances import ASKED
 from .domains import domain_named, facets_of, relevant
 from .draws import Draws
+from .echoes import strays
 from .knowledge import from_line
 from .lazy import Lazy
 from .matching import content_words, mentions, mentions_any
@@ -36,6 +37,7 @@ _PROPOSED = Lazy(
 )
 
 _CONCRETE = Lazy(r"\b\d{1,2}:\d\d\b|\$\d|[\"“][A-Z]| by [A-Z]\w+ [A-Z]")
+_FINAL = Lazy(r"\bI['’]ve (?:booked|reserved|ordered|bought|sent)\b|\b(?:is|are) (?:booked|reserved|confirmed|sent)\b")
 
 
 def acted(text: str) -> bool:
@@ -46,6 +48,11 @@ def acted(text: str) -> bool:
 def proposed(text: str) -> bool:
     """Tell whether the assistant puts something concrete forward."""
     return bool(_PROPOSED.search(text) or _CONCRETE.search(text)) or acted(text)
+
+
+def done_with(text: str) -> bool:
+    """Tell whether the assistant says that it is done, with no question left."""
+    return bool(_FINAL.search(text)) and not text.rstrip().endswith("?")
 
 
 @dataclass
@@ -60,6 +67,7 @@ class Progress:
     honoured: set[str] = field(default_factory=set)
     turns: int = 0
     nagged: int = 0
+    corrected: int = 0
     handled: bool = False
 
     def open_facets(self) -> list[Facet]:
@@ -84,11 +92,12 @@ class Move:
     """One decision: how to react, what to reveal or answer, and where to go next."""
 
     progress: Progress
-    reaction: str  # fits | partly | wrong | ignored | again | settles | none
+    reaction: str  # fits | partly | wrong | strayed | ignored | again | settles | none
     reveal: tuple[Facet, ...] = ()
     no_preference: bool = False
     needs: tuple[str, ...] = ()
     accept: bool = False
+    late: bool = False  # the thing is done already, so what is revealed now changes it
     grudging: bool = False
     following: Progress | None = None
     ends: bool = False
@@ -132,7 +141,12 @@ class Plan:
         draws = self._draws.fork("decide", turn)
         fresh = {facet.key for facet, values in now.wanted if mentions_any(reply, values)} - now.honoured
         now.honoured |= fresh
-        now.handled = now.handled or proposed(reply)
+        astray = not fresh and bool(strays(reply, now.domain.name))
+        now.handled = now.handled or (proposed(reply) and not astray)
+        if astray and now.corrected < 2 and turn + 1 < self._cap:
+            now.corrected += 1
+            now.turns -= 1
+            return Move(now, "strayed")
         if turn + 1 >= self._cap:
             return Move(now, "fits" if now.handled else "ignored", grudging=not now.handled, ends=True)
         wrong = self._contradicted(now, reply)
@@ -157,7 +171,8 @@ class Plan:
             reaction = self._reaction(now, reply, fresh, wrong)
             now.said += [facet.key for facet in reveal]
             accept = self._offers(reply) and not wrong
-            return Move(now, reaction, tuple(reveal), idle and not reveal, tuple(needs), accept)
+            late = bool(reveal) and not asked and done_with(reply)
+            return Move(now, reaction, tuple(reveal), idle and not reveal, tuple(needs), accept, late)
         if not now.handled and now.nagged == 0:
             now.nagged += 1
             return Move(now, "ignored", tuple(unheard[:1]))

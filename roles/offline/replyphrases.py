@@ -39,9 +39,9 @@ PLAIN_LEAD = (
 )
 KEPT = (
     "I have {all} in mind, as usual.",
-    "I know you like {all}.",
+    "I remember {all} from before.",
     "I'll remember {all} for you.",
-    "I'll go for {all}, as you usually do.",
+    "I've kept a note of this: {all}.",
 )
 # For remembered words that fit no sentence of their kind.
 OWN_WORDS = (
@@ -89,6 +89,20 @@ ACKNOWLEDGE = (
     "Lovely, {p}.",
     "Okay, {p}, I've got that.",
 )
+# The thing was done already when the wish came.
+ADAPTED = (
+    "No problem, I've changed that: {p}.",
+    "That can still be changed. It's noted now: {p}.",
+    "I've passed that on: {p}.",
+    "Easily done, I've added {p}.",
+    "Not too late at all: {p}, and it's corrected.",
+)
+WHAT_ABOUT = (
+    "Gladly. What is it about?",
+    "Of course. What can I do for you exactly?",
+    "Happy to help. What do you have in mind?",
+    "Sure. Tell me a little more, what do you need?",
+)
 REVISED = (
     "Then I'd change the plan a little.",
     "Let me adjust that.",
@@ -96,16 +110,7 @@ REVISED = (
     "In that case, here's a better fit.",
     "With that in mind:",
 )
-DONE_LEAD = (
-    "Great.",
-    "Perfect.",
-    "Good choice.",
-    "Consider it done.",
-    "Very good.",
-    "Lovely.",
-    "Here we go.",
-    "",
-)
+DONE_LEAD = ("Great.", "Perfect.", "Good choice.", "Consider it done.", "Very good.", "Lovely.", "Here we go.", "")
 MOVE_ON = (
     "What's next?",
     "Is there anything else on the list?",
@@ -161,6 +166,10 @@ RECAP = (
     "Always happy to help.",
     "You're welcome!",
     "Any time.",
+    "Don't mention it.",
+    "Glad that's done.",
+    "It was no trouble.",
+    "Happy that it suits you.",
 )
 CONTEXT = (
     "I've <sent the details to|put the details on> your {device}.",

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from . import circumstances
-from .domains import DOMAINS, domain_named
+from .domains import UNCLEAR, domain_named
 from .draws import Draws
 from .knowledge import Facts, from_line, from_summary, merged
 from .lazy import Lazy
@@ -14,11 +14,12 @@ from .model import Domain, Slots
 from .plan import proposed
 from .prose import capitalised, sentences
 from .tags import Request
+from .topics import topic_of_line
 from .wordbank.cities import town_of
 
 _CLOSING = Lazy(
-    r"\b(?:thanks?|thank you|cheers|that(?:'s| is) (?:all|everything|it)|all set|bye|you've been|happy now|"
-    r"that will have to do|"
+    r"\b(?:thanks?|thank you|cheers|obliged|grateful|that(?:'s| is) (?:all|everything|it)|all set|bye|you've been|"
+    r"happy now|that will have to do|"
     r"sort (?:it|that part) out myself|take it from there)\b",
     re.IGNORECASE,
 )
@@ -150,50 +151,20 @@ def understand(request: Request) -> Scene:
         said=said,
         remembered=remembered,
         practical=practical,
-        history=history or [known[0] if known else DOMAINS["services"]],
+        history=history or [known[0] if known else UNCLEAR],
         user_lines=lines,
         own_lines=request.said_by("assistant"),
     )
 
 
 def domain_of(line: str, known: list[Domain], history: list[Domain]) -> Domain:
-    """Choose the domain that a line is about; what is asked last weighs most, and without a sign nothing changes."""
-    candidates = known or list(DOMAINS.values())
-    parts = sentences(line.replace("TERMINATE", ""))
-    scores: dict[str, float] = {}
-    for at, part in enumerate(parts):
-        asks = bool(
-            re.search(
-                r"\b(?:next, could|now for|then there's|what about|could you|on to|that leaves|can we|start "
-                r"with|begin with|first up)\b",
-                part,
-                re.IGNORECASE,
-            )
-        )
-        weight = 1.0 + (1.5 if asks and len(parts) > 1 else 0.0)
-        for domain in candidates:
-            hits = {hit.lower() for hit in domain.pattern.findall(part)}
-            if any(thing.lower() in part.lower() for thing in domain.thing):
-                scores[domain.name] = scores.get(domain.name, 0.0) + weight
-            if hits:
-                scores[domain.name] = scores.get(domain.name, 0.0) + weight * len(hits) + (0.1 * at if asks else 0.0)
-        if history and asks is False and at == len(parts) - 1:
-            scores[history[-1].name] = scores.get(history[-1].name, 0.0) + 0.6
-    if not history and known and not scores:
-        return known[0]
-    if history:
-        moved = any(
-            re.search(
-                r"^(?:Next, could|Now for|Then there|What about|Could you look after|On to|That leaves|Can "
-                r"we do)\b",
-                part,
-            )
-            for part in parts
-        )
-        if not moved:
-            return history[-1] if history[-1] in candidates else (known[0] if known else history[-1])
-    best = max(scores.items(), key=lambda item: item[1], default=("", 0.0))[0]
-    return domain_named(best) if best else (history[-1] if history else DOMAINS["services"])
+    """Choose the domain that a line is about; without a sign nothing changes."""
+    candidates = tuple(domain.name for domain in known)
+    unclear = not history or history[-1] is UNCLEAR
+    name = topic_of_line(line, candidates, first=unclear)
+    if name:
+        return domain_named(name)
+    return known[0] if unclear and known else UNCLEAR if unclear else history[-1]
 
 
 def slots_of(scene: Scene, domain: Domain, facts: Facts, draws: Draws) -> Slots:

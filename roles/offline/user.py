@@ -9,10 +9,11 @@ from .draws import Draws
 from .grammar import render_first
 from .lazy import Lazy
 from .model import Facet, Slots
-from .openings import opening, register
+from .openings import named_plainly, opening, register
 from .plan import Move, Plan, Progress
 from .prose import joined, sentence, tidy
 from .tags import Request
+from .topics import topic_of_line
 from .userphrases import (
     ACCEPT,
     AGAIN,
@@ -21,11 +22,13 @@ from .userphrases import (
     FREELY,
     GRUDGE,
     IGNORED,
+    LATE,
     LEAD,
     NEXT,
     NO_PREFERENCE,
     PARTLY,
     SETTLES,
+    STRAYED,
     WRONG,
 )
 
@@ -51,13 +54,10 @@ def user_line(request: Request, draws: Draws, wording: Draws) -> str:
 
 def _spoken(move: Move, request: Request, plan: Plan, facts: Slots, draws: Draws) -> str:
     style = register(request)
-    parts = [_reaction(move, plan, style, draws)]
+    parts = [_reaction(move, request, plan, style, draws)]
     parts += [sentence(answer_line(need, facts, draws)) for need in move.needs]
     if move.following is None:
-        parts += [
-            _revealed(move.progress, facet, plan, draws, not at, move.reaction == "again")
-            for at, facet in enumerate(move.reveal)
-        ]
+        parts += [_revealed(move.progress, facet, plan, draws, at, move) for at, facet in enumerate(move.reveal)]
     else:
         parts.append(_next_request(move, request, facts, plan, draws))
     if move.no_preference and not move.needs:
@@ -69,12 +69,14 @@ def _spoken(move: Move, request: Request, plan: Plan, facts: Slots, draws: Draws
     return tidy(" ".join(part for part in parts if part.strip(" .")))
 
 
-def _reaction(move: Move, plan: Plan, style: str, draws: Draws) -> str:
+def _reaction(move: Move, request: Request, plan: Plan, style: str, draws: Draws) -> str:
     if move.grudging:
         return render_first(GRUDGE, {}, draws)
     if move.reaction == "wrong":
         return render_first(WRONG, {}, draws)
-    if move.reaction == "again":
+    if move.reaction == "strayed":
+        return named_plainly(STRAYED, move.progress.domain.name, _tastes(request), draws)
+    if move.reaction == "again" or (move.needs and move.reaction == "fits"):
         return ""
     if move.reaction == "settles":
         return render_first(SETTLES, {}, draws)
@@ -89,7 +91,7 @@ def _reaction(move: Move, plan: Plan, style: str, draws: Draws) -> str:
     return ""
 
 
-def _revealed(progress: Progress, facet: Facet, plan: Plan, draws: Draws, first: bool, again: bool = False) -> str:
+def _revealed(progress: Progress, facet: Facet, plan: Plan, draws: Draws, at: int, move: Move) -> str:
     values = progress.values(facet)
     if not values:
         return ""
@@ -100,22 +102,32 @@ def _revealed(progress: Progress, facet: Facet, plan: Plan, draws: Draws, first:
         "v": joined(_said(facet, chosen), last),
         "v1": _said(facet, chosen)[0],
         "p": facet.phrase(_said(facet, chosen), last),
+        "noun": facet.noun or f"the {facet.key}",
     }
     templates = facet.reveal if all(facet.fits(value) for value in chosen) else FREELY
-    slots["noun"] = facet.noun or f"the {facet.key}"
     clause = render_first(templates, slots, draws)
-    lead = draws.pick(LEAD) if not first else draws.pick(AGAIN) if again else ""
+    bank = LEAD if at else AGAIN if move.reaction == "again" else LATE if move.late else ("",)
+    lead = draws.pick(bank)
     return sentence(f"{lead}{clause}")
 
 
+def _tastes(request: Request) -> list[str]:
+    return [value for domain in request.affinities.values() for values in domain.values() for value in values]
+
+
 def _said(facet: Facet, values: list[str]) -> list[str]:
-    """Lower the capitals that a data file gave to ordinary words."""
+    """Lower the capitals that a data file gave to ordinary words, and call one's own people one's own."""
+    values = [f"my {value}" if _KIN.match(value) else value for value in values]
     if facet.proper:
         return [_lowered(value) if facet.key in ("company", "brand", "chain") else value for value in values]
     known = {entry.lower(): entry for entry in facet.lexicon}
     return [known.get(value.lower(), _lowered(value)) for value in values]
 
 
+_KIN = Lazy(
+    r"(?:husband|wife|partner|daughter|son|sister|brother|aunt|uncle|niece|nephew|cousin|mum|dad|mother|father|"
+    r"granddaughter|grandson|ex-wife|ex-husband|dog|boss|mechanic|supervisor|climbing partner)s?\b(?! (?:or|and)\b)"
+)
 _COMMON = Lazy(
     r"(?:local|regional|national|established|well-established|sustainable|ethical|innovative|renewable|blue-chip|"
     r"emerging|major|"
@@ -134,12 +146,14 @@ def _next_request(move: Move, request: Request, facts: Slots, plan: Plan, draws:
     following = move.following
     if following is None:
         return ""
-    thing = draws.pick(following.domain.thing)
-    text = render_first(NEXT, {"thing": thing}, draws)
-    detail = detail_line(following.domain.name, facts, request.task, draws)
+    name = following.domain.name
+    text = render_first(NEXT, {"thing": draws.pick(following.domain.thing)}, draws)
+    if topic_of_line(text, first=False) != name:
+        text = named_plainly(NEXT, name, _tastes(request), draws)
+    detail = detail_line(name, facts, request.task, draws)
     keys = {facet.key for facet, _ in following.wanted}
     if detail and not keys & {"list", "service"} and draws.chance(0.6):
         text += f" {sentence(detail)}"
     for facet in move.reveal:
-        text += f" {_revealed(following, facet, plan, draws, first=True)}"
+        text += f" {_revealed(following, facet, plan, draws, 0, Move(following, 'none'))}"
     return text

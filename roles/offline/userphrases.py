@@ -122,7 +122,47 @@ NO_PREFERENCE = (
     "<Surprise me|You decide> on that one.",
 )
 # For a value of its own making that fits no template of its kind.
-FREELY = ("for {noun}, {v} would be good", "as for {noun}, {v} suits me", "for {noun} I'd like this: {v}")
+FREELY = ("as for {noun}: {v}", "about {noun}: {v}, please", "when it comes to {noun}: {v}")
+# When the thing has been done already.
+LATE = (
+    "I should have said: ",
+    "One more thing, if it can still be changed: ",
+    "Sorry, I forgot to say: ",
+    "Could that still be changed? ",
+    "Before I forget: ",
+    "I ought to have told you: ",
+)
+STRAYED = (
+    "No, I <meant|mean> {thing}.",
+    "Sorry, I meant {thing}, not that.",
+    "That's not it, I <meant|was after> {thing}.",
+    "I think you've misread me, I'm talking about {thing}.",
+    "Hm, no. It's about {thing}.",
+)
+CLARIFY = ("It's about {thing}.", "I'm talking about {thing}.", "I mean {thing}.", "It's all about {thing}.")
+# What to call a matter so that nobody can take it for another.
+PLAINLY = {
+    "Alarm": ("my alarm", "an alarm", "the wake-up alarm"),
+    "Books": ("a book", "something to read", "a good book"),
+    "Buses": ("the bus", "a coach", "a bus ticket"),
+    "Calendar": ("my calendar", "the calendar", "my diary"),
+    "Events": ("an event", "something to do", "a concert or something like it"),
+    "Finance": ("my savings", "my bank account", "the money side"),
+    "Flights": ("the flight", "a flight", "the plane"),
+    "Games": ("a game to play", "gaming", "something to play"),
+    "Hotels": ("a place to stay", "a hotel", "somewhere to stay"),
+    "Media": ("something to watch", "something on TV", "a programme"),
+    "Messaging": ("a message", "the message"),
+    "Movies": ("a film", "films", "the cinema"),
+    "Music": ("music", "something to listen to", "songs"),
+    "Rental Cars": ("a rental car", "the vehicle", "a car"),
+    "Restaurants": ("somewhere to eat", "a restaurant", "a meal", "dinner"),
+    "Services": ("a service appointment", "someone to do a job, a service", "a service provider"),
+    "Shopping": ("something to buy", "shopping", "a purchase"),
+    "Sports": ("sports", "the sports side", "sport"),
+    "Train": ("the train", "a train", "the railway"),
+    "Travel": ("a trip", "travel plans", "the holiday"),
+}
 LEAD = ("And ", "Also, ", "Oh, and ", "Besides, ", "And just so you know, ")
 NEXT = (
     "Next, could you help with {thing}?",
@@ -136,29 +176,44 @@ NEXT = (
 )
 END = {
     "casual": (
-        "Thanks, that's <everything|all I needed>!",
-        "<Great|Perfect>, thanks a <lot|million>!",
-        "Awesome, I'm all set, thanks.",
-        "Thanks, you're a star!",
-        "That's it, cheers!",
-        "<Cheers|Thanks>, that was quick!",
-        "Okay, that's all. Thanks!",
+        "Thanks, that's <everything|all I needed|me sorted>!",
+        "<Great|Perfect|Brilliant>, thanks a <lot|million|bunch>!",
+        "<Awesome|Cool|Sweet>, I'm all set, thanks.",
+        "Thanks, you're a <star|legend|lifesaver>!",
+        "That's <it|me done|the lot>, cheers!",
+        "<Cheers|Thanks>, that was <quick|painless|easy>!",
+        "Okay, that's <all|everything>. Thanks<| so much>!",
+        "<Right|Cool>, nothing else from me. <Thanks|Cheers>!",
+        "<Thanks|Cheers>, <one thing less to do|that's off my list>!",
     ),
     "polite": (
-        "Thank you <very much|so much>, that is all<| for now| for today>.",
-        "Thank you kindly, that's everything<| I needed>.",
-        "Many thanks for <your help|all this|your trouble>.",
-        "Thank you, you've been <most helpful|a great help|very kind>.",
-        "<That is all|That's everything> then, thank you.",
-        "Thank you, I'm <well looked after|all set>.",
+        "Thank you <very much|so much|ever so much>, that is all<| for now| for today>.",
+        "Thank you kindly, that's everything<| I needed| I wanted>.",
+        "Many thanks for <your help|all this|your trouble|your patience>.",
+        "Thank you, you've been <most helpful|a great help|very kind|very patient>.",
+        "<That is all|That's everything> then, <thank you|many thanks>.",
+        "Thank you, I'm <well looked after|all set|quite content>.",
+        "<I'm much obliged|I'm grateful>, thank you.",
+        "That's <settled|arranged> then, thank you <kindly|very much>.",
+        "Thank you, <that takes a load off my mind|I need nothing more|I can leave it at rest now>.",
     ),
     "plain": (
-        "Thanks, that's all<| I needed>.",
-        "<Thank you|Thanks>, I'm all set.",
-        "That's everything, <thanks|thank you>.",
-        "Thanks for <the help|sorting that out|doing this>.",
-        "<Thanks|Thank you>, that was <easy|quick>.",
-        "Good, that's it then. Thank you.",
+        "Thanks, that's all<| I needed| for now>.",
+        "<Thank you|Thanks>, <I'm all set|I'm done then|I have what I need>.",
+        "That's everything, <thanks|thank you|many thanks>.",
+        "Thanks for <the help|sorting that out|doing this|taking care of it>.",
+        "<Thanks|Thank you>, that was <easy|quick|simple enough>.",
+        "Good, that's it then. <Thank you|Thanks>.",
+        "<Nothing else|No more> from me, <thanks|thank you>.",
+        "<Thanks|Thank you>, <that's one thing less|I can tick that off|that helps a lot>.",
+        "<Right|Okay>, <that's settled|that's done>. <Thanks|Thank you>.",
     ),
-    "simple": ("Thank you, that is all.", "Thank you for <the|your> help.", "Thanks, I am happy <now|with it>."),
+    "simple": (
+        "Thank you, that is <all|everything>.",
+        "Thank you for <the|your> help.",
+        "Thanks, I am happy <now|with it>.",
+        "<Okay|Good>, thank you <very much|a lot>.",
+        "That is all I need, <thank you|thanks>.",
+        "<Thank you|Thanks>, you <helped me a lot|are very kind>.",
+    ),
 }

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dialoom.graphs import Recipe, RecipeOptions
 from dialoom.roles.binding import bindings
 from dialoom.runs import session
-from dialoom.runs.config import DEFAULT_CONCURRENCY, RunConfig
+from dialoom.runs.config import DEFAULT_CONCURRENCY, DEFAULT_MODEL, RunConfig
 from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, RunError
 from dialoom.runs.store import RunFile, RunStore
 from dialoom.runs.store.connections import Synchronous
@@ -48,7 +48,12 @@ def start_run(spec: str, recipe: Recipe, given: dict[str, Any], config: Path | N
         recipe.roles_used(options),
         _assignments(file_common.get("model")) + _assignments(common.get("model")),
         _assignments(file_common.get("temperature")) + _assignments(common.get("temperature")),
+        DEFAULT_MODEL,
     )
+    if offline := [role for role, binding in models.items() if binding.model == DEFAULT_MODEL]:
+        typer.echo(
+            f"{', '.join(offline)}: played by {DEFAULT_MODEL}, a scripted stand-in; --model [ROLE=]MODEL names another"
+        )
     run_config = RunConfig(recipe=spec, options=options.model_dump(mode="json"), models=models, seed=chosen.seed or 0)
     store = session.start(chosen.out, run_config, chosen.prompts, typer.echo, chosen.synchronous)
     typer.echo(f"planned {store.status().total:,} scenarios in {chosen.out}")

@@ -26,7 +26,7 @@ _COMMON: dict[str, tuple[Any, Any]] = {
             typer.Option(
                 metavar="[ROLE=]MODEL",
                 help="Who plays: offline/attentive, any LiteLLM model, python:module:function, graph:file.py:name. "
-                "For every role, or ROLE=MODEL for one. Repeatable.",
+                "For every role, or ROLE=MODEL for one. Repeatable. [default: offline/attentive]",
             ),
         ],
         None,

@@ -11,10 +11,22 @@ from . import daily, errands, going_out, journeys, reading, roaming, screen, sta
 
 DOMAINS: dict[str, Domain] = {
     domain.name.lower(): domain
-    for module in (daily, reading, screen, going_out, journeys, staying, roaming, errands)
+    for module in (
+        daily,
+        reading,
+        screen,
+        going_out,
+        journeys,
+        staying,
+        roaming,
+        errands,
+    )
     for domain in module.DOMAINS
 }
-_FILLER = re.compile(r"\b(?:preferences?|preferred|favou?rites?|types?|desired|usual|choices?)\b", re.IGNORECASE)
+_FILLER = re.compile(
+    r"\b(?:preferences?|preferred|favou?rites?|types?|desired|usual|choices?)\b",
+    re.IGNORECASE,
+)
 
 
 @lru_cache(maxsize=256)
@@ -26,7 +38,7 @@ def domain_named(name: str) -> Domain:
 def _plain_domain(name: str) -> Domain:
     topic = name.lower()
     return Domain(
-        name=name, thing=(f"the {topic} part", f"{topic}"), words=re.escape(topic), kind="recommend",
+        name=name, thing=(f"the {topic} part", f"{topic}"), kind="recommend",
         facets=(),
         offers={"": (f"For {topic} I've put together two options that fit your day, a simple one and a "
                      f"special one.",
@@ -39,13 +51,16 @@ def _plain_domain(name: str) -> Domain:
     )  # fmt: skip
 
 
+UNCLEAR = _plain_domain("your request")  # nobody has said yet what it is about
+
+
 @lru_cache(maxsize=1024)
 def _plain_facet(name: str) -> Facet:
     noun = re.sub(r"\s+", " ", _FILLER.sub("", name)).strip().lower() or "that"
     return Facet(
         key=re.sub(r"\W+", "_", name.lower()),
         names=re.escape(name),
-        reveal=(f"as for the {noun}, I'd say {{v}}", f"for the {noun}, {{v}} would be good"),
+        reveal=(f"as for the {noun}: {{v}}", f"about the {noun}: {{v}}, please"),
         ask=(f"Any wishes about the {noun}?",),
         note=("I kept {v} in mind.",),
         asked=re.escape(noun),

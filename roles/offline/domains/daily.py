@@ -14,14 +14,25 @@ def _earlier(clock: str, minutes: int) -> str:
     found = re.match(r"(\d{1,2}):(\d\d)\s*([AaPp])?", clock)
     if not found:
         return ""
-    hour, minute, half = int(found.group(1)), int(found.group(2)), (found.group(3) or "").lower()
+    hour, minute, half = (
+        int(found.group(1)),
+        int(found.group(2)),
+        (found.group(3) or "").lower(),
+    )
     total = (hour % 12 + (12 if half == "p" else 0) if half else hour) * 60 + minute - minutes
     hour, minute = divmod(total % 1440, 60)
     return f"{(hour - 1) % 12 + 1}:{minute:02d} {'AM' if hour < 12 else 'PM'}"
 
 
 def _sounds(values: Mapping[str, list[str]], slots: Slots, draws: Draws) -> Slots:
-    bank = ["soft piano", "birdsong at dawn", "a slow chime", "light rain", "a soft marimba", "ocean waves"]
+    bank = [
+        "soft piano",
+        "birdsong at dawn",
+        "a slow chime",
+        "light rain",
+        "a soft marimba",
+        "ocean waves",
+    ]
     known = values.get("sound") or []
     others = [sound for sound in draws.shuffled(bank) if sound not in known]
     earlier = _earlier(slots.get("time", ""), int(slots["shift"])) if slots.get("shift", "").isdigit() else ""
@@ -31,7 +42,6 @@ def _sounds(values: Mapping[str, list[str]], slots: Slots, draws: Draws) -> Slot
 ALARM = Domain(
     name="Alarm",
     thing=("the alarm", "my alarm", "a wake-up alarm"),
-    words=r"alarms?|wake(?:-| )?up|wake me|snooze",
     kind="setup",
     facets=(
         Facet(
@@ -60,6 +70,7 @@ ALARM = Domain(
             heads=r"(?:\w+ )?(?:strings|drum|drums|birdsong|bells?|chimes?|hymns?|vibration|rooster|lamp|harp|"
                   r"accordion|blackbird|fiddle|guitar)",
             noun="the sound",
+            shape="thing",
         ),
         Facet(
             "repeat", r"recur|repeat|frequen|days|pattern|schedule",
@@ -82,12 +93,13 @@ ALARM = Domain(
         ),
         Facet(
             "snooze", r"snooze",
-            ("for the snooze, {v} would be good", "as for the snooze, {v} suits me",),
+            ("about the snooze: {v}", "my rule for the snooze: {v}"),
             ("Should there be a snooze?",),
             ("The snooze is as always: {v}.", "I kept your snooze rule, {v}.",),
             r"snooze",
             noun="the snooze",
             heads=r"snoozes? of \w+ minutes|then no snooze",
+            shape="any",
         ),
     ),
     offers={
@@ -142,7 +154,6 @@ def _slot_in_day(values: Mapping[str, list[str]], _slots: Slots, draws: Draws) -
 CALENDAR = Domain(
     name="Calendar",
     thing=("my calendar", "getting it all into my calendar", "the calendar entry"),
-    words=r"calendar|schedul\w+|appointments?|reminders?|time slot|block(?:ed)? (?:off|out)|invites?",
     kind="setup",
     facets=(
         Facet(
@@ -162,10 +173,11 @@ CALENDAR = Domain(
                      "client meetings"),
             heads=r"(?:\w+ )?(?:class|meeting|rehearsals?|practice|choir|shifts|training|lessons|tasks|wall|club)",
             noun="the entries",
+            shape="any",
         ),
         Facet(
             "notice", r"notif|remind|alert",
-            ("please remind me {v}", "a reminder {v} <is enough|works best for me>",
+            ("please remind me {v}", "the reminder should come {v}",
              "I like to get my reminders {v}"),
             ("When should I remind you?", "How long before should the reminder come?"),
             ("The reminder comes {v}, as you like it.", "I've set the usual reminder, {v}."),
@@ -179,6 +191,7 @@ CALENDAR = Domain(
                   r"\d+) (?:minutes|hours?|days?) (?:before|ahead)|the evening before|the morning itself|a week and "
                   r"then a day",
             noun="the reminder",
+            shape="any",
         ),
         Facet(
             "zone", r"zone|utc",
@@ -190,13 +203,14 @@ CALENDAR = Domain(
         ),
         Facet(
             "app", r"app|programme|medium",
-            ("I keep my calendar in {v}", "my calendar is {v}", "everything goes into {v}",),
+            ("my calendar is {p}", "everything goes into {p}"),
             ("Which calendar do you use?",),
-            ("It's in your {v}, as always.", "I entered it in {v}.",),
+            ("It's in {p}, as always.", "I entered it in {p}, where you keep such things."),
             r"which calendar",
             noun="the calendar",
             lexicon=("Google Calendar", "Outlook", "Fantastical", "iCloud Calendar", "paper diary", "Apple Calendar",
                      "wall calendar",),
+            shape="thing",
         ),
     ),
     offers={
@@ -234,8 +248,6 @@ CALENDAR = Domain(
 MESSAGING = Domain(
     name="Messaging",
     thing=("the message", "letting people know", "messaging everyone"),
-    words=r"messag\w+|text (?:my|her|him|them)|group chat|whatsapp|send|invit(?:e|ation)s?|share my "
-          r"(?:current )?location",
     kind="send",
     facets=(
         Facet(
@@ -263,6 +275,7 @@ MESSAGING = Domain(
                      "polite", "informal", "laid-back", "playful", "warm", "affectionate", "businesslike",
                      "light-hearted", "straightforward"),
             noun="the tone",
+            shape="any",
         ),
         Facet(
             "medium", r"communication style|medium|form\b|mode",

@@ -8,8 +8,6 @@ from ..wordbank.goods import PRODUCTS, SECTORS, finance_news, product_picks, pro
 FINANCE = Domain(
     name="Finance",
     thing=("my investments", "the market news", "the money side"),
-    words=r"financ\w+|stocks?|invest\w*|portfolio|market trends|expert opinions|market(?!place)s?|shares?|"
-          r"earnings|sectors?",
     kind="track",
     facets=(
         Facet(
@@ -56,21 +54,23 @@ FINANCE = Domain(
         ),
         Facet(
             "goal", r"goal|saving",
-            ("I'm saving for {v}", "the money is for {v}",),
+            ("I'm saving for {p}", "the money is for {p}"),
             ("What are you saving for?",),
-            ("It's all for {v}, I haven't forgotten.", "I had {v} in mind, which you're saving for.",),
+            ("It's all for {p}, I haven't forgotten.", "You're saving for {p}, so I had that in mind."),
             r"saving for",
             noun="the goal",
+            shape="thing",
         ),
         Facet(
             "alert", r"alert|spending",
-            ("for the alerts, {v} would be good", "as for the alerts, {v} suits me",),
+            ("about the alerts: {v}, please", "this is when I want an alert: {v}"),
             ("When should I warn you?",),
-            ("The alerts come {v}, as you like them.", "I set the alert the usual way, {v}.",),
+            ("The alerts are as you like them: {v}.", "I set the alert your usual way: {v}."),
             r"warn you|alert you",
             noun="the alerts",
             heads=r"each evening at [\w-]+|every \w+ (?:evening|morning)|above [\w,.]+ \w+|over [\d,.]+ \w+|monthly "
                   r"summary|weekly summary",
+            shape="any",
         ),
     ),
     offers={
@@ -116,8 +116,6 @@ FINANCE = Domain(
 SERVICES = Domain(
     name="Services",
     thing=("the appointment", "a service appointment"),
-    words=r"services?|appointments?|haircut|dentist|dental|massage|doctor|salon|barber|check-up|provider|"
-          r"eye test|physio",
     kind="book",
     facets=(
         Facet(
@@ -131,16 +129,18 @@ SERVICES = Domain(
                   r"tatami )?(?:technician|photographer|physiotherapist|mechanic|notary|teacher|artist|bookkeeper|"
                   r"seamstress|optician|mason|chiropodist|tuner|dentist|repairer|hairdresser|plumber|babysitter|"
                   r"roofer|tailor|electrician|cleaner|barber|braider|adviser|sweep|gardener)",
+            shape="any",
         ),
         Facet(
             "quality", r"qualit",
-            ("for the provider, {v} would be good", "as for the provider, {v} suits me",),
+            ("this matters to me in a provider: {v}", "what I look for in a provider: {v}"),
             ("What matters to you in a provider?",),
             ("They're known for this: {v}.", "You look for this, and they offer it: {v}.",),
             r"matters to you in",
             noun="the provider",
             heads=r"no prepayment|works evenings|itemised bill|written quote|on time|no small talk|step-free "
                   r"entrance|student discount|gives receipts|speaks \w+|licensed and insured|texts updates|punctual",
+            shape="any",
         ),
         Facet(
             "kind", r"type|kind|style",
@@ -156,15 +156,15 @@ SERVICES = Domain(
         ),
         Facet(
             "hours", r"time|when|slot",
-            ("{p} work best for me", "I'd need something in the {v}"),
+            ("I'd need something {p}", "{p} would suit me best", "I can usually come {p}"),
             ("What time of day suits you?", "When could you go?"),
-            ("It's in the {v1}, when you usually go.",),
+            ("It's {p}, when you usually go.",),
             r"time of day|when could|what time",
-            frame="{v} appointments",
             lexicon=("morning", "afternoon", "evening", "late afternoon", "early morning"),
             heads=r"(?:first hour after opening|five in the afternoon|after four|early evening|mid-morning|"
                   r"(?:Wednesday|Friday|Monday) mornings?|early in the week|after work|ten in the morning)",
             noun="the time",
+            shape="time",
         ),
         Facet(
             "place", r"location|where|area|distance",
@@ -218,7 +218,6 @@ SERVICES = Domain(
 SHOPPING = Domain(
     name="Shopping",
     thing=("the shopping", "what to buy", "a few things to buy"),
-    words=r"shop(?:ping|s)?|products?|buy|gifts?|presents?|brands?|stores?|purchase",
     kind="recommend",
     facets=(
         Facet(
@@ -243,6 +242,7 @@ SHOPPING = Domain(
                   r"stamps|wool|bird seed|tools|records|gear|plants|binoculars|scrubs|sauce|blocks|supplies|beans|"
                   r"timber|nappies|boots|shoes|paint)",
             noun="the thing",
+            shape="any",
         ),
         Facet(
             "price", r"price|budget|cost",
@@ -265,23 +265,25 @@ SHOPPING = Domain(
         ),
         Facet(
             "size", r"size",
-            ("my size is {v}", "for the size, {v} would be good",),
+            ("my size is {v}", "the size I need: {v}"),
             ("Which size do you need?",),
             ("The size is {v}, I checked.", "I took your size, {v}.",),
             r"which size|what size",
             noun="the size",
             heads=r"(?:jacket|shirts?|shoes|boots|gloves|trousers) (?:UK |US |EU )?[A-Z0-9][\w.]*(?:, (?:shoes|"
                   r"boots|trousers) (?:UK |US |EU )?[\w.½]+)?",
+            shape="any",
         ),
         Facet(
             "delivery", r"deliver|shipping",
-            ("for the delivery, {v} would be good", "please send it this way: {v}",),
+            ("about the delivery: {v}, please", "I like to get it this way: {v}"),
             ("How should it get to you?",),
             ("It comes the way you like: {v}.", "For the delivery I chose {v}, as usual.",),
             r"get to you|deliver",
             noun="the delivery",
             heads=r"home delivery[\w: ]{0,12}|pickup point|parcel locker|click and collect|pickup in person|(?:a "
                   r")?locker, any hour|in store|campus pickup station",
+            shape="any",
         ),
     ),
     offers={

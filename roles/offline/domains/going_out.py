@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from ..model import Domain, Facet
-from ..wordbank.outings import CUISINES, EVENT_KINDS, SPORTS_KINDS, event_picks, restaurant_picks, sport_picks
+from ..wordbank.outings import (
+    CUISINES,
+    EVENT_KINDS,
+    SPORTS_KINDS,
+    event_picks,
+    restaurant_picks,
+    sport_picks,
+)
 
 RESTAURANTS = Domain(
     name="Restaurants",
     thing=("dinner", "the food", "somewhere to eat"),
-    words=r"restaurants?|dinner|dining|lunch|eat(?:ing)?|food|table|meals?|cuisine|takeaway|deliver(?:y|ed)",
     kind="recommend",
     facets=(
         Facet(
             "cuisine", r"cuisine|food",
             ("I'm <in the mood for|thinking of> {p}", "I <love|usually go for> {p}",
-             "{p} <would be great|sounds right to me>"),
+             "{p} <would be great|sounds right to me>", "{p} is always a good idea"),
             ("What do you feel like eating?", "Which cuisine <are you in the mood for|do you like>?"),
             ("I <stayed with|looked for> {p}, since you <enjoy|love> that.",
              "You often go for {p}, so I looked there first."),
@@ -23,7 +29,8 @@ RESTAURANTS = Domain(
             lexicon=(*CUISINES, "fusion", "Mediterranean", "Nordic", "Scandinavian", "seafood", "barbecue",
                      "Portuguese", "Ethiopian"),
             heads=r"(?:\w+ )?(?:kitchens|home food|seafood|yum cha|thali|stands|cafés|grill|soba|street food)",
-            noun="the kitchen",
+            noun="the food",
+            shape="food",
         ),
         Facet(
             "diet", r"diet|allerg|restrict|need",
@@ -45,6 +52,7 @@ RESTAURANTS = Domain(
                   r"lactose intolerance|shellfish allergy|halal|small portions|soft bread|little fried food|"
                   r"diabetes-friendly|gluten-free",
             noun="the diet",
+            shape="any",
         ),
         Facet(
             "ambiance", r"ambi|atmosphere|setting|vibe|style",
@@ -62,6 +70,7 @@ RESTAURANTS = Domain(
             heads=r"open past midnight|marble tables|candlelight|quiet garden|tables outside|high chairs|well lit "
                   r"and unhurried|quiet with daylight|loud and friendly",
             noun="the room",
+            shape="room",
         ),
         Facet(
             "price", r"price|budget|cost|spend",
@@ -74,10 +83,11 @@ RESTAURANTS = Domain(
             heads=r"(?:up to |under )?\d[\d,.]* (?:tenge|euros?|dollars?|pounds?|rupees|kronor|yen|reais|naira|"
                   r"zloty|pesos)",
             noun="the price",
+            shape="any",
         ),
     ),
     offers={
-        "": ("How about {place}[ in {city}], {cuisine_kind} place {area}? It has {room}[ and prices are "
+        "": ("How about {place}[ in {city}], {cuisine_kind} place {area}? It has {room}[, and prices are "
              "{price}].",
              "I'd <try|suggest> {place}, {cuisine_kind} spot {area}[ in {city}], known for its {dish}[. "
              "Prices are {price}].",
@@ -110,7 +120,6 @@ RESTAURANTS = Domain(
 EVENTS = Domain(
     name="Events",
     thing=("something to do", "the event", "tickets for an event"),
-    words=r"events?|concerts?|festivals?|exhibitions?|tickets for|activities|things to do|something to do|gig",
     kind="recommend",
     facets=(
         Facet(
@@ -126,6 +135,7 @@ EVENTS = Domain(
             heads=r"(?:\w+ )?(?:\w+ nights|ethno-jazz|demos|tournaments|spoken word|fairs|rallies|concerts|readings|"
                   r"festivals|exhibitions|markets|eisteddfod|parades|premieres|matches)",
             noun="the kind of event",
+            shape="any",
         ),
         Facet(
             "price", r"price|budget|cost|limit",
@@ -138,6 +148,7 @@ EVENTS = Domain(
             heads=r"(?:up to |under )?\d[\d,.]* (?:tenge|euros?|dollars?|pounds?|rupees|kronor|yen|reais|naira|"
                   r"zloty|pesos)|free only",
             noun="the ticket price",
+            shape="any",
         ),
         Facet(
             "group", r"group|party|company|with|companion",
@@ -150,6 +161,7 @@ EVENTS = Domain(
             lexicon=("small group", "small groups", "solo", "as a pair", "large group", "with a friend",
                      "pair"),
             noun="the company",
+            shape="with",
         ),
         Facet(
             "seat", r"seat|ticket",
@@ -204,8 +216,6 @@ EVENTS = Domain(
 SPORTS = Domain(
     name="Sports",
     thing=("the match", "the sports side", "the game on TV"),
-    words=r"sports?|match(?:es)?|scores?|teams?|tournaments?|league|fixtures?|stadium|merchandise|"
-          r"memorabilia|attend\w*",
     kind="track",
     facets=(
         Facet(
@@ -219,6 +229,7 @@ SPORTS = Domain(
                   r"league|sheepdog trials|fell running|sumo|racing|baseball|futsal|capoeira|ski jumping|biathlon|"
                   r"netball|MotoGP|Formula 1|chess|handball|swimming)",
             noun="the sport",
+            shape="any",
         ),
         Facet(
             "team", r"team|club|player|athlete",
@@ -244,7 +255,7 @@ SPORTS = Domain(
         ),
         Facet(
             "exercise", r"exercise|own",
-            ("my own exercise is {v}", "for the exercise, {v} would be good",),
+            ("my own exercise is {v}", "I keep fit with {v}"),
             ("How do you like to move?",),
             ("It's built around {v}, your own thing.", "I kept {v} in the middle of it.",),
             r"like to move|exercise",
@@ -252,6 +263,7 @@ SPORTS = Domain(
             heads=r"(?:morning )?badminton|ski touring[\w ]*|open-water swimming|running|allotment digging|"
                   r"cross-country skiing|radio gymnastics|capoeira[\w ]*|touch rugby[\w ]*|walking up [\w ]+|para "
                   r"hockey",
+            shape="any",
         ),
     ),
     offers={

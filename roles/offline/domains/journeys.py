@@ -16,25 +16,25 @@ _SEAT = Facet(
     heads=r"(?:[\w-]+ )?(?:window|aisle|berth)(?: (?:ahead of|behind|by|at|on|facing|near|with) (?:the |movable "
           r")?[\w-]+(?: \w+)?)|right side,? single|exit row|front row|back row|side lower|wheelchair \w+",
     noun="the seat",
-)  # fmt: skip
+            shape="seat",
+        )  # fmt: skip
 
 _HOURS = Facet(
     "hours", r"time|depart|when",
-    ("I'd rather leave in the {v}", "{p} <suit me|are better for me>", "the {v} <is|would be> best for me"),
+    ("I'd rather leave {p}", "I like to <leave|travel> {p}", "I'd set off {p}"),
     ("What time of day suits you?", "When would you like to leave?"),
-    ("It leaves in the {v1}, when you prefer to travel.", "I looked at {p}, as you like them."),
+    ("It leaves {p}, when you prefer to travel.", "I looked for something {p}, as you like it."),
     r"time of day|when would you like to leave|what time",
-    frame="{v} departures",
     lexicon=("morning", "afternoon", "evening", "night", "late morning", "early morning"),
     heads=r"red-eye|after dawn|before sunrise|midday,? off-peak|mid-morning|first departure of the morning|early "
           r"afternoon|late night|overnight|weekday daytime|between two shifts",
     noun="the time",
-)  # fmt: skip
+            shape="time",
+        )  # fmt: skip
 
 FLIGHTS = Domain(
     name="Flights",
     thing=("the flight", "the flights"),
-    words=r"flights?|fly(?:ing)?|airlines?|plane|airport",
     kind="book",
     facets=(
         Facet(
@@ -71,6 +71,7 @@ FLIGHTS = Domain(
             heads=r"staff standby or economy|cheapest economy|extra legroom economy|economy with [\w ]{3,20}bags?|"
                   r"business class|premium economy",
             noun="the cabin",
+            shape="any",
         ),
         Facet(
             "stops", r"layover|stop|connection",
@@ -122,7 +123,6 @@ FLIGHTS = Domain(
 TRAIN = Domain(
     name="Train",
     thing=("the train", "the train ticket"),
-    words=r"trains?|rail(?:way)?|carriage",
     kind="book",
     facets=(
         Facet(
@@ -165,14 +165,15 @@ TRAIN = Domain(
         _SEAT,
         Facet(
             "habit", r"habit|booking",
-            ("for the ticket, {v} would be good", "as for the ticket, {v} suits me",),
+            ("about buying the ticket: {v}", "I buy the ticket this way: {v}"),
             ("When do you like to buy the ticket?",),
-            ("The ticket is bought the way you like, {v}.", "I'll handle the ticket as always: {v}.",),
+            ("The ticket is bought the way you like: {v}.", "I'll handle the ticket as always: {v}.",),
             r"buy the ticket",
             noun="the ticket",
             heads=r"(?:one|two|three|four|five|six|seven|eight|nine|ten|ninety|forty-five|thirty|fifteen|twenty|"
                   r"\d+) days ahead|weeks ahead|a month ahead|a week ahead|at the last minute|on the day|whenever "
                   r"the price drops|two months out",
+            shape="any",
         ),
     ),
     offers={
@@ -202,7 +203,6 @@ TRAIN = Domain(
 BUSES = Domain(
     name="Buses",
     thing=("the bus", "the bus ticket"),
-    words=r"bus(?:es)?|coach(?:es)?",
     kind="book",
     facets=(
         Facet(

@@ -9,7 +9,6 @@ from ..wordbank.titles import BOOK_GENRES, book_picks
 BOOKS = Domain(
     name="Books",
     thing=("something to read", "the book", "the reading"),
-    words=r"books?|novels?|novellas?|read(?:ing)?|authors?|book club",
     kind="recommend",
     facets=(
         Facet(
@@ -28,6 +27,7 @@ BOOKS = Domain(
             heads=r"(?:\w+ )?(?:science fiction|history|accounts|memoirs?|novels|poetry|crime|stories|essays|"
                   r"biograph(?:y|ies)|Afrofuturism|earth science|comics|travel writing|noir|folklore|thrillers)",
             noun="the genre",
+            shape="any",
         ),
         Facet(
             "author", r"author|writer",
@@ -58,7 +58,7 @@ BOOKS = Domain(
         ),
         Facet(
             "format", r"format|medium",
-            ("I'd rather have {p}", "{p} <would suit me|work best for me>", "I prefer {p}"),
+            ("I'd rather have {p}", "{p} would suit me", "I prefer {p}"),
             ("Paper, ebook or audiobook?", "Which format do you prefer?"),
             ("<All|Both> of them come as {p}, which you prefer.",
              "You can get them as {p}, your usual format."),
@@ -71,6 +71,7 @@ BOOKS = Domain(
             heads=r"(?:large-print )?(?:hardback|hardcover|paperback|audiobook|e-book|e-reader)(?: (?:with|from|on) "
                   r"(?:the |her |his )?\w+)?",
             noun="the format",
+            shape="thing",
         ),
         Facet(
             "hours", r"time",
@@ -122,7 +123,6 @@ BOOKS = Domain(
 GAMES = Domain(
     name="Games",
     thing=("the games", "a game", "something to play"),
-    words=r"games?|gaming|multiplayer|console",
     kind="recommend",
     facets=(
         Facet(
@@ -130,7 +130,7 @@ GAMES = Domain(
             ("I'm into {p}", "I <mostly|usually> play {p}", "what I enjoy most is {p}"),
             ("<What kind of|Which> games do you usually enjoy?", "Which genres do you like best?"),
             ("You <tend to play|like> {p}, so I <looked|stayed> there.",
-             "They're in the {v} corner, where you usually play."),
+             "I kept to {p}, since that's what you usually play."),
             r"genre|kind of game|which games|usually (?:enjoy|play)",
             frame="{v} games",
             say={"card games": "card games", "board games": "board games", "party games": "party games"},
@@ -144,18 +144,20 @@ GAMES = Domain(
             heads=r"(?:\w+ )?(?:craft|simulators?|puzzles|platformers|quizzes|builders|sudoku|rummy|chess|"
                   r"crosswords|dominoes|strategy|pinball)",
             noun="the kind of game",
+            shape="any",
         ),
         Facet(
             "platform", r"platform|console|device",
-            ("I play on {v}", "it has to run on {v}", "what I've got is {v}"),
+            ("I play on {p}", "it has to run on {p}", "what I've got is {p}"),
             ("What do you play on?", "Which platform do you use?"),
-            ("<Both|They both> run on {v}, where you play.", "I checked that you can play on {v}."),
+            ("<Both|They both> run on {p}, where you play.", "I checked that you can play on {p}."),
             r"platform|play on|console",
             lexicon=("PC", "mobile", "Xbox", "PlayStation", "Nintendo Switch", "Switch", "Steam Deck"),
             proper=True,
             heads=r"(?:gaming |borrowed )?laptop|Android phone|iPad|Steam Deck|PlayStation \d(?: with wheel)?|"
                   r"Nintendo Switch|old tablet|newspaper page",
             noun="the device",
+            shape="thing",
         ),
         Facet(
             "players", r"multiplayer|player|mode",

@@ -8,7 +8,6 @@ from ..wordbank.routes import car, trip
 RENTAL_CARS = Domain(
     name="Rental Cars",
     thing=("the rental car", "a car", "the car"),
-    words=r"rental(?: cars?)?|rent a|cars?|vehicles?|drive|van",
     kind="recommend",
     facets=(
         Facet(
@@ -24,6 +23,7 @@ RENTAL_CARS = Domain(
             heads=r"four-wheel drive|ramp van|estate car|kei car|small hatchback|compact SUV|eight-seater|pickup "
                   r"truck|motorbike|eight-seat van|low doors",
             noun="the car",
+            shape="thing",
         ),
         Facet(
             "company", r"compan|agency|provider",
@@ -86,15 +86,17 @@ RENTAL_CARS = Domain(
                   r"winter tires|roof box|roof rack|dog blanket|child seat|booster seats|tow bar|satellite radio|"
                   r"bicycle rack|talking navigation|aux cable",
             noun="the extras",
+            shape="thing",
         ),
         Facet(
             "gearbox", r"gear",
-            ("for the gearbox, {v} would be good", "as for the gearbox, {v} suits me",),
+            ("the gearbox should be {v}", "about the gearbox: {v}, please"),
             ("Manual or automatic?",),
             ("It's {v}, as you drive.", "The gearbox is {v}, as it should be.",),
             r"manual or automatic",
             noun="the gearbox",
             lexicon=("automatic with hand controls", "manual", "automatic",),
+            shape="any",
         ),
     ),
     offers={
@@ -122,12 +124,11 @@ RENTAL_CARS = Domain(
 TRAVEL = Domain(
     name="Travel",
     thing=("things to see", "the sights", "the trip itself"),
-    words=r"trips?|travel|vacation|holiday|getaway|sights?|attractions?|itinerary|destinations?",
     kind="plan",
     facets=(
         Facet(
             "list", r"places on|list|dream",
-            ("{v1} has been on my list for ages", "I'd love to see {v1}",),
+            ("{v1} has been on my list for ages", "I'd love to see {v1}", "I keep dreaming of {v1}"),
             ("Which places are on your list?",),
             ("{v1} has been on your mind, I remember.", "I thought of {v} right away, from your list.",),
             r"on your list|which place",
@@ -159,6 +160,7 @@ TRAVEL = Domain(
                   r"islands(?: with \w+)?|towns|baths|springs|gardens|hotspots|paths|lakes|mountains|beaches|"
                   r"northern lights|national parks)",
             noun="the kind of place",
+            shape="any",
         ),
         Facet(
             "length", r"duration|length",
@@ -172,6 +174,7 @@ TRAVEL = Domain(
                   r"\d+) (?:or \w+ )?(?:nights|days|weeks)(?: (?:off in a row|at most|after tax season|at "
                   r"Christmas))?|a week and a half|a weekend at most|long weekend",
             noun="the length",
+            shape="any",
         ),
         Facet(
             "group", r"group|company|party|companion",
@@ -184,6 +187,7 @@ TRAVEL = Domain(
                  "friends": "with friends", "small group": "in a small group"},
             lexicon=("solo", "couple's", "couple", "family", "large group", "with friends"),
             noun="the company",
+            shape="with",
         ),
         Facet(
             "favorite", r"frequent|favou?rite",

@@ -33,7 +33,8 @@ _GENRE = Facet(
           r"thrillers|science fiction|essays|horror|musicals|mysteries|heist films|concert films|animation|cinema|"
           r"westerns)",
     noun="the genre",
-)  # fmt: skip
+            shape="any",
+        )  # fmt: skip
 
 _PEOPLE = Facet(
     "people", r"actor|director|cast|star",
@@ -51,8 +52,6 @@ _PEOPLE = Facet(
 MEDIA = Domain(
     name="Media",
     thing=("something to watch", "what to watch", "something for the screen"),
-    words=r"movie nights?|watch(?:ing|list)?|shows?|stream(?:ing)?|media|seasons?|episodes?|tv|"
-          r"documentar(?:y|ies)",
     kind="recommend",
     facets=(
         _GENRE,
@@ -83,13 +82,14 @@ MEDIA = Domain(
         ),
         Facet(
             "hours", r"slot|time|when|hour",
-            ("for the time, {v} would be good", "my hour for that is {v}",),
+            ("I <usually|mostly> watch {p}", "I'd have time for it {p}"),
             ("When do you usually watch?",),
-            ("I put it {v}, your usual hour.", "It's meant for {v}, when you like to watch.",),
+            ("That's for {v}, your usual hour.", "You'd see it {p}, when you like to watch."),
             r"when do you usually watch",
             noun="the time",
             heads=r"(?:morning|evening|night|noon|midnight|breakfast|supper)s? (?:time)?|four in the afternoon|"
                   r"before sleep|nap time",
+            shape="time",
         ),
     ),
     offers={
@@ -118,7 +118,6 @@ MEDIA = Domain(
 MOVIES = Domain(
     name="Movies",
     thing=("the film", "a film at the cinema", "the cinema"),
-    words=r"movies?|films?|cinema|theat(?:er|re)s?|showtimes?|screening",
     kind="recommend",
     facets=(
         _GENRE,
@@ -135,6 +134,7 @@ MOVIES = Domain(
             lexicon=("IMAX", "open-air cinema", "drive-in", "standard theaters", "standard", "3D"),
             heads=r"late show at \w+|village hall screenings|open-air cinema",
             noun="the place",
+            shape="thing",
         ),
         Facet(
             "hours", r"time|when|day",
@@ -180,12 +180,13 @@ MOVIES = Domain(
         ),
         Facet(
             "language", r"language|track|subtitle",
-            ("for the language, {v} would be good", "I'd watch it {v}",),
+            ("the version I like: {v}", "about the language: {v}, please"),
             ("Original or dubbed?",),
-            ("It's {v}, the version you like.", "I checked the version: {v}.",),
+            ("It's the version you like: {v}.", "I checked the version: {v}.",),
             r"original or dubbed|language",
             noun="the language",
             heads=r"original(?: with \w+ subtitles)?|\w+ with (?:English )?(?:subtitles|captions)|dubbed|voice-over",
+            shape="any",
         ),
     ),
     offers={
@@ -214,7 +215,6 @@ MOVIES = Domain(
 MUSIC = Domain(
     name="Music",
     thing=("the music", "a playlist", "something to listen to"),
-    words=r"music|songs?|playlists?|albums?|artists?|bands?|listen(?:ing)?",
     kind="recommend",
     facets=(
         Facet(
@@ -230,6 +230,7 @@ MUSIC = Domain(
                   r"ambient|quartets|fiddle|violin|brass band|metal|morna|choral|samba|reggae|blues|harp|shamisen|"
                   r"electroclash|alté)",
             noun="the style",
+            shape="any",
         ),
         Facet(
             "artist", r"artist|singer|musician",
@@ -289,13 +290,14 @@ MUSIC = Domain(
         ),
         Facet(
             "moment", r"moment|occasion|during",
-            ("it's for {v}", "I listen mostly {v}", "as for the moment, {v} suits me",),
+            ("I listen mostly {p}", "I usually have music on {p}"),
             ("When do you listen?",),
-            ("It's meant for {v}, your usual moment.", "I pictured you listening {v}.",),
+            ("I pictured you listening {p}.", "It's made for when you listen, {p}."),
             r"when do you listen",
             noun="the moment",
             heads=r"after [\w ]{3,20}(?:shift|lunch|bath|work)|(?:morning|evening) commute|cooking (?:dinner|on "
                   r"Sundays)|jogging",
+            shape="time",
         ),
     ),
     offers={

@@ -8,7 +8,6 @@ from ..wordbank.routes import hotel
 HOTELS = Domain(
     name="Hotels",
     thing=("the hotel", "a place to stay", "the room"),
-    words=r"hotels?|rooms?|accommodations?|place to stay|to stay|a stay|overnight|apartment",
     kind="book",
     facets=(
         Facet(
@@ -48,6 +47,7 @@ HOTELS = Domain(
                   r"dog welcome|bathtub|bath|shades|early coffee|breakfast before \w+|prayer space|lift|desk|"
                   r"corridor)",
             noun="the room",
+            shape="thing",
         ),
         Facet(
             "area", r"location|area|neighbo|where|town",
@@ -88,6 +88,7 @@ HOTELS = Domain(
             heads=r"(?:near|by|beside|at|on|outside) the \w+(?: station)?|old town|river side|edge of town|"
                   r"trailhead or airport|within earshot of water|marsh edge",
             noun="the place",
+            shape="place",
         ),
         Facet(
             "stars", r"star|rating|standard",
@@ -111,22 +112,24 @@ HOTELS = Domain(
         ),
         Facet(
             "style", r"style|lodging",
-            ("I'm after something like {v}", "for the place, {v} would be good",),
+            ("I'm after something like {p}", "{p} is what I like to stay in"),
             ("What sort of house do you like?",),
-            ("It's the kind of place you like, {v}.", "I went by your usual taste, {v}.",),
+            ("It's the kind of place you like: {v}.", "I looked for {p}, as you like it."),
             r"sort of house",
             noun="the place",
             heads=r"guest ?house|hostel|mountain hut[\w ]*|homestay[\w ]*|design hotel|apartment hotel|farmhouse|"
                   r"ryokan|lodge[\w ]*|pousada|cabin|capsule",
+            shape="thing",
         ),
         Facet(
             "price", r"price|budget|cost",
-            ("for the price, {v} would be good", "I can spend {v}",),
+            ("I can spend {v}", "{v} is my limit"),
             ("What may a night cost?",),
             ("It stays within {v}.", "I kept to {v}, your usual limit.",),
             r"cost|budget|spend",
             noun="the price",
             heads=r"\d[\d,.]* \w+ a night",
+            shape="any",
         ),
     ),
     offers={
