@@ -185,7 +185,7 @@ TRAVEL = Domain(
             say={"solo": "solo", "couple": "as a couple", "family": "with the family",
                  "large group": "in a large group",
                  "friends": "with friends", "small group": "in a small group"},
-            lexicon=("solo", "couple's", "couple", "family", "large group", "with friends"),
+            lexicon=("solo", "couple", "family", "large group", "with friends"),
             noun="the company",
             shape="with",
         ),
