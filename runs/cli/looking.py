@@ -1,4 +1,4 @@
-"""`status`, `show`, `report` and `export`: everything that only reads."""
+"""`status`, `show`, `report`, `export` and `compact`: everything that makes no call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dialoom.runs import export as exporting
 from dialoom.runs import report as reporting
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import load_recipe
-from dialoom.runs.store import RunFile, Usage
+from dialoom.runs.store import RunFile, RunStore, Usage
 from dialoom.runs.store.runfile import FIRST_JUDGING
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
@@ -160,6 +160,17 @@ def export_run(path: Path, format_: str, out: Path, judging: str | None) -> None
         status = run.status()
     rest = f" ({status.pending:,} scenarios are pending)" if status.pending else ""
     typer.echo(f"{count:,} {'files' if out.is_dir() else 'lines'} written to {out}{rest}")
+
+
+def compact_run(path: Path) -> None:
+    """Give room back, and say how much."""
+    store = RunStore(path)
+    try:
+        compacted = store.compact()
+    finally:
+        store.close()
+    before, after = (f"{size / 2**20:,.1f} MiB" for size in (compacted.before, compacted.after))
+    typer.echo(f"{path}: {before} before, {after} now")
 
 
 def _print_episode(episode: Episode, described: dict[str, Any], models: dict[str, str]) -> None:

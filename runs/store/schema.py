@@ -1,6 +1,6 @@
 """The tables of a run's file. sqlite-utils defines them; `docs/store.md` explains them to readers.
 
-The checkpoints' tables (`checkpoints`, `writes`) belong to LangGraph's saver, which makes them itself.
+The checkpoints' tables are defined beside the saver that uses them, in `checkpoints/tables.py`.
 """
 
 from __future__ import annotations
@@ -116,3 +116,6 @@ def create_calls(database: Database) -> None:
 
 def create_checkpoints(database: Database) -> None:
     """The checkpoints' tables."""
+    from .checkpoints import tables  # here, as LangGraph comes with the package, and readers do without
+
+    tables.create(database)

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, TypeVar
 
-import aiosqlite
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Scenario
 from dialoom.prompts import PromptLibrary
 from dialoom.runs.config import RunConfig
 
 from . import documents, schema
-from .connections import BUSY_SECONDS, Synchronous, open_for_writing
+from .checkpoints import Compacted, RunSaver
+from .connections import Synchronous, open_for_writing
 from .documents import canonical
 from .errors import StoreError, store_error
 from .ledger import SQLiteLedger
@@ -212,13 +211,23 @@ class RunStore(RunFile):
         await self._soon(keep)
 
     @asynccontextmanager
-    async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:
         """Where LangGraph keeps its checkpoints: this file. The one place that knows which saver it is."""
-        async with aiosqlite.connect(self.path, timeout=BUSY_SECONDS) as connection:
-            await connection.execute("PRAGMA synchronous = NORMAL")
-            saver = AsyncSqliteSaver(connection)
-            await saver.setup()
+        saver = RunSaver(self._writer, self.path)
+        try:
             yield saver
+        finally:
+            saver.close()
+
+    def compact(self) -> Compacted:
+        """Remove checkpointed values that nothing refers to any more, and give their room back to the disk."""
+        saver = RunSaver(self._writer, self.path)
+        try:
+            return saver.compact()
+        except sqlite3.Error as error:
+            raise store_error(self.path, error) from error
+        finally:
+            saver.close()
 
     def close(self) -> None:
         """Finish writing and let others write."""

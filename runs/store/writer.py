@@ -15,6 +15,12 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 _BATCH = 256
 
+_ROWS_IN_LOG = 2000
+"""After so many rows the log is put back into the file."""
+
+_LONGEST_LOG = 10_000
+"""Pages after which SQLite does it within a commit."""
+
 
 class Writer:
     """Carries out jobs on a connection of its own thread. A job is done when its transaction is durable.
@@ -26,7 +32,7 @@ class Writer:
     """
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._inbox = _Inbox()
         self._connect = connect
         self._opened: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name="dialoom-writer", daemon=True)
@@ -35,12 +41,12 @@ class Writer:
 
     async def submit(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Carry out work in a transaction; returns once that is committed."""
-        result: Result = await _in_loop(self._jobs, _Single(work), None)
+        result: Result = await self._inbox.submit(_Single(work), None)
         return result
 
     def enqueue(self, work: Callable[[sqlite3.Connection], Result]) -> Future[Result]:
         """The same, for callers without an event loop."""
-        return _in_thread(self._jobs, _Single(work), None)
+        return self._inbox.enqueue(_Single(work), None)
 
     def port(
         self, work: Callable[[sqlite3.Connection, Sequence[Item]], None], undone: Callable[[], None]
@@ -51,11 +57,11 @@ class Writer:
             work: Writes all items that a batch holds. If it raises, they are given to it again one at a time.
             undone: Is told, in the writer's thread, that something which `work` wrote was undone.
         """
-        return Port(self._jobs, _Shared(work, undone))
+        return Port(self._inbox, _Shared(work, undone))
 
     def close(self) -> None:
         """Carry out what is queued, then stop."""
-        self._jobs.put(None)
+        self._inbox.close()
         self._thread.join()
 
     def _run(self) -> None:
@@ -65,24 +71,30 @@ class Writer:
             self._opened.set_exception(error)
             return
         self._opened.set_result(None)
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG}")
         open_ = True
+        folded_in = 0
         while open_:
             batch, open_ = self._next_batch()
             if batch:
                 _carry_out(connection, batch)
                 _settle(batch)
+            if connection.total_changes - folded_in >= _ROWS_IN_LOG:
+                # Here rather than within a commit, so that nobody waits for it.
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                folded_in = connection.total_changes
         connection.close()
 
     def _next_batch(self) -> tuple[list[_Job], bool]:
         """Everything that has arrived, and whether more may come."""
         batch: list[_Job] = []
-        job = self._jobs.get()
-        while job is not None:
-            batch.append(job)
+        jobs = self._inbox.jobs.get()
+        while jobs is not None:
+            batch += jobs
             if len(batch) >= _BATCH:
                 return batch, True
             try:
-                job = self._jobs.get_nowait()
+                jobs = self._inbox.jobs.get_nowait()
             except queue.Empty:
                 return batch, True
         return batch, False
@@ -91,17 +103,17 @@ class Writer:
 class Port(Generic[Item]):
     """Takes items of one kind; see `Writer.port`. Items of a batch may be written before its other jobs."""
 
-    def __init__(self, jobs: queue.SimpleQueue[_Job | None], work: _Work) -> None:
-        self._jobs = jobs
+    def __init__(self, inbox: _Inbox, work: _Work) -> None:
+        self._inbox = inbox
         self._work = work
 
     async def submit(self, item: Item) -> None:
         """Write an item; returns once its transaction is committed."""
-        await _in_loop(self._jobs, self._work, item)
+        await self._inbox.submit(self._work, item)
 
     def enqueue(self, item: Item) -> Future[None]:
         """The same, for callers without an event loop."""
-        return _in_thread(self._jobs, self._work, item)
+        return self._inbox.enqueue(self._work, item)
 
 
 class _Single:
@@ -165,17 +177,42 @@ class _Job:
             future.set_exception(self.error)
 
 
-async def _in_loop(jobs: queue.SimpleQueue[_Job | None], work: _Work, item: Any) -> Any:
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-    jobs.put(_Job(work, item, future, loop))
-    return await future
+class _Inbox:
+    """Where jobs wait for the writer."""
 
+    def __init__(self) -> None:
+        self.jobs: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
+        self._gathering: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
 
-def _in_thread(jobs: queue.SimpleQueue[_Job | None], work: _Work, item: Any) -> Future[Any]:
-    future: Future[Any] = Future()
-    jobs.put(_Job(work, item, future, None))
-    return future
+    async def submit(self, work: _Work, item: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        job = _Job(work, item, future, loop)
+        gathered = self._gathering.get(loop)
+        if gathered is None:
+            gathered = self._gathering[loop] = []
+            loop.call_soon(self._hand_over, loop, 0)
+        gathered.append(job)
+        return await future
+
+    def enqueue(self, work: _Work, item: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.jobs.put([_Job(work, item, future, None)])
+        return future
+
+    def close(self) -> None:
+        """Nothing comes any more."""
+        for loop in list(self._gathering):
+            self.jobs.put(self._gathering.pop(loop))
+        self.jobs.put(None)
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop, before: int) -> None:
+        """Wake the writer when the loop's tasks have nothing to add: it and they would only take turns at the GIL."""
+        gathered = self._gathering.get(loop, ())
+        if before < len(gathered) < _BATCH:
+            loop.call_soon(self._hand_over, loop, len(gathered))
+        elif gathered:
+            self.jobs.put(self._gathering.pop(loop))
 
 
 def _carry_out(connection: sqlite3.Connection, batch: list[_Job]) -> None:

@@ -114,6 +114,18 @@ def test_show_finds_a_scenario_by_number_id_or_beginning(dialoom: Command, run: 
     assert "it is done" in text
 
 
+def test_compacting_gives_room_back_and_loses_nothing(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """The same export, the same status, and no more bytes than before."""
+    dialoom("export", run, "-o", "before.jsonl")
+    status, size = dialoom("status", run, "--json").stdout, run.stat().st_size
+    assert "MiB now" in dialoom("compact", run).stdout
+    dialoom("export", run, "-o", "after.jsonl")
+    assert (tmp_path / "before.jsonl").read_bytes() == (tmp_path / "after.jsonl").read_bytes()
+    assert dialoom("status", run, "--json").stdout == status
+    assert run.stat().st_size <= size
+    assert "0 done, 0 failed" in dialoom("resume", run).stdout
+
+
 def test_a_second_judging_is_kept_apart_and_compared(dialoom: Command, run: Path, tmp_path: Path) -> None:
     """The run's own judgements stay as they were; the report sets both side by side."""
     (tmp_path / "strict.py").write_text(

@@ -57,7 +57,7 @@ def staged(book: Book, sample: int = 0) -> Stage:
 
 
 async def test_a_call_at_the_same_place_is_answered_from_the_ledger() -> None:
-    """The same node at the same step asks the same: one call. Another step, or a second time in a node: another call."""
+    """The same node at the same step: one call. Another step, or a second time in a node: another one."""
     book = Book()
     for step in (1, 1, 2):
         await Scene(staged(book), "node", step).ask("t/x", word="heron")

@@ -81,6 +81,7 @@ def test_different_values_have_different_bytes(one: Any, other: Any) -> None:
         Interrupt({"question": "why?"}, id="abc"),
         Command(goto=[Send("a", 1)], update={"x": 1}, resume="yes"),
         Overwrite([1, (2, 3)]),
+        {"b", "a", (1, 2)},
     ],
 )
 def test_messages_and_langgraphs_own_types_come_back(value: Any) -> None:
@@ -112,7 +113,7 @@ class Point:
 @pytest.mark.parametrize(
     "value",
     [
-        {1, 2},
+        frozenset({1, 2}),
         Colour.RED,
         Text("x"),
         Point(1),

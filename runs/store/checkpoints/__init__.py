@@ -1,0 +1,6 @@
+"""LangGraph's checkpoints in a run's file: every value once, lists by their growth, forks for nothing."""
+
+from .saver import Compacted, RunSaver
+from .values import RecordedError, UnstorableError
+
+__all__ = ["Compacted", "RecordedError", "RunSaver", "UnstorableError"]

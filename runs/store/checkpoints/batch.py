@@ -1,0 +1,227 @@
+"""The writer's side: what arrived together goes into the tables in few statements.
+
+Nothing is assumed about a value but its hash: whether it is stored is looked up (or remembered), and ids are given
+out here, as there is one writer. A step's writes and the checkpoint that makes them irrelevant often arrive together;
+then the writes do not reach the file at all.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from .ids import HashedRows, Ids, Recent
+from .items import Key, Put, PutWrite, PutWrites
+from .memory import Chain, Large, Thread, Value
+from .values import json_text, text_of
+
+_REMEMBERED = 20_000
+
+_PUT = """
+INSERT INTO checkpoints (thread, id, parent, time, format, channels, seen, updated, metadata)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (thread, id) DO UPDATE SET parent = excluded.parent,
+time = excluded.time, format = excluded.format, channels = excluded.channels, seen = excluded.seen,
+updated = excluded.updated, metadata = excluded.metadata
+"""
+
+_Write: TypeAlias = tuple[PutWrites, PutWrite]
+_Writes: TypeAlias = dict[Key, dict[tuple[str, int], _Write]]
+
+
+class UnknownPrefixError(LookupError):
+    """A list builds on one that is not stored: it was compacted away, or its transaction failed."""
+
+
+class Batches:
+    """Writes checkpoints and pending writes. Lives in the writer's thread.
+
+    It remembers what was stored lately; `forget` must be called when something was undone or removed.
+    """
+
+    def __init__(self) -> None:
+        self._threads = Ids[Thread]("threads", _REMEMBERED)
+        self._values = HashedRows("checkpoint_values", 3, _REMEMBERED)
+        self._lists = HashedRows("checkpoint_lists", 4, _REMEMBERED)
+        self._has_writes: Recent[Key, bool] = Recent(_REMEMBERED)
+
+    def forget(self) -> None:
+        """Remember nothing."""
+        self._threads.forget()
+        self._values.ids.forget()
+        self._lists.ids.forget()
+        self._has_writes.clear()
+
+    def write(self, connection: sqlite3.Connection, items: Sequence[Put | PutWrites]) -> None:
+        """Store the items, which are in the order of their arrival.
+
+        Raises:
+            UnknownPrefixError: If a list's prefix is not stored.
+        """
+        puts, writes = _folded(items)
+        self._find_threads(connection, {thread for thread, _ in (*puts, *writes)})
+        self._store_values(connection, _values_in(puts.values(), writes.values()))
+        self._store_lists(connection, puts.values())
+        connection.executemany(_PUT, [self._checkpoint_row(put) for put in puts.values()])
+        for put in puts.values():
+            self._delete_superseded(connection, put)
+        self._insert_writes(connection, writes)
+        for recent in (self._threads.known, self._values.ids.known, self._lists.ids.known, self._has_writes):
+            recent.trim()
+
+    def _find_threads(self, connection: sqlite3.Connection, threads: Iterable[Thread]) -> None:
+        known = self._threads.known
+        for thread in threads:
+            if thread in known:
+                continue
+            row = connection.execute("SELECT id FROM threads WHERE name = ? AND namespace = ?", thread).fetchone()
+            if row is not None:
+                known[thread] = row[0]
+            else:
+                row = (self._threads.new(connection, thread), *thread)
+                connection.execute("INSERT INTO threads VALUES (?, ?, ?)", row)
+
+    def _store_values(self, connection: sqlite3.Connection, values: dict[bytes, bytes]) -> None:
+        self._values.find(connection, values)
+        self._values.insert(connection, values, lambda hash_: (text_of(values[hash_]),))
+
+    def _store_lists(self, connection: sqlite3.Connection, puts: Iterable[Put]) -> None:
+        chains = [value for put in puts for value in put.values.values() if isinstance(value, Chain)]
+        by_hash = {chain.hash: chain for chain in chains}
+        self._lists.find(connection, [hash_ for chain in chains for hash_ in _candidates(chain)])
+        self._lists.insert(connection, by_hash, lambda hash_: self._list_columns(by_hash[hash_]))
+
+    def _list_columns(self, chain: Chain) -> tuple[int | None, str]:
+        """The longest beginning that is stored, and what follows on it."""
+        known = self._lists.ids.known
+        lengths = range(len(chain.hashes) - 1, 0, -1)
+        length = next((length for length in lengths if chain.hashes[length - 1] in known), 0)
+        prefix = chain.hashes[length - 1] if length else chain.prefix
+        if prefix is not None and prefix not in known:
+            raise UnknownPrefixError(prefix.hex())
+        return None if prefix is None else known[prefix], self._elements(chain.elements[length:])
+
+    def _elements(self, elements: Iterable[Value]) -> str:
+        """Elements as JSON: the id of a value, or in brackets the value itself."""
+        known = self._values.ids.known
+        return f"[{','.join(str(known[e.hash]) if isinstance(e, Large) else f'[{_short_text(e)}]' for e in elements)}]"
+
+    def _checkpoint_row(self, put: Put) -> tuple[object, ...]:
+        thread, id_ = put.key
+        channels = [self._channel(name, put.versions.get(name), value) for name, value in put.values.items()]
+        channels += [
+            f"{_short_json(name)}:[{_short_json(version)}]"
+            for name, version in put.versions.items()
+            if name not in put.values
+        ]
+        self._has_writes.setdefault(put.key, False)
+        return (
+            self._threads.known[thread],
+            id_,
+            put.parent,
+            put.time,
+            put.format,
+            f"{{{','.join(channels)}}}",
+            put.seen,
+            put.updated,
+            put.metadata,
+        )
+
+    def _channel(self, name: str, version: int | float | str | None, value: Value | Chain) -> str:
+        """A channel in a checkpoint's row: `"name":[version,kind,reference]`."""
+        head = f"{_short_json(name)}:[{_short_json(version)}"
+        if isinstance(value, Chain):
+            return f'{head},"list",{self._lists.ids.known[value.hash]}]'
+        return f"{head},{self._value(value)}]"
+
+    def _value(self, value: Value) -> str:
+        if isinstance(value, Large):
+            return f'"value",{self._values.ids.known[value.hash]}'
+        return f'"is",{_short_text(value)}'
+
+    def _delete_superseded(self, connection: sqlite3.Connection, put: Put) -> None:
+        """Delete the writes that have become part of a checkpoint."""
+        if put.parent is None:
+            return
+        parent = (put.key[0], put.parent)
+        if not self._has_writes.get(parent, True):
+            return
+        marks = ", ".join("?" * len(put.replayed))
+        connection.execute(
+            f"DELETE FROM pending_writes WHERE thread = ? AND checkpoint = ? AND channel NOT IN ({marks})",
+            (self._threads.known[put.key[0]], put.parent, *put.replayed),
+        )
+        if not put.replayed:
+            self._has_writes[parent] = False
+
+    def _insert_writes(self, connection: sqlite3.Connection, writes: _Writes) -> None:
+        rows: dict[bool, list[tuple[object, ...]]] = {False: [], True: []}
+        for key, of_checkpoint in writes.items():
+            self._has_writes[key] = True
+            place = (self._threads.known[key[0]], key[1])
+            for of, write in of_checkpoint.values():
+                row = (*place, of.task, write.position, of.path, write.channel, self._write(write.value))
+                rows[of.replaces].append(row)
+        for replaces, verb in ((False, "IGNORE"), (True, "REPLACE")):
+            connection.executemany(f"INSERT OR {verb} INTO pending_writes VALUES (?, ?, ?, ?, ?, ?, ?)", rows[replaces])
+
+    def _write(self, value: Value | list[Value]) -> str:
+        if isinstance(value, list):
+            return f'["items",{self._elements(value)}]'
+        return f"[{self._value(value)}]"
+
+
+_short_text = lru_cache(maxsize=4096)(text_of)
+_short_json = lru_cache(maxsize=4096, typed=True)(json_text)
+
+
+def _folded(items: Iterable[Put | PutWrites]) -> tuple[dict[Key, Put], _Writes]:
+    """What the items come to: later ones replace earlier ones, and a checkpoint the writes that led to it."""
+    puts: dict[Key, Put] = {}
+    writes: _Writes = {}
+    for item in items:
+        if isinstance(item, Put):
+            puts[item.key] = item
+            if item.parent is not None:
+                _drop_superseded(writes, (item.key[0], item.parent), item.replayed)
+            continue
+        kept = writes.setdefault(item.key, {})
+        for write in item.writes:
+            place = (item.task, write.position)
+            if item.replaces or place not in kept:
+                kept[place] = (item, write)
+    return puts, writes
+
+
+def _drop_superseded(writes: _Writes, parent: Key, replayed: Collection[str]) -> None:
+    left = {place: write for place, write in writes.pop(parent, {}).items() if write[1].channel in replayed}
+    if left:
+        writes[parent] = left
+
+
+def _values_in(puts: Iterable[Put], writes: Iterable[dict[tuple[str, int], _Write]]) -> dict[bytes, bytes]:
+    """The values that get rows of their own, by their hashes."""
+
+    def all_values() -> Iterator[Value]:
+        for put in puts:
+            for value in put.values.values():
+                if isinstance(value, Chain):
+                    yield from value.elements
+                else:
+                    yield value
+        for of_checkpoint in writes:
+            for _, write in of_checkpoint.values():
+                if isinstance(write.value, list):
+                    yield from write.value
+                else:
+                    yield write.value
+
+    return {value.hash: value.body for value in all_values() if isinstance(value, Large)}
+
+
+def _candidates(chain: Chain) -> Iterable[bytes]:
+    """Lists that may be stored: this one, its prefix, or for want of one every beginning of it."""
+    if chain.prefix is None:
+        return chain.hashes
+    return (chain.hash, chain.prefix)

@@ -1,0 +1,175 @@
+"""Reading checkpoints: each as a whole, on a connection that never holds up the writer."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import Checkpoint, CheckpointTuple, PendingWrite
+
+from .items import Id, id_column, id_text
+from .values import revived, value_of
+
+K = TypeVar("K")
+
+_FROM = "FROM checkpoints JOIN threads ON threads.id = checkpoints.thread"
+_NUMBER = f"SELECT number, metadata {_FROM}"
+_ROW = (
+    "SELECT checkpoints.thread, threads.name, threads.namespace, checkpoints.id, parent, time, format, channels, seen, "
+    f"updated, metadata {_FROM}"
+)
+_LIST = """
+WITH RECURSIVE chain (prefix, elements, depth) AS (
+    SELECT prefix, elements, 0 FROM checkpoint_lists WHERE id = ?
+    UNION ALL
+    SELECT shorter.prefix, shorter.elements, depth + 1
+    FROM chain JOIN checkpoint_lists AS shorter ON shorter.id = chain.prefix
+)
+SELECT elements FROM chain ORDER BY depth DESC
+"""
+
+
+class CheckpointReader:
+    """Reads checkpoints from a connection that other threads may use as well.
+
+    Args:
+        connection: Opened with `check_same_thread=False`; nobody else may open transactions on it.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._lock = threading.RLock()
+
+    def get(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that is named, or the thread's latest."""
+        where = _where(config, None)
+        where.setdefault("threads.namespace = ?", "")
+        with self._transaction():
+            row = self._connection.execute(f"{_ROW} {_clauses(where)} LIMIT 1", (*where.values(),)).fetchone()
+            return None if row is None else self._tuple(row)
+
+    def matching(
+        self,
+        config: RunnableConfig | None,
+        filter_: Mapping[str, Any] | None,
+        before: RunnableConfig | None,
+        limit: int | None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints that match, the latest first, each read when it is asked for."""
+        where = _where(config, before)
+        left = -1 if limit is None else max(limit, 0)
+        with self._transaction():
+            found = self._connection.execute(f"{_NUMBER} {_clauses(where)}", (*where.values(),)).fetchall()
+        for number, metadata in found:
+            if left == 0:
+                return
+            if filter_ and not _matches(json.loads(metadata), filter_):
+                continue
+            with self._transaction():
+                row = self._connection.execute(f"{_ROW} WHERE number = ?", (number,)).fetchone()
+                found_tuple = None if row is None else self._tuple(row)
+            if found_tuple is not None:
+                left -= 1
+                yield found_tuple
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """One state of the file for several queries, and one thread at a time."""
+        with self._lock:
+            self._connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._connection.execute("ROLLBACK")
+
+    def _tuple(self, row: tuple[Any, ...]) -> CheckpointTuple:
+        thread, name, namespace, id_, parent, time, format_, channels, seen, updated, metadata = row
+        described: dict[str, list[Any]] = json.loads(channels)
+        place = {"thread_id": name, "checkpoint_ns": namespace}
+        checkpoint = Checkpoint(
+            v=format_,
+            ts=time,
+            id=id_text(id_),
+            channel_values=self._channel_values(described),
+            channel_versions={channel: part[0] for channel, part in described.items() if part[0] is not None},
+            versions_seen=json.loads(seen),
+            updated_channels=None if updated is None else json.loads(updated),
+        )
+        return CheckpointTuple(
+            {"configurable": {**place, "checkpoint_id": checkpoint["id"]}},
+            checkpoint,
+            json.loads(metadata),
+            None if parent is None else {"configurable": {**place, "checkpoint_id": id_text(parent)}},
+            self._writes(thread, id_),
+        )
+
+    def _channel_values(self, described: Mapping[str, list[Any]]) -> dict[str, Any]:
+        """Values of channels that are described as `[version]` or `[version, kind, reference]`."""
+        held = {channel: (part[1], part[2]) for channel, part in described.items() if len(part) > 1}
+        for channel, (kind, reference) in held.items():
+            if kind == "list":
+                held[channel] = ("items", self._elements(reference))
+            elif kind == "is":
+                held[channel] = (kind, revived(reference))
+        return self._resolved(held)
+
+    def _elements(self, list_: int) -> list[int | list[Any]]:
+        """A list's elements from its first on: ids of values, or values in brackets."""
+        rows = self._connection.execute(_LIST, (list_,)).fetchall()
+        return [element for (elements,) in rows for element in value_of(elements)]
+
+    def _writes(self, thread: int, checkpoint: Id) -> list[PendingWrite]:
+        query = (
+            "SELECT task, channel, value FROM pending_writes WHERE thread = ? AND checkpoint = ? "
+            "ORDER BY path, task, position"
+        )
+        rows = self._connection.execute(query, (thread, checkpoint)).fetchall()
+        values = self._resolved({number: value_of(value) for number, (_, _, value) in enumerate(rows)})
+        return [(task, channel, values[number]) for number, (task, channel, _) in enumerate(rows)]
+
+    def _resolved(self, held: Mapping[K, Sequence[Any]]) -> dict[K, Any]:
+        """Values by what stands for them: `(kind, reference)`."""
+        ids = {reference for kind, reference in held.values() if kind == "value"}
+        for kind, reference in held.values():
+            if kind == "items":
+                ids.update(element for element in reference if isinstance(element, int))
+        query = "SELECT id, content FROM checkpoint_values WHERE id IN (SELECT value FROM json_each(?))"
+        texts = dict(self._connection.execute(query, (json.dumps(list(ids)),)).fetchall()) if ids else {}
+        return {key: _value(kind, reference, texts) for key, (kind, reference) in held.items()}
+
+
+def _value(kind: str, reference: Any, texts: Mapping[int, str]) -> Any:
+    """A value; read anew at each place where it is used, since its owner may change it."""
+    if kind == "value":
+        return value_of(texts[reference])
+    if kind == "items":
+        return [value_of(texts[part]) if isinstance(part, int) else part[0] for part in reference]
+    return reference
+
+
+def _where(config: RunnableConfig | None, before: RunnableConfig | None) -> dict[str, object]:
+    """Conditions, and what they compare with."""
+    where: dict[str, object] = {}
+    if config is not None:
+        configurable = config["configurable"]
+        where["threads.name = ?"] = str(configurable["thread_id"])
+        if (namespace := configurable.get("checkpoint_ns")) is not None:
+            where["threads.namespace = ?"] = namespace
+        if id_ := configurable.get("checkpoint_id"):
+            where["checkpoints.id = ?"] = id_column(id_)
+    if before is not None and (id_ := before["configurable"].get("checkpoint_id")):
+        where["checkpoints.id < ?"] = id_column(id_)
+    return where
+
+
+def _clauses(where: Mapping[str, object]) -> str:
+    return (f"WHERE {' AND '.join(where)} " if where else "") + "ORDER BY checkpoints.id DESC"
+
+
+def _matches(metadata: Mapping[str, Any], filter_: Mapping[str, Any]) -> bool:
+    return all(metadata.get(key) == value for key, value in filter_.items())

@@ -1,0 +1,280 @@
+"""LangGraph's checkpoint saver over a run's file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
+from sqlite_utils import Database
+
+from dialoom.runs.store.connections import BUSY_SECONDS
+from dialoom.runs.store.writer import Writer
+
+from . import tables, upkeep
+from .batch import Batches, UnknownPrefixError
+from .items import Draft, draft_of, id_text, put_writes_of
+from .memory import Memory
+from .reading import CheckpointReader
+
+_THREADS = 1024
+"""Of how many threads the last values are remembered; enough for what is under way at once."""
+
+
+class Compacted(NamedTuple):
+    """The size of the file in bytes, its log included."""
+
+    before: int
+    after: int
+
+
+class RunSaver(BaseCheckpointSaver[int]):
+    """Keeps checkpoints in an SQLite file: each value once, lists by what was added to them.
+
+    A put returns when its transaction is committed. Puts that arrive together share one.
+
+    Args:
+        writer: Writes the file. All savers of a file must share it.
+        path: The file. Its tables exist (`tables.create`).
+    """
+
+    def __init__(self, writer: Writer, path: Path) -> None:
+        super().__init__()
+        self._writer = writer
+        self._path = path
+        self._memory = Memory(_THREADS)
+        self._batches = Batches()
+        self._port = writer.port(self._batches.write, self._batches.forget)
+        self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        self._connection.execute("PRAGMA query_only = ON")
+        self._reader = CheckpointReader(self._connection)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, path: Path, synchronous: str = "NORMAL") -> AsyncIterator[RunSaver]:
+        """A saver over a file of its own, which is made if it does not exist.
+
+        Args:
+            path: The file.
+            synchronous: `NORMAL`: what is committed survives the death of the process, after a power cut the last
+                moments may be missing. `FULL`: it survives that, too, at the price of waiting for the disk.
+        """
+
+        def connect() -> sqlite3.Connection:
+            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
+            tables.create(Database(connection))
+            return connection
+
+        writer = Writer(connect)
+        try:
+            saver = cls(writer, path)
+            try:
+                yield saver
+            finally:
+                saver.close()
+        finally:
+            writer.close()
+
+    def close(self) -> None:
+        """Close the connection for reading. The writer is its owner's."""
+        self._connection.close()
+
+    def get_next_version(self, current: int | None, channel: None) -> int:  # noqa: ARG002
+        """Versions are 1, 2, 3, ...: they need not be unique, as values are not found by them."""
+        return (current or 0) + 1
+
+    # Writing
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,  # noqa: ARG002
+    ) -> RunnableConfig:
+        """Store a checkpoint; returns its configuration once it is durable.
+
+        Raises:
+            UnstorableError: If a channel holds what cannot be kept; nothing is stored.
+        """
+        draft = draft_of(config, checkpoint, metadata)
+        try:
+            await self._port.submit(draft.following(self._memory))
+        except UnknownPrefixError:
+            self._memory.forget(draft.put.key[0])
+            await self._port.submit(draft.following(self._memory))
+        except BaseException:
+            self._memory.forget(draft.put.key[0])
+            raise
+        return _config_of(draft)
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,  # noqa: ARG002
+    ) -> RunnableConfig:
+        """The same, waiting."""
+        draft = draft_of(config, checkpoint, metadata)
+        try:
+            self._port.enqueue(draft.following(self._memory)).result()
+        except UnknownPrefixError:
+            self._memory.forget(draft.put.key[0])
+            self._port.enqueue(draft.following(self._memory)).result()
+        except BaseException:
+            self._memory.forget(draft.put.key[0])
+            raise
+        return _config_of(draft)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store what a task has written, until the checkpoint that includes it.
+
+        Raises:
+            UnstorableError: If a write cannot be kept; nothing is stored.
+        """
+        await self._port.submit(put_writes_of(config, writes, task_id, task_path))
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """The same, waiting."""
+        self._port.enqueue(put_writes_of(config, writes, task_id, task_path)).result()
+
+    # Reading
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that is named, or the thread's latest."""
+        return self._reader.get(config)
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The same."""
+        return self._reader.get(config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Checkpoints, the latest first.
+
+        Args:
+            config: Names their thread, and perhaps the namespace and the checkpoint; `None` for all.
+            filter: What their metadata must hold.
+            before: Names a checkpoint that they must be older than.
+            limit: How many at most.
+        """
+        for found in self._reader.matching(config, filter, before, limit):
+            yield found
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """The same."""
+        return self._reader.matching(config, filter, before, limit)
+
+    # Upkeep
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Remove a thread."""
+        await self._writer.submit(self._job(lambda connection: upkeep.delete_threads(connection, [thread_id])))
+
+    def delete_thread(self, thread_id: str) -> None:
+        """The same, waiting."""
+        self._now(lambda connection: upkeep.delete_threads(connection, [thread_id]))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove the checkpoints whose metadata name one of these runs."""
+        await self._writer.submit(self._job(lambda connection: upkeep.delete_runs(connection, run_ids)))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """The same, waiting."""
+        self._now(lambda connection: upkeep.delete_runs(connection, run_ids))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Give a thread all checkpoints and writes of another; it shares their values."""
+        job = self._job(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
+        await self._writer.submit(job)
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """The same, waiting."""
+        self._now(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep only the latest checkpoint of each thread and namespace (`keep_latest`), or none (`delete`)."""
+        await self._writer.submit(self._job(_pruning(thread_ids, strategy)))
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """The same, waiting."""
+        self._now(_pruning(thread_ids, strategy))
+
+    def compact(self) -> Compacted:
+        """Remove the values that nothing refers to any more, and give the room back. Needs as much room again."""
+        before = _size(self._path)
+        self._now(upkeep.sweep)
+        connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)
+        try:
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            connection.close()
+        return Compacted(before, _size(self._path))
+
+    def _now(self, work: _Work) -> None:
+        self._writer.enqueue(self._job(work)).result()
+
+    def _job(self, work: _Work) -> _Work:
+        """Work after which nothing may be taken to be stored."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            try:
+                work(connection)
+            finally:
+                self._batches.forget()
+
+        return job
+
+
+_Work = Callable[[sqlite3.Connection], None]
+
+
+def _pruning(names: Sequence[str], strategy: str) -> _Work:
+    if strategy == "delete":
+        return lambda connection: upkeep.delete_threads(connection, names)
+    if strategy == "keep_latest":
+        return lambda connection: upkeep.keep_latest(connection, names)
+    raise ValueError(f"prune knows the strategies 'keep_latest' and 'delete', not {strategy!r}")
+
+
+def _config_of(draft: Draft) -> RunnableConfig:
+    (thread_id, namespace), id_ = draft.put.key
+    return {
+        "configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": id_text(id_)},
+    }
+
+
+def _size(path: Path) -> int:
+    log = path.with_name(path.name + "-wal")
+    return path.stat().st_size + (log.stat().st_size if log.exists() else 0)

@@ -1,0 +1,106 @@
+"""Removing, copying and thinning out threads, and collecting what nothing refers to any more. Jobs for the writer."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+_SWEEP_LISTS = """
+DELETE FROM checkpoint_lists WHERE id NOT IN (
+    WITH RECURSIVE live (id) AS (
+        SELECT json_extract(channel.value, '$[2]') FROM checkpoints, json_each(checkpoints.channels) AS channel
+        WHERE json_extract(channel.value, '$[1]') = 'list'
+        UNION
+        SELECT prefix FROM live JOIN checkpoint_lists USING (id) WHERE prefix IS NOT NULL
+    )
+    SELECT id FROM live
+)
+"""
+_SWEEP_VALUES = """
+DELETE FROM checkpoint_values WHERE id NOT IN (
+    SELECT json_extract(channel.value, '$[2]') FROM checkpoints, json_each(checkpoints.channels) AS channel
+    WHERE json_extract(channel.value, '$[1]') = 'value'
+    UNION ALL
+    SELECT element.value FROM checkpoint_lists, json_each(elements) AS element WHERE element.type = 'integer'
+    UNION ALL
+    SELECT json_extract(value, '$[1]') FROM pending_writes WHERE json_extract(value, '$[0]') = 'value'
+    UNION ALL
+    SELECT element.value FROM pending_writes, json_each(pending_writes.value, '$[1]') AS element
+    WHERE json_extract(pending_writes.value, '$[0]') = 'items' AND element.type = 'integer'
+)
+"""
+
+
+def delete_threads(connection: sqlite3.Connection, names: Sequence[str]) -> None:
+    """Remove all checkpoints and writes of threads. What their values were is left to `sweep`."""
+    of_threads = "thread IN (SELECT id FROM threads WHERE name IN (SELECT value FROM json_each(?)))"
+    for table in ("checkpoints", "pending_writes"):
+        connection.execute(f"DELETE FROM {table} WHERE {of_threads}", (json.dumps(names),))
+    connection.execute("DELETE FROM threads WHERE name IN (SELECT value FROM json_each(?))", (json.dumps(names),))
+
+
+def delete_runs(connection: sqlite3.Connection, run_ids: Sequence[str]) -> None:
+    """Remove the checkpoints that runs (of LangGraph: one `invoke` each) have made, and their writes."""
+    query = (
+        "SELECT thread, id, number FROM checkpoints "
+        "WHERE json_extract(metadata, '$.run_id') IN (SELECT value FROM json_each(?))"
+    )
+    _delete_checkpoints(connection, connection.execute(query, (json.dumps(run_ids),)).fetchall())
+
+
+def copy_thread(connection: sqlite3.Connection, source: str, target: str) -> None:
+    """Give a thread all checkpoints and writes of another. Their values are shared."""
+    if source == target:
+        return
+    rows = connection.execute("SELECT id, namespace FROM threads WHERE name = ?", (source,)).fetchall()
+    for id_, namespace in rows:
+        connection.execute("INSERT OR IGNORE INTO threads (name, namespace) VALUES (?, ?)", (target, namespace))
+        query = "SELECT id FROM threads WHERE name = ? AND namespace = ?"
+        (copy,) = connection.execute(query, (target, namespace)).fetchone()
+        connection.execute(
+            "INSERT OR REPLACE INTO checkpoints (thread, id, parent, time, format, channels, seen, updated, metadata) "
+            "SELECT ?, id, parent, time, format, channels, seen, updated, metadata FROM checkpoints WHERE thread = ? "
+            "ORDER BY number",
+            (copy, id_),
+        )
+        connection.execute(
+            "INSERT OR REPLACE INTO pending_writes SELECT ?, checkpoint, task, position, path, channel, value "
+            "FROM pending_writes WHERE thread = ?",
+            (copy, id_),
+        )
+
+
+def keep_latest(connection: sqlite3.Connection, names: Sequence[str]) -> None:
+    """Of each thread and namespace, remove all checkpoints but the latest, with their writes.
+
+    Where LangGraph rebuilds a channel from the writes since its last snapshot (`DeltaChannel`), the checkpoints in
+    between stay as well.
+    """
+    query = "SELECT id FROM threads WHERE name IN (SELECT value FROM json_each(?))"
+    for (thread,) in connection.execute(query, (json.dumps(names),)).fetchall():
+        rows = connection.execute(
+            "SELECT thread, id, number, parent, json_extract(metadata, '$.counters_since_delta_snapshot') "
+            "FROM checkpoints WHERE thread = ? ORDER BY id",
+            (thread,),
+        ).fetchall()
+        by_id = {row[1]: row for row in rows}
+        kept = set()
+        row = rows[-1] if rows else None
+        while row is not None:
+            kept.add(row[1])
+            row = by_id.get(row[3]) if row[4] not in (None, "{}") else None
+        _delete_checkpoints(connection, [row[:3] for row in rows if row[1] not in kept])
+
+
+def sweep(connection: sqlite3.Connection) -> None:
+    """Remove the values and lists that no checkpoint and no pending write refers to."""
+    connection.execute(_SWEEP_LISTS)
+    connection.execute(_SWEEP_VALUES)
+
+
+def _delete_checkpoints(connection: sqlite3.Connection, rows: Sequence[tuple[int, bytes | str, int]]) -> None:
+    connection.executemany(
+        "DELETE FROM pending_writes WHERE thread = ? AND checkpoint = ?", [(thread, id_) for thread, id_, _ in rows]
+    )
+    connection.executemany("DELETE FROM checkpoints WHERE number = ?", [(number,) for _, _, number in rows])

@@ -1,0 +1,293 @@
+"""What a checkpoint may hold, and how: packed bytes to compare by, readable JSON to keep.
+
+Plain values (None, bool, int, float, str, bytes, list, tuple, set, dict with str keys), langchain-core messages, and
+the few types that LangGraph itself puts into channels and writes. Everything else is refused, so that nothing comes
+back as something else than what was put in.
+
+Packing (msgpack) is some ten times faster than making JSON, and happens at every put for the whole state, in the
+caller's thread. The JSON is made from the packed bytes, in the writer's thread, of values that were not stored before.
+
+In JSON, what JSON has no word for is an object with one key that begins with `$`: `{"$tuple": [1, 2]}`,
+`{"$HumanMessage": {"content": "Hello"}}`. A dict of the user's with such a key is `{"$dict": [[key, value], ...]}`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple, TypeAlias
+
+import langchain_core.messages as lc
+import ormsgpack
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import Command, Interrupt, Overwrite, Send
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+_OPTIONS = (
+    ormsgpack.OPT_PASSTHROUGH_BIG_INT
+    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_ENUM
+    | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
+    | ormsgpack.OPT_PASSTHROUGH_TUPLE
+    | ormsgpack.OPT_PASSTHROUGH_UUID
+)
+_TAGGED = 1
+_TEXT = b"\xc1"
+"""The byte that never begins msgpack: here, JSON text follows."""
+
+_UNICODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_ASCII = json.JSONEncoder(separators=(",", ":"))
+
+
+class UnstorableError(TypeError):
+    """A value that a checkpoint cannot hold: which type, and where it stands."""
+
+
+class RecordedError(Exception):
+    """A node's exception as it is kept: what it said and how it is shown, without its type and traceback.
+
+    Args:
+        said: The exception's `str`.
+        shown: The exception's `repr`.
+    """
+
+    def __init__(self, said: str, shown: str) -> None:
+        super().__init__(said, shown)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def __repr__(self) -> str:
+        return str(self.args[1])
+
+    @classmethod
+    def of(cls, error: BaseException) -> RecordedError:
+        """What is kept of an exception."""
+        return error if isinstance(error, RecordedError) else cls(str(error), repr(error))
+
+
+class _Part(NamedTuple):
+    """A value that JSON has no word for: the name of its kind, and what it consists of."""
+
+    tag: str
+    content: Any
+
+
+def pack(value: object) -> bytes:
+    """The bytes of a value: equal values of equal types have equal ones.
+
+    Raises:
+        UnstorableError: If it, or something in it, is of a type that cannot be kept.
+    """
+    try:
+        body = ormsgpack.packb(value, _packed_part, _OPTIONS)
+    except Exception:
+        # Rare values (integers of more than 64 bits, lone surrogates) and wrong ones; the walk tells them apart.
+        return _TEXT + _text_for(value).encode()
+    # The packer takes any buffer for bytes. Its marks for them also occur in text, so the walk has the last word.
+    if b"\xc4" in body or b"\xc5" in body or b"\xc6" in body:
+        _refuse_buffers(value)
+    return body
+
+
+def text_of(body: bytes) -> str:
+    """The JSON of a packed value."""
+    if body.startswith(_TEXT):
+        return body[1:].decode()
+    return json_text(_readable(ormsgpack.unpackb(body, ext_hook=_unpacked_part)))
+
+
+def digest(data: bytes) -> bytes:
+    """The first 16 bytes of SHA-256."""
+    return sha256(data).digest()[:16]
+
+
+def value_of(text: str) -> Any:
+    """The value of a JSON text that `text_of` gave."""
+    return json.loads(text, object_hook=_revived)
+
+
+def revived(parsed: Any) -> Any:
+    """The value of a part of a parsed JSON text that `text_of` gave."""
+    return value_of(json_text(parsed)) if isinstance(parsed, (list, dict)) else parsed
+
+
+def json_text(value: object) -> str:
+    """Compact JSON in Unicode; lone surrogates, which UTF-8 cannot hold, are escaped."""
+    text = _UNICODE.encode(value)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return _ASCII.encode(value)
+    return text
+
+
+def _text_for(value: object) -> str:
+    try:
+        return json_text(_readable(value))
+    except RecursionError:
+        raise UnstorableError("a value that is nested too deeply cannot be kept in a checkpoint") from None
+
+
+_MESSAGES: Mapping[type[lc.BaseMessage], Mapping[str, object]] = {
+    kind: {name: field.get_default(call_default_factory=True) for name, field in kind.model_fields.items()}
+    for kind in (
+        lc.AIMessage,
+        lc.AIMessageChunk,
+        lc.ChatMessage,
+        lc.ChatMessageChunk,
+        lc.FunctionMessage,
+        lc.FunctionMessageChunk,
+        lc.HumanMessage,
+        lc.HumanMessageChunk,
+        lc.RemoveMessage,
+        lc.SystemMessage,
+        lc.SystemMessageChunk,
+        lc.ToolMessage,
+        lc.ToolMessageChunk,
+    )
+}
+"""The kinds of messages, and the default values of their fields, which are left out."""
+
+_MESSAGE_KINDS = {kind.__name__: kind for kind in _MESSAGES}
+
+
+def _part_of(value: object) -> _Part:
+    """What a value consists of that is no JSON."""
+    kind = type(value)
+    if kind in _MESSAGES:
+        assert isinstance(value, lc.BaseMessage)
+        extra = value.__pydantic_extra__
+        return _Part(kind.__name__, {**value.__dict__, **extra} if extra else value.__dict__)
+    if (take := _PARTS.get(kind)) is not None:
+        return _Part(kind.__name__, take(value))
+    raise UnstorableError(f"a {kind.__module__}.{kind.__qualname__} cannot be kept in a checkpoint")
+
+
+def _fields_of_send(send: Send) -> dict[str, object]:
+    if send.timeout is not None:
+        raise UnstorableError(f"a Send with a timeout (to {send.node!r}) cannot be kept in a checkpoint")
+    return {"node": send.node, "arg": send.arg}
+
+
+def _fields_of_interrupt(interrupt: Interrupt) -> dict[str, object]:
+    fields: dict[str, object] = {"value": interrupt.value, "id": interrupt.id}
+    if interrupt.response_schema is not None:
+        fields["response_schema"] = interrupt.response_schema
+    return fields
+
+
+def _fields_of_command(command: Command[Any]) -> dict[str, object]:
+    return {"graph": command.graph, "update": command.update, "resume": command.resume, "goto": command.goto}
+
+
+_PARTS: Mapping[type, Callable[[Any], object]] = {
+    tuple: list,
+    set: lambda value: sorted(value, key=pack),  # what a join of several nodes waits with
+    bytes: lambda value: b64encode(value).decode(),
+    Send: _fields_of_send,
+    Interrupt: _fields_of_interrupt,
+    Command: _fields_of_command,
+    Overwrite: lambda overwrite: overwrite.value,
+    RecordedError: lambda error: list(error.args),
+    _DeltaSnapshot: lambda snapshot: snapshot.value,
+}
+
+_REVIVED: Mapping[str, Callable[[Any], object]] = {
+    "$dict": dict,
+    "$tuple": tuple,
+    "$set": set,
+    "$bytes": b64decode,
+    "$float": float,
+    "$RecordedError": lambda args: RecordedError(*args),
+    "$Send": lambda fields: Send(**fields),
+    "$Interrupt": lambda fields: Interrupt(**fields),
+    "$Command": lambda fields: Command(**fields),
+    "$Overwrite": Overwrite,
+    "$_DeltaSnapshot": _DeltaSnapshot,
+}
+
+
+def _packed_part(value: object) -> ormsgpack.Ext:
+    """For the packer: what it does not know itself."""
+    kind = type(value)
+    if kind in _MESSAGES and not value.__pydantic_extra__:  # type: ignore[attr-defined]
+        content = value.__dict__
+        tag = kind.__name__
+    else:
+        tag, content = _part_of(value)
+    return ormsgpack.Ext(_TAGGED, ormsgpack.packb([tag, content], _packed_part, _OPTIONS))
+
+
+def _unpacked_part(_code: int, data: bytes) -> _Part:
+    return _Part(*ormsgpack.unpackb(data, ext_hook=_unpacked_part))
+
+
+def _readable(value: Any) -> Json:
+    """The JSON of a value, or of what the unpacker made of it."""
+    kind = type(value)
+    if kind in (str, int, bool) or value is None:
+        return value  # type: ignore[no-any-return]
+    if kind is float:
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if kind is list:
+        return [_readable(part) for part in value]
+    if kind is dict:
+        return _readable_dict(value)
+    part = value if kind is _Part else _part_of(value)
+    content = part.content
+    if (message := _MESSAGE_KINDS.get(part.tag)) is not None:
+        defaults = _MESSAGES[message]
+        content = {name: field for name, field in content.items() if not _is_default(field, defaults.get(name, part))}
+    return {f"${part.tag}": _readable(content)}
+
+
+def _readable_dict(value: dict[Any, Any]) -> Json:
+    escaped = False
+    for key in value:
+        if type(key) is not str:
+            raise UnstorableError(
+                f"a dict with the key {key!r} cannot be kept in a checkpoint: a {type(key).__name__}, not a str"
+            )
+        escaped = escaped or key.startswith("$")
+    if escaped:
+        return {"$dict": [[key, _readable(part)] for key, part in value.items()]}
+    return {key: _readable(part) for key, part in value.items()}
+
+
+def _is_default(field: object, default: object) -> bool:
+    return type(field) is type(default) and field == default
+
+
+def _revived(parts: dict[str, Any]) -> Any:
+    """For the JSON reader: the value of an object with a `$` key."""
+    tag = next(iter(parts), "")
+    if not tag.startswith("$"):
+        return parts
+    if (message := _MESSAGE_KINDS.get(tag[1:])) is not None:
+        # Not the constructor: it would check, and complete, what was checked when the message was made.
+        return message.model_construct(**parts[tag])
+    return _REVIVED[tag](parts[tag])
+
+
+def _refuse_buffers(value: object) -> None:
+    """Find bytearrays and memoryviews, which would come back as bytes."""
+    kind = type(value)
+    if kind in (bytearray, memoryview):
+        raise UnstorableError(f"a {kind.__name__} cannot be kept in a checkpoint; bytes can")
+    if kind is str or kind is bytes:
+        return
+    if isinstance(value, dict):
+        for part in value.values():
+            _refuse_buffers(part)
+    elif isinstance(value, (list, tuple, set)):
+        for part in value:
+            _refuse_buffers(part)
+    elif kind in _MESSAGES or kind in _PARTS:
+        _refuse_buffers(_part_of(value).content)
