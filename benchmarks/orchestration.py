@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs.personalens import RECIPE
+from dialoom.prompts import ChatMessage
 from dialoom.roles.binding import bindings
 from dialoom.roles.gateway.litellm_backend import alternating, load_litellm
 from dialoom.runs import Fault, RunConfig
@@ -53,13 +54,13 @@ def play_job(path: Path, scenarios: int, concurrency: int) -> float:
 def requests_of(path: Path) -> list[list[dict[str, Any]]]:
     """The run's requests by scenario, as LiteLLM took them."""
     connection = open_for_reading(path)
-    texts = {
-        row["id"]: {"role": row["role"], "content": row["content"]}
-        for row in connection.execute("SELECT id, role, content FROM messages")
-    }
+    texts = dict(connection.execute("SELECT id, content FROM texts").fetchall())
     by_scenario: dict[int, list[dict[str, Any]]] = {}
     for row in connection.execute("SELECT scenario, model, temperature, seed, messages FROM calls ORDER BY id"):
-        messages = alternating(tuple(texts[id_] for id_ in json.loads(row["messages"])))
+        request: list[ChatMessage] = [
+            {"role": role, "content": texts[id_]} for role, id_ in json.loads(row["messages"])
+        ]
+        messages = alternating(tuple(request))
         call = {"model": row["model"], "messages": messages, "temperature": row["temperature"], "seed": row["seed"]}
         by_scenario.setdefault(row["scenario"], []).append(call)
     connection.close()
