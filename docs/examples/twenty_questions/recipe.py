@@ -1,6 +1,6 @@
 """A recipe in one file: one role keeps a secret word, the other has twenty questions to find it.
 
-    dialoom run docs/examples/twenty_questions/recipe.py:RECIPE --model MODEL --words "piano,heron,glacier" -o words.db
+dialoom run docs/examples/twenty_questions/recipe.py:RECIPE --model MODEL --words "piano,heron,glacier" -o words.db
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
