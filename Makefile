@@ -18,7 +18,7 @@ demo: $(VENV)/.installed
 	@echo "Look further: $(BIN)/dialoom show demo/run.db | head; $(BIN)/dialoom status demo/run.db; $(BIN)/dialoom --help"
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
