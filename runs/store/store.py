@@ -8,16 +8,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, TypeVar
-
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Scenario
 from dialoom.prompts import PromptLibrary
 from dialoom.runs.config import RunConfig
 
 from . import documents, schema
-from .checkpoints import Compacted, RunSaver
 from .connections import Synchronous, open_for_writing
 from .documents import canonical
 from .errors import StoreError, store_error
@@ -26,6 +23,11 @@ from .lock import WriteLock
 from .runfile import FIRST_JUDGING, Judging, RunFile
 from .texts import Texts
 from .writer import Writer
+
+if TYPE_CHECKING:  # LangGraph is slow to import, and looking at a run needs no saver
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    from .checkpoints import Compacted
 
 Result = TypeVar("Result")
 
@@ -213,6 +215,8 @@ class RunStore(RunFile):
     @asynccontextmanager
     async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:
         """Where LangGraph keeps its checkpoints: this file. The one place that knows which saver it is."""
+        from .checkpoints import RunSaver
+
         saver = RunSaver(self._writer, self.path)
         try:
             yield saver
@@ -221,6 +225,8 @@ class RunStore(RunFile):
 
     def compact(self) -> Compacted:
         """Remove checkpointed values that nothing refers to any more, and give their room back to the disk."""
+        from .checkpoints import RunSaver
+
         saver = RunSaver(self._writer, self.path)
         try:
             return saver.compact()
