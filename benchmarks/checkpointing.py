@@ -177,8 +177,9 @@ async def growth(folder: Path, options: argparse.Namespace) -> None:
 
 
 def many(options: argparse.Namespace) -> None:
-    """Few and many dialogues, each in a process of its own, so that peak memory is theirs."""
-    found: dict[int, list[tuple[float, float]]] = {options.dialogues: [], options.many: []}
+    """Few, many and three times as many dialogues, each in a process of its own, so that peak memory is theirs."""
+    counts = (options.dialogues, options.many, 3 * options.many)
+    found: dict[int, list[tuple[float, float]]] = {dialogues: [] for dialogues in counts}
     for _ in range(options.repeat):
         for dialogues, of_count in found.items():
             command = [sys.executable, __file__, "--alone", "--dialogues", dialogues, "--rounds", options.rounds]
@@ -190,8 +191,11 @@ def many(options: argparse.Namespace) -> None:
     for dialogues, of_count in found.items():
         rates, peaks = zip(*of_count, strict=True)
         print(f"{dialogues:6} dialogues: {statistics.median(rates):8,.0f} transitions/s, peak {max(peaks):7,.1f} MiB")
-    ratio = statistics.median(m[0] / f[0] for f, m in zip(*found.values(), strict=True))
+    few, lots, most = found.values()
+    ratio = statistics.median(many[0] / one[0] for one, many in zip(few, lots, strict=True))
     verdict(f"rate of {options.many} / {options.dialogues} dialogues", ratio, 0.9)
+    peaks = max(peak for _, peak in most) / max(peak for _, peak in lots)
+    verdict(f"peak memory of {3 * options.many} / {options.many} dialogues", peaks, -1.1)
 
 
 async def alone(folder: Path, options: argparse.Namespace) -> None:

@@ -156,7 +156,7 @@ class Prompt(BaseModel):
 
     @cached_property
     def _templates(self) -> tuple[tuple[Section, Template], ...]:
-        return tuple((section, _ENVIRONMENT.from_string(section.text)) for section in self.sections)
+        return tuple((section, _template(section.text)) for section in self.sections)
 
     def _history(self, history: Sequence[Utterance]) -> list[ChatMessage]:
         """The conversation from this role's side: its own lines are the assistant's, all others the user's."""
@@ -197,6 +197,12 @@ class Prompt(BaseModel):
                     f"prompt {self.id!r} uses the variable {unknown[0]!r}, which it does not get; "
                     f"it gets {', '.join(sorted(allowed)) or 'none'}",
                 )
+
+
+def _template(text: str) -> Template:
+    template = _ENVIRONMENT.from_string(text)
+    template.globals = dict(template.globals)  # Jinja's own is a chain of dictionaries, copied slowly at each rendering
+    return template
 
 
 def _front_matter(text: str, place: str) -> FrontMatter:

@@ -157,7 +157,9 @@ class Engine:
             elif snapshot.values:
                 return dict(snapshot.values)
         stage = Stage(work.scenario, self._cast, work.thread, self._seed)
-        state = await graph.ainvoke(begin, config, context=stage, durability="sync", control=control)
+        # A step begins while the checkpoint before it is being committed. Nothing can come of that step before the
+        # checkpoint is durable: a call is sent only once it is in the ledger, and the writer keeps the order.
+        state = await graph.ainvoke(begin, config, context=stage, durability="async", control=control)
         return dict(state)
 
     def _initial(self, work: Work) -> dict[str, Any]:

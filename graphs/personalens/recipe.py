@@ -82,10 +82,10 @@ class PersonaLens(Recipe):
             builder.add_edge(name, END)
         after = list(chosen) or [END]
 
-        def after_user(state: State) -> list[str]:
+        async def after_user(state: State) -> list[str]:
             return ["assistant"] if dialogue.is_awaiting_assistant(state) else after
 
-        def after_assistant(state: State) -> list[str]:
+        async def after_assistant(state: State) -> list[str]:
             return after if dialogue.is_over(state) else ["user"]
 
         builder.add_edge(START, "user")

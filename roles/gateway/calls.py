@@ -98,12 +98,11 @@ class CallRecord:
 class Ledger(Protocol):
     """Where calls are kept: written ahead, and a reply is durable before the gateway hands it on."""
 
-    async def find(self, key: str) -> Completion | None:
-        """The reply that an earlier call of this identity got, if any."""
-        ...
+    async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
+        """Write down that a call is about to be sent; returns its id once that is durable.
 
-    async def begin(self, key: str, place: CallPlace, request: Request) -> int:
-        """Write down that a call is about to be sent; returns its id once that is durable."""
+        If an earlier call of this identity got a reply, nothing is to be sent, and that reply is returned instead.
+        """
         ...
 
     async def record(self, id_: int, record: CallRecord) -> None:

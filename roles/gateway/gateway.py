@@ -27,7 +27,7 @@ class Backend(Protocol):
 
 
 class Gateway:
-    """Replays what the ledger holds; else waits for a free place, calls with retries, and books the call.
+    """Waits for a free place; then replays what the ledger holds, or calls with retries and books the call.
 
     Args:
         ledger: Where calls are kept.
@@ -48,31 +48,24 @@ class Gateway:
             ProviderError: If the model failed for good, or transiently in each of `MAX_ATTEMPTS` attempts.
         """
         key = request.key(place)
-        if (known := await self._ledger.find(key)) is not None:
-            return known
         async with self._places:
-            return await self._call(request, place, key)
+            begun = await self._ledger.begin(key, place, request)
+            return begun if isinstance(begun, Completion) else await self._call(request, key, begun)
 
-    async def _call(self, request: Request, place: CallPlace, key: str) -> Completion:
+    async def _call(self, request: Request, key: str, id_: int) -> Completion:
         backend = self._backend(request.model)
-        retrying = AsyncRetrying(
-            retry=retry_if_exception_type(TransientProviderError),
-            stop=stop_after_attempt(MAX_ATTEMPTS),
-            wait=wait_random_exponential(multiplier=0.5, max=self._wait),
-            reraise=True,
-        )
-        id_ = await self._ledger.begin(key, place, request)
+        attempts = _Attempts(backend, request, key)
         started = time.monotonic()
         completion: Completion | None = None
         error: ProviderError | None = None
         try:
-            completion = await retrying(backend.complete, request, key)
+            completion = await attempts.until_answered(self._wait)
         except ProviderError as failure:
             error = failure
-        attempts = int(retrying.statistics.get("attempt_number", 1))
         latency = time.monotonic() - started
-        outcome = CallRecord(completion, None if error is None else str(error), attempts, latency)
-        await self._ledger.record(id_, outcome)
+        await self._ledger.record(
+            id_, CallRecord(completion, None if error is None else str(error), attempts.made, latency)
+        )
         if completion is None:
             assert error is not None
             raise error
@@ -82,6 +75,42 @@ class Gateway:
         if model not in self._backends:
             self._backends[model] = _backend_for(model)
         return self._backends[model]
+
+
+class _Attempts:
+    """The attempts at one call."""
+
+    def __init__(self, backend: Backend, request: Request, key: str) -> None:
+        self._backend = backend
+        self._request = request
+        self._key = key
+        self._failed: TransientProviderError | None = None
+        self.made = 0
+
+    async def until_answered(self, longest_wait: float) -> Completion:
+        """One attempt; if that failed transiently, further ones with pauses between them."""
+        try:
+            return await self._once()
+        except TransientProviderError as error:
+            self._failed = error
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(TransientProviderError),
+            stop=stop_after_attempt(MAX_ATTEMPTS),
+            wait=wait_random_exponential(multiplier=0.5, max=longest_wait),
+            reraise=True,
+        )
+        return await retrying(self._again)
+
+    async def _again(self) -> Completion:
+        """For tenacity, whose first attempt is the one that has failed already."""
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+        return await self._once()
+
+    async def _once(self) -> Completion:
+        self.made += 1
+        return await self._backend.complete(self._request, self._key)
 
 
 def check_model(model: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 from types import ModuleType
 from typing import Any
@@ -96,6 +97,10 @@ def load_litellm() -> ModuleType:
     litellm.custom_provider_map.append({"provider": provider, "custom_handler": OfflineProvider()})
     free = {"litellm_provider": provider, "mode": "chat", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
     litellm.register_model({OFFLINE + name: free for name in offline.MODELS})
+    # What was imported stays: the garbage collector need not walk those hundreds of thousands of objects again and
+    # again, which took a tenth of a run's time.
+    gc.collect()
+    gc.freeze()
     return litellm
 
 

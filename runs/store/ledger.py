@@ -24,28 +24,32 @@ class SQLiteLedger:
     in between and nobody can know whether the provider has billed it.
     """
 
-    def __init__(self, writer: Writer, reader: sqlite3.Connection, texts: Texts, threads: Threads) -> None:
+    def __init__(self, writer: Writer, texts: Texts, threads: Threads) -> None:
         self._writer = writer
-        self._reader = reader
         self._texts = texts
         self._threads = threads
 
-    async def find(self, key: str) -> Completion | None:
-        """The reply that a call of this identity got, if any; that it was replayed is counted."""
-        row = self._reader.execute(_FIND, (_key(key),)).fetchone()
-        if row is None:
-            return None
-        replayed = "UPDATE calls SET replays = replays + 1 WHERE id = ?"
-        await self._writer.submit(lambda connection: connection.execute(replayed, (row["id"],)))
-        return Completion(*tuple(row)[1:])
+    async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
+        """The reply that a call of this identity got, counted as a replay; else the id of a new call.
 
-    async def begin(self, key: str, place: CallPlace, request: Request) -> int:
-        """Write down that a call is about to be sent; durable on return."""
-        return await self._writer.submit(self._texts.forgetful(lambda c: self._insert(c, key, place, request)))
+        Either is durable on return.
+        """
+
+        def work(connection: sqlite3.Connection) -> Completion | int:
+            return self._replayed(connection, key) or self._insert(connection, key, place, request)
+
+        return await self._writer.submit(self._texts.forgetful(work))
 
     async def record(self, id_: int, record: CallRecord) -> None:
         """Write down what came of it; durable on return."""
         await self._writer.submit(self._texts.forgetful(lambda connection: self._fill_in(connection, id_, record)))
+
+    def _replayed(self, connection: sqlite3.Connection, key: str) -> Completion | None:
+        row = connection.execute(_FIND, (_key(key),)).fetchone()
+        if row is None:
+            return None
+        connection.execute("UPDATE calls SET replays = replays + 1 WHERE id = ?", (row[0],))
+        return Completion(*tuple(row)[1:])
 
     def _insert(self, connection: sqlite3.Connection, key: str, place: CallPlace, request: Request) -> int:
         position, judging = self._threads(place.scenario)

@@ -73,7 +73,7 @@ class RunStore(RunFile):
         self._threads: dict[str, tuple[int, str | None]] = {}
         self._writer = Writer(lambda: open_for_writing(path, synchronous))
         self._texts = Texts()
-        self.ledger = SQLiteLedger(self._writer, self._reader, self._texts, self._threads.__getitem__)
+        self.ledger = SQLiteLedger(self._writer, self._texts, self._threads.__getitem__)
 
     @classmethod
     def create(

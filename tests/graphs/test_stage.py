@@ -34,12 +34,10 @@ class Book:
         self.kept: dict[str, Completion] = {}
         self.sent: list[tuple[str, CallPlace, Request]] = []
 
-    async def find(self, key: str) -> Completion | None:
-        """What is kept."""
-        return self.kept.get(key)
-
-    async def begin(self, key: str, place: CallPlace, request: Request) -> int:
-        """Remember the call."""
+    async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
+        """What is kept; else remember the call."""
+        if key in self.kept:
+            return self.kept[key]
         self.sent.append((key, place, request))
         return len(self.sent) - 1
 

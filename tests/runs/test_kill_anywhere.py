@@ -158,3 +158,24 @@ def test_a_log_cut_short_anywhere_still_opens_and_resumes(
             export(run, "dialogues", Path("cut.jsonl"))
         assert Path("cut.jsonl").read_bytes() == Path("whole.jsonl").read_bytes(), cut
         Path("cut.db").unlink()
+
+
+def test_full_synchronisation_is_what_the_writer_asks_sqlite_for(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """With `--synchronous full`, and only then; what comes out is the same."""
+    write_release(tmp_path / "release", users=1)
+    plan = ["run", "personalens", "--profiles", "release", *players]
+    for option, place, code in (
+        ("full", "synchronous = full", -signal.SIGKILL),
+        ("normal", "synchronous = full", 0),
+        ("normal", "synchronous = normal", -signal.SIGKILL),
+    ):
+        command = [sys.executable, "-c", KILLER, place, "1", *plan, "--synchronous", option, "-o", "killed.db"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        (tmp_path / "killed.db").unlink()
+    for option in ("full", "normal"):
+        dialoom(*plan, "--synchronous", option, "-o", f"{option}.db")
+        dialoom("export", f"{option}.db", "-o", f"{option}.jsonl")
+    assert (tmp_path / "full.jsonl").read_bytes() == (tmp_path / "normal.jsonl").read_bytes()

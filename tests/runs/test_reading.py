@@ -1,0 +1,74 @@
+"""Reading a run while it is written: nobody waits for anybody, and nobody sees half a transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+from tests.conftest import Command, lines_of
+
+TORN = """
+SELECT count(*) FROM scenarios WHERE (state = 'done') != EXISTS (SELECT 1 FROM outcomes WHERE scenario = position)
+UNION ALL
+SELECT count(*) FROM scenarios WHERE state = 'done' AND 6 != (SELECT count(*) FROM judgements WHERE scenario = position)
+UNION ALL
+SELECT count(*) FROM calls, json_each(messages) WHERE json_extract(value, '$[1]') NOT IN (SELECT id FROM texts)
+UNION ALL
+SELECT count(*) FROM calls WHERE reply NOT IN (SELECT id FROM texts)
+UNION ALL
+SELECT count(*) FROM checkpoints, json_each(channels) AS channel WHERE json_extract(channel.value, '$[1]') = 'list'
+AND json_extract(channel.value, '$[2]') NOT IN (SELECT id FROM checkpoint_lists)
+"""
+"""What a whole transaction never shows: five counts that must be 0."""
+
+
+def test_readers_neither_hold_up_a_run_nor_see_it_torn(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """A foreign tool that keeps a transaction open all the time, one that looks again and again, and our own commands."""
+    path = tmp_path / "run.db"
+    command = [sys.executable, "-m", "dialoom", "run", "personalens", "--limit", "150", *players, "-o", path]
+    with subprocess.Popen([*map(str, command)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+        while not (path.exists() and _done(path) > 0):
+            assert run.poll() is None
+            time.sleep(0.01)
+        with closing(sqlite3.connect(path, isolation_level=None)) as keeping:
+            keeping.execute("BEGIN")
+            then = _done(path, keeping)
+            with ThreadPoolExecutor() as pool:
+                torn = pool.submit(_looked_at, path, run)
+                while run.poll() is None:
+                    dialoom("status", path)
+                    dialoom("show", path, "1")
+                    dialoom("export", path, "-o", tmp_path / f"{time.monotonic_ns()}.jsonl")
+                looks, found = torn.result()
+            assert run.returncode == 0, run.stdout and run.stdout.read()
+            # All the while nothing has changed for the one that kept its transaction open.
+            assert _done(path, keeping) == then < _done(path)
+    assert looks > 10 and not found
+    for file in tmp_path.glob("*.jsonl"):
+        assert then <= len(lines_of(file)) <= _done(path)
+
+
+def _looked_at(path: Path, run: subprocess.Popen[bytes]) -> tuple[int, list[object]]:
+    """How often a foreign connection that waits for nobody could look while the run went on; what it found torn."""
+    looks, found = 0, []
+    while run.poll() is None:
+        with closing(sqlite3.connect(path, timeout=0)) as foreign:
+            found += [row for row in foreign.execute(TORN) if row != (0,)]
+        looks += 1
+    return looks, found
+
+
+def _done(path: Path, connection: sqlite3.Connection | None = None) -> int:
+    query = "SELECT count(*) FROM scenarios WHERE state = 'done'"
+    if connection is not None:
+        return int(connection.execute(query).fetchone()[0])
+    with closing(sqlite3.connect(path)) as own:
+        try:
+            return int(own.execute(query).fetchone()[0])
+        except sqlite3.OperationalError:  # its tables are not made yet
+            return 0
