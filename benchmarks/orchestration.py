@@ -38,6 +38,9 @@ class Silent:
         """None may fail: the figures would compare different things."""
         raise RuntimeError(error)
 
+    def told(self, work: Work, text: str) -> None:
+        """Not of interest."""
+
 
 def play_job(path: Path, scenarios: int, concurrency: int) -> float:
     """Play the job into a new run; returns its seconds."""

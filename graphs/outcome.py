@@ -44,12 +44,14 @@ class Outcome(BaseModel):
     Attributes:
         ended_by: Why the conversation ended; `error` if it could not go on.
         counts: Figures of the recipe's own, e.g. how many turns.
+        details: What else a recipe keeps, as plain JSON, e.g. a tree of which `messages` is one path.
     """
 
     model_config = ConfigDict(frozen=True)
     messages: tuple[Line, ...]
     ended_by: str
     counts: Mapping[str, int] = {}
+    details: Mapping[str, Any] = {}
     judgements: tuple[Judgement, ...] = ()
 
 

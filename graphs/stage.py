@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
@@ -38,6 +38,7 @@ class Stage:
         seed: The run's seed.
         sample: 0; a fork or a deliberate re-sample takes another number, and so gets replies of its own instead of
             those that the ledger holds.
+        tell: Takes what nodes have to say to whoever watches the run.
     """
 
     scenario: Scenario
@@ -45,6 +46,7 @@ class Stage:
     thread: str
     seed: int
     sample: int = 0
+    tell: Callable[[str], None] = field(default=lambda _text: None)
 
 
 class Scene:
@@ -65,6 +67,10 @@ class Scene:
             RoleError: If the model cannot be had or its reply cannot be parsed.
         """
         return await self._stage.cast[prompt_id](inputs, at=self)
+
+    def tell(self, text: str) -> None:
+        """Say something to whoever watches the run, e.g. how far a long piece of work is. Nothing of it is kept."""
+        self._stage.tell(text)
 
     def draw(self, purpose: str) -> random.Random:
         """A private random stream of this scenario for a purpose."""

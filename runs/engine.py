@@ -39,6 +39,10 @@ class Progress(Protocol):
         """A scenario failed by somebody's fault."""
         ...
 
+    def told(self, work: Work, text: str) -> None:
+        """A scenario's node has something to say."""
+        ...
+
 
 class Engine:
     """Carries out work until there is none, it is asked to stop, or going on makes no sense.
@@ -156,7 +160,13 @@ class Engine:
                 begin = None
             elif snapshot.values:
                 return dict(snapshot.values)
-        stage = Stage(work.scenario, self._cast, work.thread, self._seed)
+        stage = Stage(
+            work.scenario,
+            self._cast,
+            work.thread,
+            self._seed,
+            tell=lambda text: self._progress.told(work, text),
+        )
         # A step begins while the checkpoint before it is being committed. Nothing can come of that step before the
         # checkpoint is durable: a call is sent only once it is in the ledger, and the writer keeps the order.
         state = await graph.ainvoke(begin, config, context=stage, durability="async", control=control)

@@ -73,6 +73,10 @@ class Watcher:
         self._log.warning("scenario failed", scenario=work.scenario.id, fault=str(fault), error=error)
         self._show()
 
+    def told(self, work: Work, text: str) -> None:  # noqa: ARG002
+        """Print what a node has to say."""
+        self._log.info(text)
+
     def summary(self, complete: bool) -> None:
         """The last lines: what was done, and how to go on."""
         seconds = time.monotonic() - self._started

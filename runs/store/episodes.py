@@ -57,7 +57,7 @@ def _page(connection: sqlite3.Connection, judging: str | None, after: int, end: 
 
 
 _EPISODES = """
-SELECT position, id, facets, state, error, ended_by, counts, outcomes.messages
+SELECT position, id, facets, state, error, ended_by, counts, details, outcomes.messages
 FROM scenarios JOIN outcomes ON scenario = position
 WHERE state IN ('done', 'failed') AND position > ? AND position < ? ORDER BY position LIMIT ?"""
 
@@ -71,8 +71,8 @@ def _texts(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> dict[int,
 
 def _outcome(row: sqlite3.Row, texts: Mapping[int, str], judgements: tuple[Judgement, ...]) -> Outcome:
     messages = tuple(Line(role=role, content=texts[id_]) for role, id_ in json.loads(row["messages"]))
-    counts = json.loads(row["counts"])
-    return Outcome(messages=messages, ended_by=row["ended_by"], counts=counts, judgements=judgements)
+    counts, details = json.loads(row["counts"]), json.loads(row["details"] or "{}")
+    return Outcome(messages=messages, ended_by=row["ended_by"], counts=counts, details=details, judgements=judgements)
 
 
 def _judgements(

@@ -57,4 +57,9 @@ def _texts_once(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE outcomes SET messages = ? WHERE scenario = ?", (kept, scenario))
 
 
-STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _texts_once}
+def _details(connection: sqlite3.Connection) -> None:
+    """2 to 3: outcomes may hold details of a recipe's own."""
+    connection.execute("ALTER TABLE outcomes ADD COLUMN details TEXT")
+
+
+STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _texts_once, 2: _details}

@@ -10,7 +10,7 @@ import sqlite3
 from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -53,7 +53,9 @@ def _scenarios(database: Database) -> None:
     )
     database.table("scenarios").create_index(["id"], unique=True)
     database.table("scenarios").create_index(["state", "position"])
-    database.table("outcomes").create({"scenario": int, "ended_by": str, "counts": str, "messages": str}, pk="scenario")
+    database.table("outcomes").create(
+        {"scenario": int, "ended_by": str, "counts": str, "messages": str, "details": str}, pk="scenario"
+    )
     database.table("judged").create(
         {"judging": str, "scenario": int, "state": str, "fault": str, "error": str}, pk=("judging", "scenario")
     )

@@ -301,8 +301,11 @@ def _insert_judging(connection: sqlite3.Connection, judging: Judging) -> None:
 
 def _insert_outcome(connection: sqlite3.Connection, texts: Texts, position: int, outcome: Outcome) -> None:
     messages = canonical([[line.role, texts.id_of(connection, line.content)] for line in outcome.messages])
-    row = (position, outcome.ended_by, canonical(dict(outcome.counts)), messages)
-    connection.execute("INSERT INTO outcomes (scenario, ended_by, counts, messages) VALUES (?, ?, ?, ?)", row)
+    details = canonical(dict(outcome.details)) if outcome.details else None
+    row = (position, outcome.ended_by, canonical(dict(outcome.counts)), messages, details)
+    connection.execute(
+        "INSERT INTO outcomes (scenario, ended_by, counts, messages, details) VALUES (?, ?, ?, ?, ?)", row
+    )
 
 
 def _insert_judgements(connection: sqlite3.Connection, work: Work, judgements: Iterable[Judgement]) -> None:
