@@ -1,0 +1,22 @@
+"""What a judgement is about, for people who judge the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .outcome import Judgement, Line, Outcome
+
+
+def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
+    """The conversation as far as the judgement is about it: all of it, or to its turn.
+
+    Turn k ends with the k-th message of the target. A target that says nothing in the conversation stands beside it:
+    then turn k ends with the k-th message of whoever spoke first.
+    """
+    messages = outcome.messages
+    if judgement.turn is None or not messages:
+        return messages
+    speakers = [line.role for line in messages]
+    speaker = judgement.target if judgement.target in speakers else speakers[0]
+    ends = [place for place, role in enumerate(speakers, start=1) if role == speaker]
+    return messages[: ends[judgement.turn - 1]] if 1 <= judgement.turn <= len(ends) else messages
