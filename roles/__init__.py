@@ -4,6 +4,8 @@ from .binding import ModelBinding
 from .cast import Cast
 from .errors import (
     BindingError,
+    BudgetError,
+    NotRecordedError,
     PermanentProviderError,
     ProviderError,
     RoleError,
@@ -16,6 +18,7 @@ from .role import CallSite, Role
 
 __all__ = [
     "BindingError",
+    "BudgetError",
     "CallPlace",
     "CallSite",
     "Cast",
@@ -23,6 +26,7 @@ __all__ = [
     "Gateway",
     "Ledger",
     "ModelBinding",
+    "NotRecordedError",
     "PermanentProviderError",
     "ProviderError",
     "Role",

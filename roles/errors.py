@@ -14,11 +14,29 @@ class ProviderError(RoleError):
 
 
 class TransientProviderError(ProviderError):
-    """It may work later: rate limit, overload, time-out, lost connection. Retried before it is raised."""
+    """It may work later: rate limit, overload, time-out, lost connection. Retried before it is raised.
+
+    Attributes:
+        is_overload: The provider has more than it can bear, or than it grants: it should be asked less.
+        retry_after: Seconds that it asks to wait; `None` if it does not say.
+    """
+
+    def __init__(self, message: str, is_overload: bool = False, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.is_overload = is_overload
+        self.retry_after = retry_after
 
 
 class PermanentProviderError(ProviderError):
     """It will not work like this: authentication, unknown model, context overflow, bad request."""
+
+
+class BudgetError(RoleError):
+    """The run may take no more: it stops, and can go on with a higher budget."""
+
+
+class NotRecordedError(RoleError):
+    """A call was made that neither the ledger nor the cache holds, in a run that may only replay."""
 
 
 class UnparsedReplyError(RoleError):

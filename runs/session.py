@@ -15,7 +15,7 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Gateway, ModelBinding
 from dialoom.roles.binding import bindings
 from dialoom.roles.cast import check_cast
-from dialoom.roles.gateway.gateway import check_model
+from dialoom.roles.gateway.gateway import Limits, check_model
 
 from .config import RunConfig
 from .engine import Engine, Progress
@@ -136,7 +136,7 @@ async def _run(
     progress: Progress,
     resuming: bool,
 ) -> bool:
-    gateway = Gateway(store.ledger, concurrency)
+    gateway = Gateway(store.ledger, Limits(concurrency))
     cast = Cast(_prompts_of(store.prompts, models), models, gateway, recipe.reply_types)
     engine = Engine(store, recipe, graph, cast, store.config.seed, concurrency, progress)
     with _interrupts(engine):

@@ -7,7 +7,11 @@ import json
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from pydantic import BaseModel
+
 from dialoom.prompts import ChatMessage
+
+_USUAL_REPLY = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,12 @@ class CallPlace:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a model, and for whom."""
+    """What is asked of a model, and for whom.
+
+    Attributes:
+        reply_type: What the reply must become, for models that can be held to a shape; no part of the call's identity.
+        api_base: Where the model is served, if not at its provider's own address; no part of it either.
+    """
 
     role: str
     prompt_id: str
@@ -48,6 +57,13 @@ class Request:
     temperature: float
     seed: int
     messages: tuple[ChatMessage, ...]
+    reply_type: type[BaseModel] | None = None
+    api_base: str | None = None
+
+    @property
+    def expected_tokens(self) -> int:
+        """Roughly how many tokens the request will take: one for four letters, and a reply of usual length."""
+        return sum(len(message["content"]) for message in self.messages) // 4 + _USUAL_REPLY
 
     def key(self, place: CallPlace) -> str:
         """The call's identity (SHA-256): equal only for the same request at the same place."""
@@ -57,6 +73,23 @@ class Request:
             [[message["role"], message["content"]] for message in self.messages],
         ]
         return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One failed attempt at a call.
+
+    Attributes:
+        number: From 1.
+        latency: Seconds until it had failed.
+        error: How.
+        retry_after: Seconds that the provider asked to wait.
+    """
+
+    number: int
+    latency: float
+    error: str
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +103,7 @@ class Completion:
         cached_tokens: Those of the request that were read from a cache.
         cost: US dollars; `None` if the price is unknown.
         finish_reason: The provider's word for why it ended.
+        reasoning: What the model thought aloud before its reply; kept in the ledger, shown to nobody.
     """
 
     text: str
@@ -78,6 +112,7 @@ class Completion:
     cached_tokens: int | None = None
     cost: float | None = None
     finish_reason: str | None = None
+    reasoning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +138,14 @@ class Ledger(Protocol):
 
         If an earlier call of this identity got a reply, nothing is to be sent, and that reply is returned instead.
         """
+        ...
+
+    async def find(self, key: str) -> Completion | None:
+        """The reply that an earlier call of this identity got, counted as a replay; nothing is begun."""
+        ...
+
+    async def failed(self, id_: int, attempt: Attempt) -> None:
+        """Write down a failed attempt at a call that is under way."""
         ...
 
     async def record(self, id_: int, record: CallRecord) -> None:

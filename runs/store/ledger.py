@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dialoom.roles import CallPlace, Completion
-from dialoom.roles.gateway import CallRecord, Request
+from dialoom.roles.gateway import Attempt, CallRecord, Request
 
 from .texts import Texts
 from .writer import Writer
@@ -39,6 +39,16 @@ class SQLiteLedger:
             return self._replayed(connection, key) or self._insert(connection, key, place, request)
 
         return await self._writer.submit(self._texts.forgetful(work))
+
+    async def find(self, key: str) -> Completion | None:
+        """The reply that a call of this identity got, counted as a replay; nothing is begun."""
+        return await self._writer.submit(lambda connection: self._replayed(connection, key))
+
+    async def failed(self, id_: int, attempt: Attempt) -> None:
+        """Write down a failed attempt; durable on return."""
+        row = (id_, attempt.number, round(attempt.latency, 4), attempt.error, attempt.retry_after)
+        insert = "INSERT INTO attempts (call, number, latency, error, retry_after) VALUES (?, ?, ?, ?, ?)"
+        await self._writer.submit(lambda connection: connection.execute(insert, row).rowcount)
 
     async def record(self, id_: int, record: CallRecord) -> None:
         """Write down what came of it; durable on return."""
@@ -86,6 +96,7 @@ class SQLiteLedger:
         if (completion := record.completion) is not None:
             row |= {
                 "reply": self._texts.id_of(connection, completion.text),
+                "reasoning": completion.reasoning and self._texts.id_of(connection, completion.reasoning),
                 "finish_reason": completion.finish_reason,
                 "input_tokens": completion.input_tokens,
                 "output_tokens": completion.output_tokens,

@@ -62,4 +62,11 @@ def _details(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE outcomes ADD COLUMN details TEXT")
 
 
-STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _texts_once, 2: _details}
+def _attempts(connection: sqlite3.Connection) -> None:
+    """3 to 4: failed attempts have rows of their own, and replies may have reasoning."""
+    if "reasoning" not in Database(connection).table("calls").columns_dict:  # step 1 to 2 makes today's tables
+        connection.execute("ALTER TABLE calls ADD COLUMN reasoning INTEGER")
+        schema.create_attempts(Database(connection))
+
+
+STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _texts_once, 2: _details, 3: _attempts}

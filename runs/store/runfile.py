@@ -141,6 +141,11 @@ class RunFile:
         for page in self._pages(query):
             yield from ((row["position"], row["id"], row["state"], row["ended_by"]) for row in page)
 
+    def planned_facets(self) -> Iterator[dict[str, Any]]:
+        """What every scenario shows of itself, in plan order, finished or not."""
+        for page in self._pages("SELECT position, facets FROM scenarios WHERE position > ? ORDER BY position LIMIT ?"):
+            yield from (json.loads(row["facets"]) for row in page)
+
     def scenario(self, recipe: Recipe, position: int) -> Scenario:
         """A scenario, from the plan."""
         row = self._reader.execute("SELECT content FROM scenarios WHERE position = ?", (position,)).fetchone()

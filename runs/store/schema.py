@@ -10,7 +10,7 @@ import sqlite3
 from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -98,6 +98,7 @@ def create_calls(database: Database) -> None:
             "seed": int,
             "messages": str,
             "reply": int,
+            "reasoning": int,
             "error": str,
             "finish_reason": str,
             "input_tokens": int,
@@ -113,7 +114,15 @@ def create_calls(database: Database) -> None:
         defaults={"replays": 0},
     )
     database.table("calls").create_index(["scenario"])
+    create_attempts(database)
     database.execute("CREATE UNIQUE INDEX calls_replayable ON calls (key) WHERE reply IS NOT NULL")
+
+
+def create_attempts(database: Database) -> None:
+    """Failed attempts at calls; the one that was answered is the call's own row."""
+    database.table("attempts").create(
+        {"call": int, "number": int, "latency": float, "error": str, "retry_after": float}, pk=("call", "number")
+    )
 
 
 def create_checkpoints(database: Database) -> None:

@@ -51,7 +51,7 @@ def staged(book: Book, sample: int = 0) -> Stage:
     """A stage with one role, played by the offline model."""
     library = PromptLibrary([Prompt.parse(PROMPT, "t")])
     models = {"player": ModelBinding(model="offline/generic", temperature=0.0)}
-    return Stage(Word(word="heron"), Cast(library, models, Gateway(book, 4)), "thread", seed=5, sample=sample)
+    return Stage(Word(word="heron"), Cast(library, models, Gateway(book)), "thread", seed=5, sample=sample)
 
 
 async def test_a_call_at_the_same_place_is_answered_from_the_ledger() -> None:

@@ -1,0 +1,108 @@
+"""The attempts at one call: each has a place of its own in the model's limit, and each failure is written down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
+from tenacity.wait import wait_random_exponential
+
+from dialoom.roles.errors import ProviderError, TransientProviderError
+
+from .calls import Attempt, Completion, Request
+from .limits import AdaptiveLimit
+
+MAX_ATTEMPTS = 6
+
+
+class Backend(Protocol):
+    """A way to one kind of model."""
+
+    async def complete(self, request: Request, key: str) -> Completion:
+        """One attempt. Raises a `ProviderError` if it fails."""
+        ...
+
+
+class Attempts:
+    """Sends one request until it is answered, refused for good, or was turned away too often.
+
+    Args:
+        backend: Where it is sent.
+        request: What is sent.
+        key: The call's identity.
+        limit: The model's limit.
+        longest_wait: Longest pause between attempts of our own choosing, in seconds; a provider's Retry-After may be
+            longer.
+        failed: Is told of each failed attempt.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        request: Request,
+        key: str,
+        limit: AdaptiveLimit,
+        longest_wait: float,
+        failed: Callable[[Attempt], Awaitable[None]],
+    ) -> None:
+        self._backend = backend
+        self._request = request
+        self._key = key
+        self._limit = limit
+        self._backoff = wait_random_exponential(multiplier=0.5, max=longest_wait)
+        self._failed = failed
+        self._error: ProviderError | None = None
+        self.made = 0
+
+    async def first(self, sent_at: float) -> Completion | None:
+        """The first attempt, in a place that the caller has; `None` if it failed and is worth another."""
+        try:
+            return await self._once(sent_at)
+        except TransientProviderError as error:
+            self._error = error
+            return None
+
+    async def further(self) -> Completion:
+        """The attempts after that.
+
+        Raises:
+            ProviderError: The last one's.
+        """
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(TransientProviderError),
+            stop=stop_after_attempt(MAX_ATTEMPTS),
+            wait=self._pause,
+            reraise=True,
+        )
+        return await retrying(self._again)
+
+    def _pause(self, state: RetryCallState) -> float:
+        """What the provider asks for and a little more, so that not all come back at once; else the backoff's."""
+        backoff = float(self._backoff(state))
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.retry_after if isinstance(error, TransientProviderError) else None
+        return backoff if asked is None else asked + backoff
+
+    async def _again(self) -> Completion:
+        """For tenacity, whose first attempt is the one that has failed already."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        async with self._limit.slot(self._request.expected_tokens) as sent_at:
+            return await self._once(sent_at)
+
+    async def _once(self, sent_at: float) -> Completion:
+        self.made += 1
+        started = time.monotonic()
+        try:
+            completion = await self._backend.complete(self._request, self._key)
+        except ProviderError as error:
+            if isinstance(error, TransientProviderError) and error.is_overload:
+                self._limit.overloaded(sent_at, error.retry_after)
+            latency = time.monotonic() - started
+            await self._failed(Attempt(self.made, latency, str(error), getattr(error, "retry_after", None)))
+            raise
+        self._limit.succeeded()
+        return completion

@@ -1,0 +1,91 @@
+"""What a run may take in all: calls, tokens, money. Calls in flight count by what they are expected to take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dialoom.roles.errors import BudgetError
+
+
+class Budget(BaseModel):
+    """The most that a run may take; `None` for no bound.
+
+    Attributes:
+        max_calls: Answered calls.
+        max_tokens: Input and output tokens together.
+        max_cost: US dollars.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    max_calls: int | None = Field(None, ge=0)
+    max_tokens: int | None = Field(None, ge=0)
+    max_cost: float | None = Field(None, ge=0)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether anything is bounded at all."""
+        return any(bound is not None for bound in (self.max_calls, self.max_tokens, self.max_cost))
+
+
+@dataclass(slots=True)
+class Taken:
+    """What calls have taken, or are expected to."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+
+    def __iadd__(self, other: Taken) -> Taken:
+        self.calls += other.calls
+        self.tokens += other.tokens
+        self.cost += other.cost
+        return self
+
+    def __isub__(self, other: Taken) -> Taken:
+        self.calls -= other.calls
+        self.tokens -= other.tokens
+        self.cost -= other.cost
+        return self
+
+
+@dataclass(slots=True)
+class Account:
+    """A budget and what is left of it.
+
+    Attributes:
+        budget: The bounds.
+        spent: What answered calls have taken, those of earlier sittings included.
+        reserved: What the calls in flight are expected to take.
+    """
+
+    budget: Budget
+    spent: Taken = field(default_factory=Taken)
+    reserved: Taken = field(default_factory=Taken)
+
+    def reserve(self, expected: Taken) -> None:
+        """Set aside what a call is expected to take.
+
+        Raises:
+            BudgetError: If that is more than is left. Nothing is set aside then.
+        """
+        for name, bound, each in (
+            ("--max-calls", self.budget.max_calls, "calls"),
+            ("--max-tokens", self.budget.max_tokens, "tokens"),
+            ("--max-cost", self.budget.max_cost, "cost"),
+        ):
+            if bound is None:
+                continue
+            spent, reserved, wanted = (getattr(taken, each) for taken in (self.spent, self.reserved, expected))
+            if spent + reserved + wanted > bound:
+                raise BudgetError(
+                    f"{name} {bound:g} is used up: {spent:g} spent, {reserved:g} set aside for calls in flight, "
+                    f"{wanted:g} wanted for the next one"
+                )
+        self.reserved += expected
+
+    def settle(self, expected: Taken, taken: Taken) -> None:
+        """Replace what was set aside for a call by what it took."""
+        self.reserved -= expected
+        self.spent += taken

@@ -1,0 +1,92 @@
+"""What tokens cost: LiteLLM's own table, and what a user states where it has nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from dialoom.roles.errors import BindingError
+
+from .calls import Completion
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens.
+
+    Attributes:
+        cached_input: For input that the provider reads from its prompt cache; like other input unless it is given.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+
+    def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """What these tokens cost; cached ones are among the input tokens."""
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        fresh = input_tokens - cached_tokens
+        return (fresh * self.input + cached_tokens * cached_price + output_tokens * self.output) / _MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices by model, stated by the user: they win over LiteLLM's."""
+
+    stated: Mapping[str, Price] = field(default_factory=dict)
+
+    def applied(self, completion: Completion, model: str) -> Completion:
+        """The completion with its cost, if the price is stated and the tokens are known."""
+        price = self.stated.get(model)
+        if price is None or completion.input_tokens is None or completion.output_tokens is None:
+            return completion
+        cost = price.of(completion.input_tokens, completion.output_tokens, completion.cached_tokens or 0)
+        return replace(completion, cost=cost)
+
+    def expected(self, model: str, tokens: int) -> float | None:
+        """What so many tokens may cost at most; `None` for an unknown price."""
+        price = self.price(model)
+        return None if price is None else max(price.input, price.output) * tokens / _MILLION
+
+    def price(self, model: str) -> Price | None:
+        """The model's price, stated or LiteLLM's."""
+        return self.stated.get(model) or _listed(model)
+
+
+def parse_prices(options: Iterable[str]) -> Prices:
+    """Prices out of `MODEL=IN,OUT` or `MODEL=IN,OUT,CACHED` options, US dollars for a million tokens.
+
+    Raises:
+        BindingError: If one is of another form.
+    """
+    stated: dict[str, Price] = {}
+    for option in options:
+        model, _, figures = option.rpartition("=")
+        try:
+            values = [float(part) for part in figures.split(",")]
+        except ValueError:
+            values = []
+        if not model or len(values) not in (2, 3) or any(not 0 <= value < float("inf") for value in values):
+            raise BindingError(
+                f"--price {option!r} is not MODEL=IN,OUT or MODEL=IN,OUT,CACHED in US dollars for a million tokens"
+            )
+        stated[model] = Price(*values)
+    return Prices(stated)
+
+
+def _listed(model: str) -> Price | None:
+    """LiteLLM's price; its table is the one in its package."""
+    from .litellm_backend import load_litellm
+
+    try:
+        known = load_litellm().get_model_info(model)
+    except Exception:
+        return None
+    figures = [known.get(key) for key in ("input_cost_per_token", "output_cost_per_token")]
+    if any(figure is None for figure in figures):
+        return None
+    cached = known.get("cache_read_input_token_cost")
+    prices = [float(figure) * _MILLION for figure in figures if figure is not None]
+    return Price(prices[0], prices[1], None if cached is None else float(cached) * _MILLION)
