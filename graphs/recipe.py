@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from dialoom.prompts import PromptLibrary
-
-from .outcome import Episode, Outcome
+from .chart import Chart
+from .comparison import side_by_side
+from .judged import conversation_to
+from .outcome import Episode, Judgement, Line, Outcome
+from .outline import Outline
 from .scenario import Scenario
 from .table import Table
 
@@ -36,6 +38,12 @@ class RecipeOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
 
 
+class ExportOptions(BaseModel):
+    """What a format of a recipe's own may be told. Each field becomes a flag of `dialoom export`, as with a run's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Exporter:
     """A format of a recipe's own.
@@ -43,12 +51,18 @@ class Exporter:
     Attributes:
         description: For the help.
         kind: `lines`: each item is one line of a JSONL file; `files`: each item is a relative path and its content.
-        items: From one finished scenario, with the run's prompts and models by role.
+        items: Gives the items of one finished scenario: `items(episode, scenario, prompts, models)`, with the run's
+            prompts and its models by role. An exporter that names `options` gets them as the keyword `options`.
+        options: The type of its options; `None` if it has none.
+        arranged: Puts the items of a whole file in another order. It reads them as they come, and must not hold them
+            all.
     """
 
     description: str
     kind: Literal["lines", "files"]
-    items: Callable[[Episode, Any, PromptLibrary, Mapping[str, str]], Iterable[Any]]
+    items: Callable[..., Iterable[Any]]
+    options: type[ExportOptions] | None = None
+    arranged: Callable[[Iterator[Any]], Iterator[Any]] | None = None
 
 
 class Recipe(ABC):
@@ -67,6 +81,10 @@ class Recipe(ABC):
         options_type: Its options.
         scenario_type: Its scenarios.
         metrics: What its judgements measure, in the order in which reports and exports show it.
+        scales: The lowest and the highest score of each metric that is scored in whole numbers; the others are verdicts.
+        split_by: The facet by which an export may be split into train and test, e.g. `user`: what belongs to one user
+            is then all on one side. `None` if there is nothing to split by.
+        evaluated: The role under evaluation, if there is one: reports name a run by its model.
     """
 
     name: ClassVar[str]
@@ -78,10 +96,17 @@ class Recipe(ABC):
     options_type: ClassVar[type[RecipeOptions]] = RecipeOptions
     scenario_type: ClassVar[type[Scenario]]
     metrics: ClassVar[tuple[str, ...]] = ()
+    scales: ClassVar[Mapping[str, tuple[int, int]]] = {}
+    split_by: ClassVar[str | None] = None
+    evaluated: ClassVar[str | None] = None
 
     def roles_used(self, options: Any) -> Mapping[str, float]:  # noqa: ARG002
         """The roles that a run with these options needs, with their default temperatures."""
         return self.roles
+
+    def models_named(self, options: Any) -> Mapping[str, str]:  # noqa: ARG002
+        """Models that the options themselves name, by role; `--model ROLE=MODEL` wins over them."""
+        return {}
 
     @abstractmethod
     def scenarios(self, options: Any, draw: random.Random, note: Callable[[str], None]) -> Iterator[Scenario]:
@@ -121,9 +146,34 @@ class Recipe(ABC):
         """The roles that `judging` needs."""
         return {}
 
+    def outline(self, episode: Episode) -> Outline | None:  # noqa: ARG002
+        """An outcome that is more than one conversation, for `dialoom show`; `None` shows its messages."""
+        return None
+
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:  # noqa: ARG002
         """The report's tables, from finished scenarios read one at a time."""
         return []
+
+    def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
+        """The tables of a report over one run or several, from each run's label and its finished scenarios.
+
+        By default the `tables` of a single run, and those of several runs side by side. Each run's scenarios can be
+        read once.
+        """
+        if len(runs) == 1:
+            return self.tables(runs[0][1])
+        return side_by_side([(label, self.tables(episodes)) for label, episodes in runs])
+
+    def charts(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Chart]:  # noqa: ARG002
+        """What a report draws, from each run's label and its finished scenarios, which can be read once."""
+        return []
+
+    def judged(self, outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
+        """The lines that people read to judge the same thing as a judgement; nothing in them may tell the judge's word.
+
+        By default the conversation, to the end of the turn that was judged.
+        """
+        return conversation_to(outcome, judgement)
 
     def exporters(self) -> Mapping[str, Exporter]:
         """Formats of its own, by name."""

@@ -2,21 +2,43 @@
 
 from .errors import DataError
 from .mending import Mendings
+from .persona import Persona, combined, read_personas, write_personas
+from .pools import KINDS, PLURALS, PoolEntry, PoolKind, entries_of, read_pool, shipped_seeds, write_pool
 from .profile import DOMAINS, Demographics, Domain, Profile
 from .release import PersonaLensRelease, samples
 from .schema import AffinitySchema
+from .similarity import EMBEDDERS, THRESHOLD, Embedder, EmbedderError, LexicalEmbedder, check_embedder, local_embedder
 from .task import Situation, Task
 
 __all__ = [
     "DOMAINS",
+    "EMBEDDERS",
+    "KINDS",
+    "PLURALS",
+    "THRESHOLD",
     "AffinitySchema",
     "DataError",
     "Demographics",
     "Domain",
+    "Embedder",
+    "EmbedderError",
+    "LexicalEmbedder",
     "Mendings",
+    "Persona",
     "PersonaLensRelease",
+    "PoolEntry",
+    "PoolKind",
     "Profile",
     "Situation",
     "Task",
+    "check_embedder",
+    "combined",
+    "entries_of",
+    "local_embedder",
+    "read_personas",
+    "read_pool",
     "samples",
+    "shipped_seeds",
+    "write_personas",
+    "write_pool",
 ]

@@ -2,115 +2,157 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from dialoom.roles.errors import BudgetError, NotRecordedError, ProviderError
 
-from dialoom.roles.errors import ProviderError, TransientProviderError
-
+from .attempts import MAX_ATTEMPTS, Attempts, Backend
+from .budget import Account, Budget, Taken
 from .callables import graph_backend, python_backend
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request
+from .embedding import embedding_backend
+from .limits import AdaptiveLimit, LimitState
 from .litellm_backend import LiteLLMBackend, check_offline, ensure_known
+from .prices import Prices
 
-MAX_ATTEMPTS = 6
+__all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model"]
 
 
-class Backend(Protocol):
-    """A way to one kind of model."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds a run's calls; nothing of it changes what they say.
 
-    async def complete(self, request: Request, key: str) -> Completion:
-        """One attempt. Raises a `ProviderError` if it fails."""
-        ...
+    Attributes:
+        concurrency: The most calls in flight, for each model.
+        rpm: Requests per minute by model; under the empty name, for every model.
+        tpm: Tokens per minute, likewise.
+        budget: What the whole run may take.
+        prices: What tokens cost where LiteLLM does not know.
+        longest_wait: Longest pause of our own choosing between attempts, in seconds.
+        replay_only: Make no call at all: the ledger and the cache must hold every reply.
+    """
+
+    concurrency: int = 16
+    rpm: Mapping[str, int] = field(default_factory=dict)
+    tpm: Mapping[str, int] = field(default_factory=dict)
+    budget: Budget = Budget()
+    prices: Prices = field(default_factory=Prices)
+    longest_wait: float = 30.0
+    replay_only: bool = False
 
 
 class Gateway:
-    """Waits for a free place; then replays what the ledger holds, or calls with retries and books the call.
+    """Replays what the ledger holds; else keeps to budget and limits, calls with retries, and books the call.
 
     Args:
         ledger: Where calls are kept.
-        concurrency: How many calls may be under way at once.
-        wait: Longest pause between attempts, in seconds (exponential with jitter up to it).
+        limits: What bounds them.
+        spent: What earlier sittings of the run have taken.
     """
 
-    def __init__(self, ledger: Ledger, concurrency: int, wait: float = 30.0) -> None:
+    def __init__(self, ledger: Ledger, limits: Limits | None = None, spent: Taken | None = None) -> None:
         self._ledger = ledger
-        self._places = asyncio.Semaphore(concurrency)
-        self._wait = wait
+        self._limits = limits or Limits()
+        self._account = Account(self._limits.budget, spent or Taken())
         self._backends: dict[str, Backend] = {}
+        self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
+
+    @property
+    def states(self) -> dict[str, LimitState]:
+        """How the limit of each model stands that was called."""
+        return {model: limit.state for (model, _), limit in self._adaptive.items()}
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """The reply to a request made at a place.
 
         Raises:
             ProviderError: If the model failed for good, or transiently in each of `MAX_ATTEMPTS` attempts.
+            BudgetError: If the budget does not allow the call.
+            NotRecordedError: If the call must be replayed and is not held.
         """
         key = request.key(place)
-        async with self._places:
-            begun = await self._ledger.begin(key, place, request)
-            return begun if isinstance(begun, Completion) else await self._call(request, key, begun)
-
-    async def _call(self, request: Request, key: str, id_: int) -> Completion:
-        backend = self._backend(request.model)
-        attempts = _Attempts(backend, request, key)
-        started = time.monotonic()
-        completion: Completion | None = None
-        error: ProviderError | None = None
+        if self._limits.replay_only:
+            return await self._replayed(key, request, place)
+        expected = self._expected(request)
         try:
-            completion = await attempts.until_answered(self._wait)
-        except ProviderError as failure:
-            error = failure
+            self._account.reserve(expected)
+        except BudgetError:
+            if (known := await self._ledger.find(key)) is not None:
+                return known
+            raise
+        taken = Taken()
+        try:
+            completion, taken = await self._call(request, place, key)
+        finally:
+            self._account.settle(expected, taken)
+        return completion
+
+    async def _call(self, request: Request, place: CallPlace, key: str) -> tuple[Completion, Taken]:
+        """The reply, and what it took: nothing if it was replayed."""
+        limit = self._limit(request)
+        async with limit.slot(request.expected_tokens) as sent_at:
+            begun = await self._ledger.begin(key, place, request)
+            if isinstance(begun, Completion):
+                return begun, Taken()
+            attempts = Attempts(
+                self._backend(request.model),
+                request,
+                key,
+                limit,
+                self._limits.longest_wait,
+                lambda attempt: self._ledger.failed(begun, attempt),
+            )
+            started = time.monotonic()
+            completion: Completion | None = None
+            error: ProviderError | None = None
+            try:
+                completion = await attempts.first(sent_at)
+            except ProviderError as failure:
+                error = failure
+        if completion is None and error is None:
+            try:
+                completion = await attempts.further()
+            except ProviderError as failure:
+                error = failure
+        if completion is not None:
+            completion = self._limits.prices.applied(completion, request.model)
         latency = time.monotonic() - started
-        await self._ledger.record(
-            id_, CallRecord(completion, None if error is None else str(error), attempts.made, latency)
-        )
+        text = None if error is None else str(error)
+        await self._ledger.record(begun, CallRecord(completion, text, attempts.made, latency))
         if completion is None:
             assert error is not None
             raise error
-        return completion
+        tokens = (completion.input_tokens or 0) + (completion.output_tokens or 0)
+        return completion, Taken(1, tokens, completion.cost or 0.0)
+
+    async def _replayed(self, key: str, request: Request, place: CallPlace) -> Completion:
+        known = await self._ledger.find(key)
+        if known is None:
+            raise NotRecordedError(
+                f"the call of {request.role} at node {place.node!r}, step {place.step} of {place.scenario} is not "
+                "recorded, and this run may only replay"
+            )
+        return known
+
+    def _expected(self, request: Request) -> Taken:
+        if not self._limits.budget.is_bounded:
+            return Taken(1)
+        tokens = request.expected_tokens
+        return Taken(1, tokens, self._limits.prices.expected(request.model, tokens) or 0.0)
+
+    def _limit(self, request: Request) -> AdaptiveLimit:
+        place = (request.model, request.api_base)
+        if place not in self._adaptive:
+            rpm, tpm = (rates.get(request.model, rates.get("")) for rates in (self._limits.rpm, self._limits.tpm))
+            self._adaptive[place] = AdaptiveLimit(self._limits.concurrency, rpm, tpm)
+        return self._adaptive[place]
 
     def _backend(self, model: str) -> Backend:
         if model not in self._backends:
             self._backends[model] = _backend_for(model)
         return self._backends[model]
-
-
-class _Attempts:
-    """The attempts at one call."""
-
-    def __init__(self, backend: Backend, request: Request, key: str) -> None:
-        self._backend = backend
-        self._request = request
-        self._key = key
-        self._failed: TransientProviderError | None = None
-        self.made = 0
-
-    async def until_answered(self, longest_wait: float) -> Completion:
-        """One attempt; if that failed transiently, further ones with pauses between them."""
-        try:
-            return await self._once()
-        except TransientProviderError as error:
-            self._failed = error
-        retrying = AsyncRetrying(
-            retry=retry_if_exception_type(TransientProviderError),
-            stop=stop_after_attempt(MAX_ATTEMPTS),
-            wait=wait_random_exponential(multiplier=0.5, max=longest_wait),
-            reraise=True,
-        )
-        return await retrying(self._again)
-
-    async def _again(self) -> Completion:
-        """For tenacity, whose first attempt is the one that has failed already."""
-        failed, self._failed = self._failed, None
-        if failed is not None:
-            raise failed
-        return await self._once()
-
-    async def _once(self) -> Completion:
-        self.made += 1
-        return await self._backend.complete(self._request, self._key)
 
 
 def check_model(model: str) -> None:
@@ -135,4 +177,8 @@ def _backend_for(model: str) -> Backend:
     return LiteLLMBackend()
 
 
-_CALLABLES: dict[str, Callable[[str], Backend]] = {"python": python_backend, "graph": graph_backend}
+_CALLABLES: dict[str, Callable[[str], Backend]] = {
+    "python": python_backend,
+    "graph": graph_backend,
+    "embed": embedding_backend,
+}

@@ -41,7 +41,7 @@ class LiteLLMBackend:
                 num_retries=0,
             )
         except Exception as error:
-            raise _classified(error, request.model) from error
+            raise classified(error, request.model) from error
         return _completion(response)
 
 
@@ -118,7 +118,8 @@ def _completion(response: Any) -> Completion:
     )
 
 
-def _classified(error: Exception, model: str) -> ProviderError:
+def classified(error: Exception, model: str) -> ProviderError:
+    """What a provider's exception is to us: worth another attempt or not, without any key in its message."""
     status = getattr(error, "status_code", None)
     message = redacted(f"{model}: {type(error).__name__}: {error}")
     if isinstance(status, int) and 400 <= status < 500 and status not in _TRANSIENT_STATUS:

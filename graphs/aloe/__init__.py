@@ -1,0 +1,9 @@
+"""ALOE: preference trees of users who reveal themselves bit by bit.
+
+The system of "Aligning LLMs with Individual Preferences via Interaction" (COLING 2025), in our own words and code.
+"""
+
+from .recipe import RECIPE, Aloe
+from .scenario import AloeScenario
+
+__all__ = ["RECIPE", "Aloe", "AloeScenario"]

@@ -1,0 +1,145 @@
+"""The ALOE recipe: a preference tree for each persona, and the training sets made of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from langgraph.graph import END, START, StateGraph
+
+from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
+from dialoom.graphs.outline import Outline
+from dialoom.graphs.recipe import Exporter, Graph, Recipe
+from dialoom.graphs.stage import Stage, node
+from dialoom.graphs.table import Table
+
+from . import growing
+from .exports import EXPORTERS
+from .growing import PREFERRED, State
+from .options import AloeOptions
+from .report import tables
+from .scenario import AloeScenario
+from .shown import outline
+
+
+class Aloe(Recipe):
+    """Preference trees of personas that are revealed bit by bit."""
+
+    name = "aloe"
+    summary = "Trees of preferred and rejected replies to users who reveal themselves bit by bit (ALOE)."
+    roles: ClassVar[Mapping[str, float]] = {
+        "user": 0.8,
+        "induction": 0.0,
+        "preferred": 0.7,
+        "rejected": 0.7,
+        "judge": 0.0,
+    }
+    prompts = ("aloe/user", "aloe/induction", "aloe/preferred", "aloe/rejected", "aloe/judge-pair")
+    reply_types = growing.REPLY_TYPES
+    options_type = AloeOptions
+    scenario_type = AloeScenario
+    metrics = ("pair",)
+    split_by = "persona"
+
+    def roles_used(self, options: AloeOptions) -> Mapping[str, float]:
+        """All but the judge, who only verifies pairs."""
+        return {role: value for role, value in self.roles.items() if options.verify_pairs or role != "judge"}
+
+    def scenarios(
+        self,
+        options: AloeOptions,
+        draw: random.Random,  # noqa: ARG002
+        note: Callable[[str], None],  # noqa: ARG002
+    ) -> Iterator[AloeScenario]:
+        """A tree per persona, in the file's order."""
+        for persona in options.people()[: options.limit]:
+            yield AloeScenario(
+                person=persona.id,
+                profile=persona.profile,
+                personality=persona.personality,
+                rounds=options.rounds,
+                branching=options.branching,
+            )
+
+    def graph(self, options: AloeOptions) -> Graph:
+        """A message; what it reveals beside a reply that knows nothing; a reply that knows; on from one of them."""
+        builder = StateGraph(State, context_schema=Stage)
+        for work in (growing.user, growing.induction, growing.preferred, growing.rejected, growing.follow):
+            builder.add_node(work.__name__, node(work))
+        builder.add_edge(START, "user")
+        builder.add_edge("user", "induction")
+        builder.add_edge("user", "rejected")
+        builder.add_edge("induction", "preferred")
+        if options.verify_pairs:
+            builder.add_node("verify", node(growing.verify))
+            builder.add_edge(["preferred", "rejected"], "verify")
+            builder.add_edge("verify", "follow")
+        else:
+            builder.add_edge(["preferred", "rejected"], "follow")
+
+        async def after_follow(state: State) -> str:
+            return END if growing.is_grown(state, options.rounds) else "user"
+
+        builder.add_conditional_edges("follow", after_follow, ["user", END])
+        return builder
+
+    def initial(self, scenario: AloeScenario) -> dict[str, Any]:  # noqa: ARG002
+        """One open path, nothing said."""
+        return {"rounds": [], "open": [""], "judgements": []}
+
+    def outcome(self, scenario: AloeScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """The tree as details; as messages, the conversation along its first path."""
+        rounds = sorted(state.get("rounds", []), key=lambda done: (len(done["path"]), done["path"]))
+        path = first_path(rounds)
+        said = growing.conversation(rounds, path, "assistant")
+        return Outcome(
+            messages=tuple(Line(role=line["speaker"], content=line["content"]) for line in said),
+            ended_by="error" if failed else "all_rounds",
+            counts={"rounds": len(path), "pairs": len(rounds), "paths": len(state.get("open", []))},
+            details={"persona": {"id": scenario.person, **scenario.persona()}, "rounds": rounds},
+            judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
+        )
+
+    def judging_roles(self) -> Mapping[str, float]:
+        """The judge, whose words on pairs are kept as a set of judgements if there are any."""
+        return {"judge": self.roles["judge"]}
+
+    def outline(self, episode: Episode) -> Outline:
+        """The tree, round for round."""
+        return outline(episode)
+
+    def judged(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
+        """What was said before a pair, and the pair, without a word of which reply knew the persona."""
+        depth = (judgement.turn or 1) - 1
+        # A verdict for each path of a round, in the order of the paths, which is that of the rounds.
+        verdicts = [each for each in outcome.judgements if each.turn == judgement.turn]
+        pairs = [done for done in outcome.details["rounds"] if len(done["path"]) == depth]
+        done = pairs[verdicts.index(judgement)]
+        before = growing.conversation(outcome.details["rounds"], done["path"], "assistant")
+        return [
+            *(Line(role=line["speaker"], content=line["content"]) for line in before),
+            Line(role="user", content=done["user"]),
+            Line(role="the reply in question", content=done["preferred"]),
+            Line(role="another reply", content=done["rejected"]),
+        ]
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """What the trees hold, by round."""
+        return tables(episodes)
+
+    def exporters(self) -> Mapping[str, Exporter]:
+        """The release's shape, the tree, and training sets."""
+        return EXPORTERS
+
+
+def first_path(rounds: Iterable[growing.Round]) -> str:
+    """The path that takes the preferred reply at each fork, as far as rounds were finished."""
+    by_path = {done["path"]: done for done in rounds}
+    path = ""
+    while path in by_path:
+        path += PREFERRED if PREFERRED in by_path[path]["followed"] else by_path[path]["followed"][0]
+    return path
+
+
+RECIPE = Aloe()

@@ -1,0 +1,71 @@
+"""Embedding models as backends, `embed:openai/text-embedding-3-small`: calls like others, so the ledger keeps them.
+
+A request's messages are the texts; the reply's text is `{"vectors": [...]}`, each vector the base64 of its
+little-endian float32 values. So a run that is killed and resumed pays for no embedding twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dialoom.roles.errors import BindingError, PermanentProviderError
+
+from .calls import Completion, Request
+from .litellm_backend import OFFLINE, classified, ensure_known, load_litellm
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingBackend:
+    """Asks LiteLLM for one vector a message; retrying is the gateway's."""
+
+    model: str
+
+    async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
+        """One attempt.
+
+        Raises:
+            TransientProviderError: Rate limit, overload, time-out, lost connection.
+            PermanentProviderError: Anything else that the provider refused, or an answer that is none.
+        """
+        texts = [message["content"] for message in request.messages]
+        try:
+            response = await load_litellm().aembedding(
+                model=self.model, input=texts, encoding_format="float", drop_params=True, max_retries=0, num_retries=0
+            )
+        except Exception as error:
+            raise classified(error, self.model) from error
+        try:
+            vectors = [_packed(each["embedding"]) for each in sorted(response.data, key=lambda each: each["index"])]
+        except (TypeError, KeyError, ValueError) as error:
+            raise PermanentProviderError(f"{self.model}: the answer holds no embeddings ({error})") from error
+        if len(vectors) != len(texts):
+            raise PermanentProviderError(f"{self.model}: {len(vectors)} embeddings came for {len(texts)} texts")
+        usage = getattr(response, "usage", None)
+        cost = (response._hidden_params or {}).get("response_cost")
+        return Completion(
+            text=json.dumps({"vectors": vectors}),
+            input_tokens=getattr(usage, "prompt_tokens", None),
+            output_tokens=0,
+            cost=None if cost is None else float(cost),
+        )
+
+
+def embedding_backend(spec: str) -> EmbeddingBackend:
+    """The backend of `embed:PROVIDER/MODEL`.
+
+    Raises:
+        BindingError: If LiteLLM does not know the provider.
+    """
+    if spec.startswith(OFFLINE):
+        raise BindingError(f"'embed:{spec}': the offline models make no embeddings; 'lexical' needs no model at all")
+    ensure_known(spec)
+    return EmbeddingBackend(spec)
+
+
+def _packed(values: Any) -> str:
+    return base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode("ascii")

@@ -1,0 +1,63 @@
+"""Three people, and a quick cast whose every line tells which request it answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+PEOPLE = [
+    {"id": "ada", "profile": "She bakes at night. She keeps two hens.", "personality": "She is blunt."},
+    {"id": "ben", "profile": "He drives a tram. He has twin sons.", "personality": "He is shy."},
+    {"id": "cem", "profile": "They teach judo. They save for a boat.", "personality": "They are calm."},
+]
+
+PLAYERS = """
+import hashlib, json
+
+def mark(messages):
+    return hashlib.sha256(json.dumps(messages).encode()).hexdigest()[:8]
+
+async def user(messages):
+    return f"*smiles* Said {mark(messages)}. *waves*"
+
+async def induction(messages):
+    return json.dumps({"profile": f"Fact {mark(messages)}.", "personality": "None"})
+
+async def preferred(messages):
+    return f"Preferred {mark(messages)}."
+
+async def rejected(messages):
+    return f"Rejected {mark(messages)}."
+
+async def assistant(messages):
+    return f"Answer {mark(messages)}."
+
+async def judge(messages):
+    number = int(mark(messages), 16)
+    if "alignment" in messages[0]["content"]:
+        return json.dumps({"score": 1 + number % 5, "explanation": "so"})
+    return json.dumps({"better": ("first", "second")[number % 2], "explanation": "so"})
+
+async def five(messages):
+    return "five"
+
+async def markless(messages):
+    return "She bakes, it seems."
+"""
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    """A file of three personas; the players' module lies beside it."""
+    (tmp_path / "players.py").write_text(PLAYERS)
+    path = tmp_path / "people.jsonl"
+    path.write_text("".join(json.dumps(person) + "\n" for person in PEOPLE))
+    return path
+
+
+def cast(*roles: str, **others: str) -> list[str]:
+    """Options that give each role the callable of its name, or another one."""
+    players = {**{role: role for role in roles}, **others}
+    return [part for role, name in players.items() for part in ("--model", f"{role}=python:players:{name}")]

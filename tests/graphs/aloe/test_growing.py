@@ -1,0 +1,152 @@
+"""The tree as it grows: what is asked of whom, what is followed, what is never made twice."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import Command, lines_of
+from tests.graphs.aloe.conftest import cast
+from tests.runs.test_kill_anywhere import KILLER
+
+ROLES = ("user", "induction", "preferred", "rejected")
+
+
+def grown(dialoom: Command, people: Path, *options: object, players: list[str] | None = None) -> list[dict[str, Any]]:
+    """The trees of a run with these options."""
+    dialoom("run", "aloe", "--personas", people, *(players or cast(*ROLES)), *options, "-o", "tree.db")
+    dialoom("export", "tree.db", "--format", "tree", "-o", "tree.jsonl")
+    return lines_of(people.parent / "tree.jsonl")
+
+
+def requests(folder: Path, role: str) -> list[list[str]]:
+    """The texts of a role's requests."""
+    with closing(sqlite3.connect(folder / "tree.db")) as connection:
+        texts = dict(connection.execute("SELECT id, content FROM texts"))
+        rows = connection.execute("SELECT messages FROM calls WHERE role = ? ORDER BY id", (role,)).fetchall()
+    return [[texts[id_] for _, id_ in json.loads(messages)] for (messages,) in rows]
+
+
+def test_one_path_without_branching(dialoom: Command, people: Path) -> None:
+    """Ten rounds of four calls each; exactly one reply is followed each time, and both kinds are in the end."""
+    trees = grown(dialoom, people)
+    followed = Counter()
+    for tree in trees:
+        path = ""
+        assert len(tree["rounds"]) == 10
+        for done in tree["rounds"]:
+            assert done["path"] == path
+            (reply,) = done["followed"]
+            followed[reply] += 1
+            path += reply
+    assert set(followed) == {"p", "r"}
+    assert {role: len(requests(people.parent, role)) for role in ROLES} == dict.fromkeys(ROLES, 30)
+
+
+def test_branches_share_their_prefix(dialoom: Command, people: Path) -> None:
+    """Two branching rounds of four: 1 + 2 + 4 + 4 rounds, each made once."""
+    trees = grown(dialoom, people, "--rounds", 4, "--branching", 2)
+    for tree in trees:
+        assert [done["path"] for done in tree["rounds"][:7]] == ["", "p", "r", "pp", "pr", "rp", "rr"]
+        assert len(tree["rounds"]) == 11
+        assert [done["followed"] for done in tree["rounds"][:3]] == [["p", "r"]] * 3
+        assert all(len(done["followed"]) == 1 for done in tree["rounds"][3:])
+    assert {role: len(requests(people.parent, role)) for role in ROLES} == dict.fromkeys(ROLES, 33)
+
+
+def test_every_request_continues_the_followed_path(dialoom: Command, people: Path) -> None:
+    """What a role is shown of the conversation is what was followed, and nothing that was not."""
+    trees = grown(dialoom, people, "--rounds", 4, "--branching", 1)
+    said = {}
+    for tree in trees:
+        by_path = {done["path"]: done for done in tree["rounds"]}
+        for path, done in by_path.items():
+            lines = []
+            for depth, reply in enumerate(path):
+                before = by_path[path[:depth]]
+                lines += [before["user"], before["preferred" if reply == "p" else "rejected"]]
+            said[done["user"]] = [*lines, done["user"]]
+    for role in ("preferred", "rejected"):
+        for texts in requests(people.parent, role):
+            lines = [text for text in texts if text.startswith(("Said", "Preferred", "Rejected"))]
+            assert lines == said[lines[-1]]
+
+
+def test_who_sees_what(dialoom: Command, people: Path) -> None:
+    """User and induction see the persona, the preferred responder what was induced, the rejected one nothing."""
+    tree = grown(dialoom, people, "--limit", 1, "--rounds", 2)[0]
+    hens = "two hens"
+    assert all(hens in " ".join(texts) for role in ("user", "induction") for texts in requests(people.parent, role))
+    shown = [" ".join(texts) for texts in requests(people.parent, "preferred")]
+    assert [done["inferred_profile"] in text for done, text in zip(tree["rounds"], shown, strict=True)] == [True, True]
+    assert not any(hens in text for text in shown)
+    for texts in requests(people.parent, "rejected"):
+        assert not any(word in " ".join(texts) for word in (hens, "Fact", "blunt"))
+    assert tree["rounds"][0]["inferred_personality"] is None
+    assert not any("*" in done["user"] or "smiles" in done["user"] for done in tree["rounds"])
+
+
+def test_verified_pairs(dialoom: Command, people: Path) -> None:
+    """Each pair is read in both orders; only if both name the preferred reply is it verified."""
+    trees = grown(dialoom, people, "--verify-pairs", players=cast(*ROLES, "judge"))
+    judged = requests(people.parent, "judge")
+    assert len(judged) == 60
+    found = [done["verified"] for tree in trees for done in tree["rounds"]]
+    assert set(found) == {True, False}
+    words = dialoom("show", "tree.db", "1").stdout
+    assert words.count("pair (preferred, turn") == 10
+    assert "the two orders disagree" in words and "the two orders agree" in words
+
+
+def test_a_judge_that_cannot_be_understood_verifies_nothing(dialoom: Command, people: Path) -> None:
+    """Unparsed is no verdict."""
+    trees = grown(dialoom, people, "--verify-pairs", "--limit", 1, players=cast(*ROLES, judge="five"))
+    assert [done["verified"] for done in trees[0]["rounds"]] == [None] * 10
+    assert "unparsed" in dialoom("show", "tree.db", "1").stdout
+
+
+def test_an_induction_without_its_markers_fails_that_tree_and_keeps_its_rounds(dialoom: Command, people: Path) -> None:
+    """After a second ask that shows the error; the run goes on, and the tree can be tried again."""
+    players = cast("user", "preferred", "rejected", induction="markless")
+    failed = dialoom("run", "aloe", "--personas", people, *players, "-o", "tree.db", code=1)
+    assert "holds no JSON object" in failed.stderr
+    asked = requests(people.parent, "induction")
+    assert len(asked) == 6 and sum("could not be used" in texts[-1] for texts in asked) == 3
+    assert "failed" in dialoom("status", "tree.db").stdout
+
+
+def test_killed_and_resumed_the_tree_is_the_same(dialoom: Command, people: Path) -> None:
+    """At a checkpoint, in the ledger, in an outcome: the same bytes, and nothing asked twice that was answered."""
+    options = ["--rounds", "5", "--branching", "1", "--verify-pairs"]
+    grown(dialoom, people, *options, players=cast(*ROLES, "judge"))
+    whole = (people.parent / "tree.jsonl").read_bytes()
+    (people.parent / "tree.db").unlink()
+    plan = ["run", "aloe", "--personas", people, *cast(*ROLES, "judge"), *options, "-o", "tree.db"]
+    for number, (part, count) in enumerate((("INTO checkpoints", 7), ("UPDATE calls SET", 20), ("INTO outcomes", 1))):
+        command = [sys.executable, "-c", KILLER, part, count, *(["resume", "tree.db"] if number else plan)]
+        done = subprocess.run([*map(str, command)], cwd=people.parent, capture_output=True, text=True)
+        assert done.returncode == -9, done.stderr
+    dialoom("resume", "tree.db")
+    dialoom("export", "tree.db", "--format", "tree", "-o", "again.jsonl")
+    assert (people.parent / "again.jsonl").read_bytes() == whole
+
+
+def test_options_that_cannot_be(dialoom: Command, people: Path) -> None:
+    """One message each, and nothing is written."""
+    (people.parent / "empty.jsonl").write_text("\n")
+    (people.parent / "broken.jsonl").write_text('{"id": "x", "profile": "She bakes."}\n')
+    for options, message in (
+        (("--rounds", 2, "--branching", 3), "--branching 3 is more than --rounds 2"),
+        (("--personas", "empty.jsonl"), "holds no persona"),
+        (("--personas", "broken.jsonl"), "'personality' is missing"),
+        (("--personas", "none.jsonl"), "none.jsonl"),
+    ):
+        done = dialoom("run", "aloe", "--personas", people, *options, "-o", "tree.db", code=2)
+        assert message in done.stderr
+        assert not (people.parent / "tree.db").exists()
