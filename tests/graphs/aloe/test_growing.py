@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import Command, lines_of
-from tests.graphs.aloe.conftest import cast
+from tests.graphs.aloe.players import cast
 from tests.runs.test_kill_anywhere import KILLER
 
 ROLES = ("user", "induction", "preferred", "rejected")

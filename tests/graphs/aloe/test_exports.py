@@ -1,0 +1,161 @@
+"""The training sets of a tree: what each example holds, and what it never does."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialoom.graphs.aloe.exports import EXPORTERS, KTO_DISTANCE, PairOptions
+from tests.graphs.aloe.trees import details, episode, round_at
+
+TRAINING = ("sft", "dpo", "kto", "reward")
+COLUMNS = {
+    "sft": ("prompt", "completion"),
+    "dpo": ("prompt", "chosen", "rejected"),
+    "kto": ("prompt", "completion", "label"),
+    "reward": ("prompt", "chosen", "rejected"),
+}
+PERSONA = {"id": "ada", "profile": "She bakes.", "personality": "She is blunt."}
+
+
+def rows(format_: str, *trees: dict[str, Any], state: str = "done", **options: Any) -> list[dict[str, Any]]:
+    """A format's rows of these trees, in the order of the file."""
+    exporter = EXPORTERS[format_]
+    keywords = {"options": exporter.options.model_validate(options)} if exporter.options else {}
+
+    def items() -> Iterator[Any]:
+        for tree in trees:
+            yield from exporter.items(episode(tree, state), None, {}, {}, **keywords)
+
+    return list(exporter.arranged(items()) if exporter.arranged else items())
+
+
+def held(tree: dict[str, Any], prompt: list[dict[str, str]]) -> str:
+    """The path of the round that a prompt leads to; every message of it is checked on the way.
+
+    Texts are told apart by the paths in them, so a reply that was not followed here could not go unnoticed.
+    """
+    by_path = {each["path"]: each for each in tree["rounds"]}
+    path = ""
+    for index, message in enumerate(prompt):
+        assert set(message) == {"role", "content"}
+        if index % 2 == 0:
+            assert message == {"role": "user", "content": by_path[path]["user"]}
+            continue
+        steps = [
+            step for step, key in (("p", "preferred"), ("r", "rejected")) if message["content"] == by_path[path][key]
+        ]
+        assert message["role"] == "assistant"
+        assert steps, "a reply to this very message"
+        assert steps[0] in by_path[path]["followed"], "and one that was followed"
+        path += steps[0]
+    assert len(prompt) % 2 == 1, "a prompt ends with the user"
+    return path
+
+
+@pytest.mark.parametrize("format_", TRAINING)
+@given(tree=details())
+def test_the_history_of_every_example_is_the_chosen_path(format_: str, tree: dict[str, Any]) -> None:
+    """And each round gives its example once, however many branches lead on from it."""
+    made = rows(format_, tree)
+    by_path = {each["path"]: each for each in tree["rounds"]}
+    paths = [held(tree, row["prompt"]) for row in made]
+    assert sorted(paths) == sorted([*by_path] * (2 if format_ == "kto" else 1))
+    for row, path in zip(made, paths, strict=True):
+        assert tuple(row) == COLUMNS[format_]
+        expected = {"p": by_path[path]["preferred"], "r": by_path[path]["rejected"]}
+        replies = {
+            "p": row.get("chosen") or (row["completion"] if row.get("label", True) else None),
+            "r": row.get("rejected") or (row["completion"] if not row.get("label", True) else None),
+        }
+        for step, reply in replies.items():
+            assert reply is None or reply == [{"role": "assistant", "content": expected[step]}]
+
+
+@given(tree=details())
+def test_the_shape_of_the_release_has_a_line_per_leaf(tree: dict[str, Any]) -> None:
+    """Each from the first round on; what was chosen in a round is what the next one goes on from."""
+    by_path = {each["path"]: each for each in tree["rounds"]}
+    ends = set()
+    for line in rows("aloe", tree):
+        assert tuple(line) == ("profile", "personality", "conversations")
+        path = ""
+        for turn in line["conversations"]:
+            assert tuple(turn) == ("user", "assistant", "chosen", "inferred_profile", "inferred_personality")
+            assert turn["user"] == by_path[path]["user"]
+            assert turn["assistant"] == {key: by_path[path][key] for key in ("preferred", "rejected")}
+            assert turn["inferred_profile"] == (by_path[path]["inferred_profile"] or "None")
+            assert turn["chosen"] in turn["assistant"]
+            path += turn["chosen"][0]
+        assert path not in by_path
+        ends.add(path)
+    leaves = {each["path"] + step for each in tree["rounds"] for step in each["followed"]} - set(by_path)
+    assert ends == leaves
+
+
+@given(tree=details())
+def test_the_whole_tree_is_one_line(tree: dict[str, Any]) -> None:
+    """As the run keeps it, under the scenario's id."""
+    assert rows("tree", tree) == [{"id": f"{tree['persona']['id']}-1", **tree}]
+
+
+@given(tree=details(), first=st.integers(1, 6), more=st.integers(0, 3), verified=st.booleans())
+def test_filters_leave_the_histories_whole(tree: dict[str, Any], first: int, more: int, verified: bool) -> None:
+    """They choose among the examples; what came before an example stays in its prompt."""
+    options = {"round_range": f"{first}-{first + more}", "verified_only": verified}
+    wanted = [
+        each["path"]
+        for each in tree["rounds"]
+        if first <= len(each["path"]) + 1 <= first + more and (each["verified"] is True or not verified)
+    ]
+    assert [held(tree, row["prompt"]) for row in rows("dpo", tree, **options)] == wanted
+
+
+@given(st.lists(details(most_rounds=3), min_size=1, max_size=4))
+def test_rows_of_one_prompt_are_apart_in_kto(trees: list[dict[str, Any]]) -> None:
+    """Both labels of each pair are there, and no two neighbours answer the same message (unless there is but one)."""
+    for number, tree in enumerate(trees):
+        for each in tree["rounds"]:
+            each["user"] += f" of {number}"
+    made = rows("kto", *trees)
+    pairs = sum(len(tree["rounds"]) for tree in trees)
+    assert [sum(row["label"] is label for row in made) for label in (True, False)] == [pairs, pairs]
+    if pairs > 1:
+        assert all(one["prompt"] != other["prompt"] for one, other in itertools.pairwise(made))
+
+
+def test_kto_holds_few_rows_back() -> None:
+    """The unwanted replies come with a steady delay, not all at the end, so that a set of any size streams."""
+    trees = [{"persona": PERSONA, "rounds": [round_at("", ["p"])]} for _ in range(3 * KTO_DISTANCE)]
+    labels = [row["label"] for row in rows("kto", *trees)]
+    assert labels.index(False) == KTO_DISTANCE + 1
+    assert labels[-KTO_DISTANCE:] == [False] * KTO_DISTANCE
+    assert labels[KTO_DISTANCE:-KTO_DISTANCE] == [True, False] * (2 * KTO_DISTANCE)
+
+
+@pytest.mark.parametrize("format_", [*TRAINING, "aloe", "tree"])
+def test_a_failed_tree_is_left_out(format_: str) -> None:
+    """Half a tree is no example of one."""
+    assert rows(format_, {"persona": PERSONA, "rounds": [round_at("", ["p"])]}, state="failed") == []
+
+
+@pytest.mark.parametrize(
+    ("given_", "taken"), [("3-10", range(3, 11)), ("4", [4]), (" 1 - 2 ", [1, 2]), (None, range(1, 13))]
+)
+def test_a_range_of_rounds_is_read(given_: str | None, taken: Any) -> None:
+    """Both ends belong to it; one number is one round."""
+    path = "p" * 12
+    tree = {"persona": PERSONA, "rounds": [round_at(path[:length], ["p"]) for length in range(12)]}
+    assert [len(row["prompt"]) // 2 + 1 for row in rows("sft", tree, round_range=given_)] == list(taken)
+
+
+@pytest.mark.parametrize("given_", ["", "3-", "a-b", "0-3", "5-4", "-1", "1-2-3", "٣"])
+def test_what_is_no_range_is_refused(given_: str) -> None:
+    """The message quotes it."""
+    with pytest.raises(ValueError, match="is no range of rounds"):
+        PairOptions(round_range=given_)

@@ -1,0 +1,50 @@
+"""Random trees, as `Outcome.details` holds them. Every text tells where it stands, and no two of a tree are equal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from dialoom.graphs import Episode, Outcome
+
+
+@st.composite
+def details(draw: st.DrawFn, most_rounds: int = 6, most_branching: int = 3) -> dict[str, Any]:
+    """A tree of some rounds that forks in the first of them, or anywhere."""
+    depth = draw(st.integers(1, most_rounds))
+    branching = draw(st.integers(0, min(depth, most_branching)))
+    rounds: list[dict[str, Any]] = []
+    level = [""]
+    for number in range(depth):
+        following: list[str] = []
+        for path in sorted(level):
+            both = number < branching or (len(level) < 8 and draw(st.booleans()) and draw(st.booleans()))
+            followed = ["p", "r"] if both else [draw(st.sampled_from("pr"))]
+            rounds.append(round_at(path, followed, draw(st.sampled_from([True, False, None]))))
+            following += [path + step for step in followed]
+        level = following
+    persona = {"id": draw(st.sampled_from(["ada", "ben"])), "profile": "She bakes.", "personality": "She is blunt."}
+    return {"persona": persona, "rounds": rounds}
+
+
+def round_at(path: str, followed: list[str], verified: bool | None = None) -> dict[str, Any]:
+    """A round whose texts name its path."""
+    return {
+        "path": path,
+        "user": f"message at [{path}]",
+        "preferred": f"reply to [{path}] p",
+        "rejected": f"reply to [{path}] r",
+        "followed": followed,
+        "inferred_profile": f"She bakes, as of [{path}]." if path else None,
+        "inferred_personality": None,
+        "verified": verified,
+    }
+
+
+def episode(tree: dict[str, Any], state: str = "done") -> Episode:
+    """The finished scenario of a tree."""
+    outcome = Outcome(messages=(), ended_by="all_rounds" if state == "done" else "error", details=tree)
+    return Episode(
+        id=f"{tree['persona']['id']}-1", facets={"persona": tree["persona"]["id"]}, state=state, outcome=outcome
+    )

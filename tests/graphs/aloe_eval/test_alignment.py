@@ -1,0 +1,233 @@
+"""The benchmark's statistics against the paper's own figures, against plain counting, and at their edges."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dialoom.graphs import Episode, Estimate, Judgement, Line, Outcome
+from dialoom.graphs.aloe_eval.alignment import Scores, improvement
+from dialoom.graphs.aloe_eval.report import charts, compared
+
+TABLE_1 = {
+    "Qwen2 base": "2.87 2.94 2.88 3.10 3.65 4.13 4.50 4.65 4.63 4.70 | 3.81 0.254 0.138 0.917",
+    "Qwen2 ours": "4.05 4.26 4.66 4.86 4.93 4.95 4.98 4.98 4.98 4.98 | 4.76 0.093 0.099 0.695",
+    "Qwen2 preferred": "4.12 4.18 4.38 4.52 4.53 4.56 4.81 4.90 4.86 4.83 | 4.57 0.089 0.114 0.912",
+    "Qwen2 rejected": "3.80 3.82 4.04 4.11 4.16 4.25 4.43 4.46 4.14 4.35 | 4.16 0.063 0.095 0.690",
+    "Llama-3 base": "3.38 3.35 3.40 3.48 3.45 3.48 3.41 3.45 3.35 3.46 | 3.42 0.005 0.037 0.084",
+    "Llama-3 ours": "4.06 4.14 4.17 4.15 4.17 4.19 4.22 4.23 4.20 4.29 | 4.18 0.018 0.080 0.819",
+    "Llama-3 preferred": "4.21 4.10 4.07 4.19 4.07 4.21 4.18 4.22 4.14 4.22 | 4.16 0.007 0.050 0.136",
+    "Llama-3 rejected": "3.80 3.72 3.63 3.94 3.65 3.66 3.73 3.99 3.93 3.94 | 3.80 0.024 0.066 0.266",
+    "Mistral base": "3.40 3.62 3.62 3.47 3.38 3.43 3.35 3.54 3.61 3.68 | 3.51 0.011 0.032 0.072",
+    "Mistral ours": "3.85 3.85 3.98 3.91 4.26 4.17 4.35 4.52 4.57 4.60 | 4.21 0.095 0.127 0.932",
+    "Mistral preferred": "3.64 3.69 3.75 3.75 3.88 3.89 3.85 4.03 3.93 4.08 | 3.85 0.045 0.102 0.890",
+    "Mistral rejected": "3.59 3.40 3.69 3.36 3.35 3.32 3.36 3.56 3.68 3.78 | 3.51 0.018 0.040 0.103",
+    "OLMo base": "2.55 2.69 2.99 3.26 3.17 3.07 2.82 2.80 2.74 2.82 | 2.89 0.002 0.003 0.001",
+    "OLMo ours": "4.23 4.14 4.38 4.64 4.84 4.83 4.85 4.86 4.88 4.88 | 4.65 0.084 0.114 0.771",
+    "OLMo preferred": "3.51 3.19 3.27 3.80 3.61 3.39 4.00 3.90 4.08 4.15 | 3.69 0.094 0.098 0.681",
+    "OLMo rejected": "3.26 3.16 3.12 3.11 3.26 3.23 3.06 3.11 3.97 3.79 | 3.31 0.062 0.068 0.360",
+}
+"""Levels | average, IR, N-IR, R^2, as printed."""
+
+PRINTED = (0.005, 0.0005, 0.001, 0.0005)
+"""How far the figures of the printed levels may be from the printed figures."""
+
+WIDER = {
+    "Qwen2 ours": (0.005, 0.0005, 0.0014, 0.0005),
+    "OLMo ours": (0.005, 0.0013, 0.0013, 0.0085),
+}
+"""Two rows whose printed levels, rounded to 0.01, cannot give the printed figures to the last digit.
+
+Qwen2's N-IR is 0.1003 from them, and their range (0.93) is known to 0.01 only. OLMo's give 0.0852, 0.1151 and 0.779:
+levels
+off by up to 0.005 each move its slope by up to 0.0015 and its R^2 by up to 0.0125.
+"""
+
+
+@pytest.mark.parametrize("name", TABLE_1)
+def test_the_papers_table_1_is_reproduced(name: str) -> None:
+    """All sixteen rows, to the printed precision where the rounding of the levels allows it."""
+    levels, printed = (list(map(float, part.split())) for part in TABLE_1[name].split("|"))
+    found = improvement(levels)
+    figures = (found.average, found.rate, found.normalized_rate, found.r_squared)
+    for figure, expected, tolerance in zip(figures, printed, WIDER.get(name, PRINTED), strict=True):
+        assert figure is not None
+        assert abs(figure - expected) <= tolerance + 1e-9
+
+
+@given(st.lists(st.floats(min_value=1, max_value=5), min_size=2, max_size=12))
+def test_the_line_is_the_standard_librarys(levels: list[float]) -> None:
+    """Slope, intercept and R^2 against `statistics`; N-IR is the slope of the normalized levels."""
+    found = improvement(levels)
+    rounds = range(1, len(levels) + 1)
+    slope, intercept = statistics.linear_regression(rounds, levels)
+    assert found.rate == pytest.approx(slope, abs=1e-9)
+    assert found.intercept == pytest.approx(intercept, abs=1e-9)
+    low, high = min(levels), max(levels)
+    if high - low > 1e-6:
+        normalized = [(level - low) / (high - low) for level in levels]
+        assert found.normalized_rate == pytest.approx(statistics.linear_regression(rounds, normalized)[0], abs=1e-6)
+        assert found.r_squared == pytest.approx(statistics.correlation(rounds, levels) ** 2, abs=1e-6)
+
+
+def test_flat_levels_have_a_slope_of_zero_and_nothing_to_normalize() -> None:
+    """Undefined, which is neither 0 nor NaN; also where sums of equal levels would not come out even."""
+    found = improvement([3.3] * 10)
+    assert found.rate == 0.0
+    assert found.normalized_rate is None
+    assert found.r_squared is None
+
+
+def test_missing_rounds_are_left_out_and_one_round_has_no_slope() -> None:
+    """The line goes through what is there."""
+    found = improvement([1.0, None, 2.0, None, 3.0])
+    assert (found.average, found.rate, found.intercept) == pytest.approx((2.0, 0.5, 0.5))
+    assert (found.normalized_rate, found.r_squared) == pytest.approx((0.25, 1.0))
+    alone = improvement([None, 4.0])
+    assert (alone.average, alone.rate, alone.intercept, alone.normalized_rate) == (4.0, None, None, None)
+    with pytest.raises(ValueError, match="no round has"):
+        improvement([None, None])
+
+
+dialogues = st.lists(
+    st.dictionaries(st.integers(min_value=1, max_value=5), st.integers(min_value=1, max_value=5)), max_size=25
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(dialogues, st.randoms(use_true_random=False))
+def test_levels_and_their_counts_agree_with_counting_by_hand(
+    given_: list[dict[int, int]], order: random.Random
+) -> None:
+    """Whatever is missing, and in whatever order the dialogues come."""
+    found = _scores(given_).alignment()
+    assert found == _scores(order.sample(given_, len(given_))).alignment()
+    if not any(given_):
+        assert found is None
+        return
+    assert found is not None
+    for k, level in enumerate(found.levels, start=1):
+        values = [scores[k] for scores in given_ if k in scores]
+        assert (level is None) == (not values)
+        if level is not None:
+            assert level.n == len(values)
+            assert level.mean == pytest.approx(statistics.fmean(values))
+            assert min(values) <= level.low <= level.high <= max(values)
+    assert found.average.n == sum(map(bool, given_))
+    plain = improvement([level.mean if level else None for level in found.levels])
+    for estimate, figure in ((found.rate, plain.rate), (found.normalized_rate, plain.normalized_rate)):
+        assert (None if estimate is None else estimate.mean) == (None if figure is None else pytest.approx(figure))
+
+
+def test_the_intervals_are_those_of_whole_dialogues() -> None:
+    """A dialogue that is good is good in every round, so the average is as uncertain as a single level.
+
+    For n = 400 the bootstrap agrees with mean ± 1.96 s/sqrt(n) to a tenth of the width; taking the rounds for
+    independent would make the average's interval half as wide.
+    """
+    given_ = [dict.fromkeys(range(1, 5), score) for score in (2, 3, 4, 5) * 100]
+    found = _scores(given_).alignment()
+    assert found is not None
+    half = 1.96 * statistics.pstdev([2, 3, 4, 5]) / 400**0.5
+    for estimate in (found.average, found.levels[0]):
+        assert estimate is not None
+        assert estimate.low == pytest.approx(3.5 - half, abs=0.2 * half)
+        assert estimate.high == pytest.approx(3.5 + half, abs=0.2 * half)
+    assert found.rate == Estimate(n=400, mean=0.0, low=0.0, high=0.0)
+    assert found.normalized_rate is None
+
+
+def test_the_slopes_interval_covers_the_truth_as_often_as_it_says() -> None:
+    """Of 100 benchmarks of 60 dialogues whose true slope is known, about 95 in a hundred intervals hold it."""
+    draw = random.Random(5)
+    held = 0
+    for _ in range(100):
+        given_ = []
+        for _ in range(60):
+            liking = draw.gauss(0, 0.3)
+            given_.append({k: 3 + 0.1 * k + liking + draw.gauss(0, 0.5) for k in range(1, 6)})
+        found = _scores(given_).alignment()
+        assert found is not None and found.rate is not None
+        held += found.rate.low <= 0.1 <= found.rate.high
+    assert 89 <= held <= 99
+
+
+def test_models_stand_side_by_side_and_what_was_not_had_is_counted() -> None:
+    """A row each; `–` where a model has no such round; unparsed judgements are in no mean."""
+    steady = [_episode(number, [3, 3, 3]) for number in range(4)]
+    rising = [_episode(number, [1, 2, 3, 4]) for number in range(3)]
+    rising += [_episode(3, [1, None, 5, 4]), _episode(4, [1, 2], failed=True)]
+    tables = {table.name: table for table in compared([("model-a", steady), ("model-b", rising)])}
+    assert list(tables) == ["alignment", "improvement", "judgements", "dialogues"]
+    levels = tables["alignment"]
+    assert levels.columns == ["model", "k=1", "k=2", "k=3", "k=4"]
+    assert [_means(row) for row in levels.rows] == [
+        ["model-a", 3.0, 3.0, 3.0, None],
+        ["model-b", 1.0, 2.0, 3.5, 4.0],
+    ]
+    assert [cell.n for cell in levels.rows[1] if isinstance(cell, Estimate)] == [5, 4, 4, 4]
+    flat, steep = (_means(row) for row in tables["improvement"].rows)
+    assert flat == ["model-a", 3.0, 0.0, None, None]
+    assert steep[:3] == ["model-b", pytest.approx(2.625), pytest.approx(1.05)]
+    assert tables["judgements"].rows == [["model-a", 12, 0, 0, 0], ["model-b", 17, 1, 0, 2]]
+    assert tables["dialogues"].rows == [["model-a", 4, 0, 3.0, 7.0], ["model-b", 5, 1, 4.0, 7.0]]
+
+
+def test_the_chart_has_levels_bands_and_the_fitted_line() -> None:
+    """One series for each model that has a score; the line is the one of the table."""
+    rising = [_episode(number, [1, 2, 3, 4]) for number in range(3)]
+    unheard = [_episode(0, [None, None])]
+    (chart,) = charts([("model-a", rising), ("model-b", unheard)])
+    (series,) = chart.series
+    assert chart.y_range == (1, 5)
+    assert (series.label, list(series.x), list(series.y)) == ("model-a", [1, 2, 3, 4], [1, 2, 3, 4])
+    assert list(series.low) == list(series.high) == [1, 2, 3, 4]
+    assert series.line is not None
+    assert (series.line.intercept, series.line.slope) == pytest.approx((0, 1))
+    assert series.line.label == "IR 1.000, R² 1.000"
+
+
+def test_a_run_without_scores_has_no_levels_and_no_chart() -> None:
+    """Its judgements are counted all the same."""
+    unheard = [_episode(0, [None, None])]
+    assert [table.name for table in compared([("a", unheard)])] == ["judgements", "dialogues"]
+    assert charts([("a", unheard)]) == []
+    assert compared([("a", [])]) == []
+
+
+def _scores(dialogues: Sequence[dict[int, int] | dict[int, float]]) -> Scores:
+    scores = Scores()
+    for dialogue in dialogues:
+        scores.add(dialogue)
+    return scores
+
+
+def _episode(number: int, scores: Sequence[int | None], failed: bool = False) -> Episode:
+    """A dialogue with a judgement for each round; `None` is one that could not be understood."""
+    judgements = tuple(
+        Judgement(
+            metric="alignment",
+            target="assistant",
+            turn=turn,
+            score=score,
+            status="unparsed" if score is None else "ok",
+        )
+        for turn, score in enumerate(scores, start=1)
+    )
+    messages = tuple(Line(role=role, content="...") for _ in scores for role in ("user", "assistant"))
+    return Episode(
+        id=f"case-{number}",
+        facets={},
+        state="failed" if failed else "done",
+        outcome=Outcome(messages=messages, ended_by="error" if failed else "all_rounds", judgements=judgements),
+        output_tokens={"assistant": 7 * len(scores)},
+    )
+
+
+def _means(row: Sequence[object]) -> list[object]:
+    return [cell.mean if isinstance(cell, Estimate) else cell for cell in row]

@@ -1,0 +1,90 @@
+"""The benchmark's conversations: who is shown what, and what is judged."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from tests.conftest import Command, lines_of
+from tests.graphs.aloe.players import cast
+from tests.runs.test_kill_anywhere import KILLER
+
+ROLES = ("user", "assistant", "judge")
+
+
+def test_each_round_is_judged_and_the_assistant_sees_nothing_but_the_conversation(
+    dialoom: Command, people: Path
+) -> None:
+    """No system message, no persona; ten rounds, ten scores."""
+    dialoom("run", "aloe-eval", "--personas", people, *cast(*ROLES), "-o", "eval.db")
+    dialoom("export", "eval.db", "-o", "eval.jsonl")
+    for line in lines_of(people.parent / "eval.jsonl"):
+        assert [message["role"] for message in line["messages"]] == ["user", "assistant"] * 10
+        assert [judgement["turn"] for judgement in line["judgements"]] == list(range(1, 11))
+        assert all(judgement["score"] in range(1, 6) for judgement in line["judgements"])
+    with closing(sqlite3.connect(people.parent / "eval.db")) as connection:
+        texts = dict(connection.execute("SELECT id, content FROM texts"))
+        requests = [
+            json.loads(row[0]) for row in connection.execute("SELECT messages FROM calls WHERE role = 'assistant'")
+        ]
+        steps = connection.execute("SELECT node, step FROM calls WHERE scenario = 0 ORDER BY step, node").fetchall()
+    assert len(requests) == 30
+    for request in requests:
+        assert [role for role, _ in request] == (["user", "assistant"] * 10)[: len(request)]
+        assert not any("hens" in texts[id_] or "<" in texts[id_] for _, id_ in request)
+    assert steps[:6] == [("user", 1), ("assistant", 2), ("judge", 3), ("user", 3), ("assistant", 4), ("judge", 5)]
+
+
+def test_a_score_that_is_no_number_is_unparsed(dialoom: Command, people: Path) -> None:
+    """A judge that answers "five" is asked once more and then counted, not guessed."""
+    players = cast("user", "assistant", judge="five")
+    dialoom("run", "aloe-eval", "--personas", people, "--rounds", "2", *players, "-o", "eval.db")
+    dialoom("export", "eval.db", "-o", "eval.jsonl")
+    judgements = [judgement for line in lines_of(people.parent / "eval.jsonl") for judgement in line["judgements"]]
+    assert {(judgement["status"], judgement["score"]) for judgement in judgements} == {("unparsed", None)}
+    assert json.loads(dialoom("status", "eval.db", "--json").stdout)["roles"]["judge"]["calls"] == 12
+    assert "6 " in dialoom("report", "eval.db").stdout
+
+
+def test_cases_are_drawn_with_the_seed_and_not_from_what_was_trained_on(dialoom: Command, people: Path) -> None:
+    """Equal seeds draw alike; who shares a profile with the training set is left out, and counted."""
+    trained = people.parent / "trained.jsonl"
+    trained.write_text(people.read_text().splitlines()[0] + "\n")
+    options = ["--personas", people, "--rounds", "1", *cast(*ROLES)]
+    drawn = []
+    for name in ("one", "two"):
+        dialoom("run", "aloe-eval", *options, "--cases", "2", "--seed", "4", "-o", f"{name}.db")
+        drawn.append(dialoom("show", f"{name}.db").stdout)
+    assert drawn[0] == drawn[1]
+    told = dialoom("run", "aloe-eval", *options, "--unlike", trained, "-o", "other.db").stdout
+    assert "1 personas left out" in told and "planned 2 scenarios" in told
+    refused = dialoom("run", "aloe-eval", *options, "--unlike", trained, "--cases", "3", "-o", "no.db", code=2)
+    assert "--cases 3: there are 2 personas" in refused.stderr
+
+
+def test_killed_and_resumed_the_benchmark_is_the_same(dialoom: Command, people: Path) -> None:
+    """Also where a judge and the next message were under way side by side."""
+    plan = ["run", "aloe-eval", "--personas", str(people), *cast(*ROLES)]
+    dialoom(*plan, "-o", "whole.db")
+    dialoom("export", "whole.db", "-o", "whole.jsonl")
+    for number, (part, count) in enumerate((("INTO calls", 9), ("INTO checkpoints", 14), ("INTO pending_writes", 3))):
+        command = [sys.executable, "-c", KILLER, part, str(count)]
+        command += ["resume", "run.db"] if number else [*plan, "-o", "run.db"]
+        done = subprocess.run(command, cwd=people.parent, capture_output=True, text=True)
+        assert done.returncode in (-9, 0), done.stderr
+        assert number or done.returncode == -9
+    dialoom("resume", "run.db")
+    dialoom("export", "run.db", "-o", "run.jsonl")
+    assert (people.parent / "run.jsonl").read_bytes() == (people.parent / "whole.jsonl").read_bytes()
+
+
+def test_judged_again_by_another_judge(dialoom: Command, people: Path) -> None:
+    """The finished conversations, round by round, as a second set."""
+    dialoom("run", "aloe-eval", "--personas", people, "--rounds", "3", *cast(*ROLES), "-o", "eval.db")
+    dialoom("judge", "eval.db", "--model", "judge=python:players:five", "--name", "second")
+    shown = dialoom("show", "eval.db", "1", "--judging", "second").stdout
+    assert shown.count("unparsed") == 3
