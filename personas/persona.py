@@ -1,0 +1,110 @@
+"""A persona as free text: a profile and a personality; the files that hold many, and how they are drawn from pools."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .errors import DataError
+from .mending import Mendings
+from .pools.entry import PoolEntry, content_id
+from .pools.lines import values_of
+from .writing import write_lines
+
+
+class Persona(BaseModel):
+    """Somebody, in plain English, one sentence a fact or trait.
+
+    Attributes:
+        id: From the two texts, unless somebody gave another one.
+        profile: The facts of a life.
+        personality: The traits.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    id: str = Field(min_length=1)
+    profile: str = Field(min_length=1)
+    personality: str = Field(min_length=1)
+
+    @classmethod
+    def of(cls, profile: str, personality: str) -> Persona:
+        """The persona of a profile and a personality."""
+        return cls(id=content_id(profile, personality), profile=profile, personality=personality)
+
+
+def read_personas(path: Path, mendings: Mendings | None = None) -> list[Persona]:
+    """The personas of a JSONL file, in its order; an object without an `id` gets the one of its content.
+
+    Args:
+        path: The file.
+        mendings: Counts what was put up with.
+
+    Raises:
+        DataError: If the file cannot be read, a line is wrong, an id stands there twice, or there is nobody in it.
+    """
+    lines: dict[str, int] = {}
+    personas: list[Persona] = []
+    for number, value in values_of(path, Mendings() if mendings is None else mendings):
+        persona = _persona(value, path, number)
+        if persona.id in lines:
+            raise DataError(path, f"the id {persona.id!r} is also that of line {lines[persona.id]}", number)
+        lines[persona.id] = number
+        personas.append(persona)
+    if not personas:
+        raise DataError(path, "holds no persona; 'dialoom personas combine' makes them out of two pools")
+    return personas
+
+
+def write_personas(path: Path, personas: Iterable[Persona]) -> int:
+    """Write a personas file, whole or not at all; returns how many there are.
+
+    Raises:
+        DataError: If the file cannot be written.
+    """
+    return write_lines(path, (persona.model_dump() for persona in personas))
+
+
+def combined(
+    profiles: Sequence[PoolEntry], personalities: Sequence[PoolEntry], count: int, seed: int
+) -> Iterator[Persona]:
+    """Random pairs of a profile and a personality, no pair twice.
+
+    Args:
+        profiles: One pool.
+        personalities: The other.
+        count: How many, at most as many as there are pairs.
+        seed: Of the draw.
+
+    Raises:
+        ValueError: If there are not that many pairs.
+    """
+    pairs = len(profiles) * len(personalities)
+    if not 1 <= count <= pairs:
+        raise ValueError(
+            f"{count:,} personas cannot be made: {len(profiles):,} profiles and {len(personalities):,} personalities "
+            f"give {pairs:,} pairs; give a number from 1 to that"
+        )
+    draw = random.Random(f"personas {seed}")
+    for chosen in draw.sample(range(pairs), count):
+        first, second = divmod(chosen, len(personalities))
+        yield Persona.of(profiles[first].text, personalities[second].text)
+
+
+def _persona(value: Any, path: Path, number: int) -> Persona:
+    if not isinstance(value, dict):
+        raise DataError(path, f"holds {type(value).__name__}; an object with profile and personality is needed", number)
+    values = {key: " ".join(part.split()) if isinstance(part, str) else part for key, part in value.items()}
+    texts = values.get("profile"), values.get("personality")
+    if "id" not in values and all(isinstance(text, str) for text in texts):
+        values["id"] = content_id(*map(str, texts))
+    try:
+        return Persona.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        what = "missing" if first["type"] == "missing" else f"{first['input']!r:.60}: {first['msg']}"
+        raise DataError(path, f"{key!r} is {what}", number) from error

@@ -1,0 +1,273 @@
+"""How alike two texts are: embedders, and the nearest neighbour among texts that were kept.
+
+A threshold belongs to its embedder: 0.6 was set for a MiniLM sentence transformer (ALOE), and means something else to
+every other one. Each embedder says what it means in its `meaning`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.util
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector: TypeAlias = NDArray[np.float32]
+
+THRESHOLD = 0.6
+"""The default of ALOE: a text is kept if nothing kept before is nearer than this."""
+
+LEXICAL = "lexical"
+EMBEDDERS = "lexical, st:MODEL (sentence-transformers) or litellm:PROVIDER/MODEL"
+
+
+class EmbedderError(ValueError):
+    """An embedder that there is not, or that cannot be had here: says what would be right."""
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors, so that the product of two is their cosine similarity.
+
+    Attributes:
+        meaning: What similarities of its making mean, for those who choose a threshold.
+    """
+
+    meaning: str
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """A unit vector (float32) for each text; equal texts get equal ones."""
+        ...
+
+
+class LexicalEmbedder:
+    """Counts words: no model, no download, the same on every machine.
+
+    A text becomes the bag of its content words: stems, without function words and without the words that nearly every
+    description of a person has (lives, likes, weekend). A word that occurs n times weighs 1 + ln n. The similarity of
+    two texts of equal length is then about the share of content words that they have in common: 0.6 means three words
+    in five, which only a reworded copy, or a text of the same stock phrases, reaches; people who merely share a town, a
+    job and a hobby are at 0.1 to 0.3. It knows no synonyms: the same facts in other words count as different. For a
+    filter that is as strict about meaning as the paper's, use a sentence embedder, or a lower threshold here.
+    """
+
+    meaning = (
+        "lexical similarity is about the share of content words that two texts have in common: 0.6 is three words in "
+        "five, a reworded copy; texts of unrelated people are below 0.3; synonyms are not seen"
+    )
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Words are hashed into 4,096 signed places; a text without any word is like nothing but itself."""
+        return [_lexical(text) for text in texts]
+
+
+class SentenceTransformerEmbedder:
+    """A model of the sentence-transformers library, run here; loaded at the first text.
+
+    Raises:
+        EmbedderError: If the library is not installed or the model cannot be loaded.
+    """
+
+    meaning = "the threshold belongs to the model: 0.6 was set for all-MiniLM-L6-v2 by ALOE's authors"
+
+    def __init__(self, model: str) -> None:
+        if importlib.util.find_spec("sentence_transformers") is None:
+            raise EmbedderError(
+                f"embedder 'st:{model}' needs sentence-transformers, which is not installed: pip install 'dialoom[st]'"
+            )
+        self._name = model
+        self._model: Any = None
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """What the model says, made unit vectors."""
+        if self._model is None:
+            from sentence_transformers import SentenceTransformer
+
+            try:
+                self._model = SentenceTransformer(self._name)
+            except Exception as error:
+                raise EmbedderError(f"embedder 'st:{self._name}' cannot be loaded: {error}") from error
+        found = self._model.encode(list(texts), convert_to_numpy=True, show_progress_bar=False)
+        return [unit(vector) for vector in found]
+
+
+def check_embedder(spec: str) -> None:
+    """Refuse a text that names no embedder.
+
+    Raises:
+        EmbedderError: With the forms that are needed.
+    """
+    kind, _, model = spec.partition(":")
+    if spec != LEXICAL and not (kind in ("st", "litellm") and model.strip()):
+        raise EmbedderError(f"{spec!r} is no embedder; give {EMBEDDERS}")
+
+
+@lru_cache(maxsize=4)
+def local_embedder(spec: str) -> Embedder:
+    """The embedder of `lexical` or `st:MODEL`, which need no gateway.
+
+    Raises:
+        EmbedderError: If it is unknown, of another kind, or its library is missing.
+    """
+    check_embedder(spec)
+    kind, _, model = spec.partition(":")
+    if kind == "litellm":
+        raise EmbedderError(f"embedder {spec!r} makes paid calls, which only a run can make; here, give lexical or st:")
+    return LexicalEmbedder() if spec == LEXICAL else SentenceTransformerEmbedder(model)
+
+
+def unit(values: Sequence[float] | NDArray[Any]) -> Vector:
+    """The vector of length 1 in the direction of the values.
+
+    Raises:
+        ValueError: If they are no vector, or have no direction.
+    """
+    vector = np.asarray(values, dtype=np.float64)
+    length = float(np.linalg.norm(vector)) if vector.ndim == 1 else 0.0
+    if not math.isfinite(length) or length == 0.0:
+        raise ValueError("an embedding must be a list of numbers that are not all 0")
+    return (vector / length).astype(np.float32)
+
+
+def packed(vector: Vector) -> str:
+    """A vector as text: base64 of its little-endian float32 values."""
+    return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
+
+
+def unpacked(text: str) -> Vector:
+    """The vector of such a text.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float32)
+
+
+class Kept:
+    """The vectors of what was kept, in order, and the nearest among them.
+
+    Args:
+        vectors: Those kept already.
+    """
+
+    def __init__(self, vectors: Sequence[Vector] = ()) -> None:
+        self._count = len(vectors)
+        self._rows = np.array(vectors, dtype=np.float32) if vectors else np.zeros((0, 0), dtype=np.float32)
+
+    def nearest(self, vector: Vector) -> tuple[int, float] | None:
+        """The place of the most similar one (of equals the first) and the similarity; `None` if there is none.
+
+        Similarities are rounded to six digits, so that another machine's last bit decides nothing.
+
+        Raises:
+            ValueError: If the vector is of another length than those kept.
+        """
+        if not self._count:
+            return None
+        if vector.shape[0] != self._rows.shape[1]:
+            raise ValueError(
+                f"an embedding of {vector.shape[0]} numbers cannot be compared with one of {self._rows.shape[1]}"
+            )
+        similarities = np.round(np.clip(self._rows[: self._count] @ vector, -1.0, 1.0), 6)
+        place = int(np.argmax(similarities))
+        return place, round(float(similarities[place]), 6)
+
+    def keep(self, vector: Vector) -> None:
+        """Add one."""
+        if self._count == len(self._rows):
+            grown = np.zeros((max(64, 2 * self._count), vector.shape[0]), dtype=np.float32)
+            grown[: self._count] = self._rows[: self._count]
+            self._rows = grown
+        self._rows[self._count] = vector
+        self._count += 1
+
+
+def nearest_neighbours(vectors: Sequence[Vector]) -> list[tuple[int, float] | None]:
+    """For each vector the place of the most similar other one, and the similarity; `None` if there is no other."""
+    if len(vectors) < 2:
+        return [None] * len(vectors)
+    rows = np.array(vectors, dtype=np.float32)
+    found: list[tuple[int, float] | None] = []
+    for place, row in enumerate(rows):
+        similarities = np.round(np.clip(rows @ row, -1.0, 1.0), 6)
+        similarities[place] = -2.0
+        nearest = int(np.argmax(similarities))
+        found.append((nearest, round(float(similarities[nearest]), 6)))
+    return found
+
+
+_PLACES = 4096
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_UNSPACED = re.compile(r"[぀-ヿ㐀-鿿가-힯฀-๿]")
+
+_FUNCTION_WORDS = frozenset(
+    "a about above across after again against all almost alone along already also although always am among an and "
+    "another any anyone anything are around as at away back be because been before behind being below between "
+    "both but by can cannot come comes could did do does doing done down during each either else enough even ever "
+    "every everyone everything few first for from gave get gets give gives go goes going gone got had has have "
+    "having he her here hers herself him himself his how however i if in inside instead into is it its itself "
+    "just keep keeps kept knew know knows last least less let lets like likely long made make makes making many "
+    "may me might mine more most much must my near nearly neither never next no nobody none nor not nothing now "
+    "of off often on once one only onto or other others our ours out outside over own part people per perhaps "
+    "person put puts quite rather really said same saw say says see seen sees seldom several she should since so "
+    "some somebody someone something sometimes soon still such take taken takes taking than that the their theirs "
+    "them themselves then there these they thing things this those though three through till to together too took "
+    "toward towards twice two under until up upon us used using usually very was way ways we well went were what "
+    "whatever when whenever where which while who whole whom whose why will with within without would yet you "
+    "your yours".split()
+)
+_COMMON_WORDS = frozenset(
+    "age aged day days does enjoy enjoyed enjoys evening evenings family favorite favourite free friend friends "
+    "grew hobby home interest interested interests life like likes live lived lives living love loved loves "
+    "morning mornings name old prefer prefers regularly spare spend spends spent start started time times tries "
+    "try want wants week weekend weekends weekly weeks work worked working works year years young".split()
+)
+
+
+@lru_cache(maxsize=20_000)
+def _lexical(text: str) -> Vector:
+    words = content_words(text) or _WORD.findall(text.casefold()) or [text]
+    vector = np.zeros(_PLACES, dtype=np.float64)
+    for word, count in Counter(words).items():
+        hash_ = int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+        sign = 1.0 if hash_ & 1 else -1.0
+        vector[(hash_ >> 1) % _PLACES] += sign * (1.0 + math.log(count))
+    if not vector.any():  # two words that cancel each other out, which a bag of one cannot
+        vector[0] = 1.0
+    found = unit(vector)
+    found.setflags(write=False)
+    return found
+
+
+def content_words(text: str) -> list[str]:
+    """The stems of a text's content words, in order. Scripts without spaces give pairs of characters."""
+    found: list[str] = []
+    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+        if _UNSPACED.search(word):
+            found += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
+            continue
+        bare = word.replace("’", "'").removesuffix("'s")
+        if bare not in _FUNCTION_WORDS and bare not in _COMMON_WORDS and "'" not in bare:
+            found.append(stem(bare))
+    return found
+
+
+def stem(word: str) -> str:
+    """An English word without its inflection, roughly: `bakes`, `baked` and `baking` give the same."""
+    if len(word) < 4 or not word.isascii() or not word.isalpha():
+        return word
+    for suffix, ending in (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
+        bare = word.removesuffix(suffix)
+        if bare != word and len(bare) >= 3 and not (suffix == "s" and bare[-1] in "sui"):
+            word = bare + ending
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+        word = word[:-1]
+    return word.removesuffix("e") if len(word) > 3 else word
