@@ -1,6 +1,7 @@
 """Checkpointing every node transition: no saver, LangGraph's InMemorySaver and AsyncSqliteSaver, and ours.
 
     python benchmarks/checkpointing.py [--dialogues 100] [--rounds 10] [--concurrency 50] [--repeat 5] [--many 2000]
+                                       [--durability async|sync]
 
 One process, one event loop, one graph: two nodes that take turns, one message each (every one different), and a profile
 in the state (each dialogue its own). The nodes do nothing else, so what is measured is LangGraph and the saver.
@@ -89,7 +90,7 @@ async def play(saver: Saver | None, dialogues: int, rounds: int, options: argpar
         for number in numbers:
             config: Any = {"configurable": {"thread_id": f"dialogue-{number:05}"}, "recursion_limit": 10_000}
             begin: Any = {"profile": profile_of(number, options.profile_bytes), "messages": []}
-            durability: Any = {} if saver is None else {"durability": "sync"}
+            durability: Any = {} if saver is None else {"durability": options.durability}
             await graph.ainvoke(begin, config, **durability)
 
     gc.collect()
@@ -184,7 +185,7 @@ def many(options: argparse.Namespace) -> None:
         for dialogues, of_count in found.items():
             command = [sys.executable, __file__, "--alone", "--dialogues", dialogues, "--rounds", options.rounds]
             command += ["--concurrency", options.concurrency, "--profile-bytes", options.profile_bytes]
-            command += ["--message-bytes", options.message_bytes]
+            command += ["--message-bytes", options.message_bytes, "--durability", options.durability]
             done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
             rate, peak = map(float, done.stdout.split())
             of_count.append((rate, peak))
@@ -229,6 +230,9 @@ def main() -> None:
     parser.add_argument("--profile-bytes", type=int, default=8000)
     parser.add_argument("--message-bytes", type=int, default=700)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument(
+        "--durability", choices=["async", "sync"], default="async", help="LangGraph's; async is what the engine uses"
+    )
     parser.add_argument("--many", type=int, help="also compare with so many dialogues (takes minutes)")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
