@@ -5,6 +5,7 @@ from .cast import Cast
 from .errors import (
     BindingError,
     BudgetError,
+    CacheError,
     NotRecordedError,
     PermanentProviderError,
     ProviderError,
@@ -19,6 +20,7 @@ from .role import CallSite, Role
 __all__ = [
     "BindingError",
     "BudgetError",
+    "CacheError",
     "CallPlace",
     "CallSite",
     "Cast",

@@ -39,6 +39,10 @@ class NotRecordedError(RoleError):
     """A call was made that neither the ledger nor the cache holds, in a run that may only replay."""
 
 
+class CacheError(RoleError):
+    """The file of shared replies cannot be used."""
+
+
 class UnparsedReplyError(RoleError):
     """A reply was not of the role's type, nor was the second one that was asked for with the error shown.
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from dialoom.roles.errors import BudgetError
+
+_ROUNDING = 1e-9
+"""Sums of money are binary fractions: three calls for $0.1 are to fit into $0.3."""
 
 
 class Budget(BaseModel):
@@ -63,6 +67,26 @@ class Account:
     budget: Budget
     spent: Taken = field(default_factory=Taken)
     reserved: Taken = field(default_factory=Taken)
+    _refused: BudgetError | None = None
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def claim(self, expected: Taken) -> None:
+        """Set aside what a call is expected to take, when calls in flight have left room for it if need be.
+
+        Raises:
+            BudgetError: If there is no room although nothing is in flight any more, so nothing is cut off by it. From
+                then on every claim is refused: the run is to stop.
+        """
+        while True:
+            try:
+                self.reserve(expected)
+            except BudgetError as error:
+                if not self.reserved.calls:
+                    self._refused = error
+                    raise
+                await self._settled.wait()
+            else:
+                return
 
     def reserve(self, expected: Taken) -> None:
         """Set aside what a call is expected to take.
@@ -70,6 +94,8 @@ class Account:
         Raises:
             BudgetError: If that is more than is left. Nothing is set aside then.
         """
+        if self._refused is not None:
+            raise BudgetError(str(self._refused))
         for name, bound, each in (
             ("--max-calls", self.budget.max_calls, "calls"),
             ("--max-tokens", self.budget.max_tokens, "tokens"),
@@ -78,14 +104,23 @@ class Account:
             if bound is None:
                 continue
             spent, reserved, wanted = (getattr(taken, each) for taken in (self.spent, self.reserved, expected))
-            if spent + reserved + wanted > bound:
+            if spent + reserved + wanted > bound * (1 + _ROUNDING):
                 raise BudgetError(
-                    f"{name} {bound:g} is used up: {spent:g} spent, {reserved:g} set aside for calls in flight, "
-                    f"{wanted:g} wanted for the next one"
+                    f"{name} {_figure(bound)} is used up: {_figure(spent)} spent, {_figure(reserved)} set aside for "
+                    f"calls in flight, {_figure(wanted)} wanted for the next one"
                 )
         self.reserved += expected
 
     def settle(self, expected: Taken, taken: Taken) -> None:
         """Replace what was set aside for a call by what it took."""
         self.reserved -= expected
+        if not self.reserved.calls:
+            self.reserved = Taken()  # nothing is in flight, whatever rounding has left over
         self.spent += taken
+        self._settled.set()  # whoever waits is woken, and waits anew if that was not enough
+        self._settled = asyncio.Event()
+
+
+def _figure(value: float) -> str:
+    """Whole numbers whole, dollars to the hundredth of a cent."""
+    return str(value) if isinstance(value, int) else f"{value:.4f}".rstrip("0").rstrip(".")

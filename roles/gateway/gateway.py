@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dialoom.roles.errors import BudgetError, NotRecordedError, ProviderError
 
 from .attempts import MAX_ATTEMPTS, Attempts, Backend
 from .budget import Account, Budget, Taken
+from .cache import ResponseCache
 from .callables import graph_backend, python_backend
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request
 from .embedding import embedding_backend
 from .limits import AdaptiveLimit, LimitState
 from .litellm_backend import LiteLLMBackend, check_offline, ensure_known
 from .prices import Prices
+from .tracing import Tracing
 
 __all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model"]
 
@@ -37,7 +39,7 @@ class Limits:
     concurrency: int = 16
     rpm: Mapping[str, int] = field(default_factory=dict)
     tpm: Mapping[str, int] = field(default_factory=dict)
-    budget: Budget = Budget()
+    budget: Budget = field(default_factory=Budget)
     prices: Prices = field(default_factory=Prices)
     longest_wait: float = 30.0
     replay_only: bool = False
@@ -50,11 +52,22 @@ class Gateway:
         ledger: Where calls are kept.
         limits: What bounds them.
         spent: What earlier sittings of the run have taken.
+        cache: Replies of other runs; asked before anything is sent, and given what comes back.
+        tracing: Is told of every call that was sent.
     """
 
-    def __init__(self, ledger: Ledger, limits: Limits | None = None, spent: Taken | None = None) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        limits: Limits | None = None,
+        spent: Taken | None = None,
+        cache: ResponseCache | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
         self._ledger = ledger
         self._limits = limits or Limits()
+        self._cache = cache
+        self._tracing = tracing
         self._account = Account(self._limits.budget, spent or Taken())
         self._backends: dict[str, Backend] = {}
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
@@ -71,8 +84,11 @@ class Gateway:
             ProviderError: If the model failed for good, or transiently in each of `MAX_ATTEMPTS` attempts.
             BudgetError: If the budget does not allow the call.
             NotRecordedError: If the call must be replayed and is not held.
+            CacheError: If the cache's file cannot be used.
         """
         key = request.key(place)
+        if self._cache is not None and (shared := await self._cache.find(request, place)) is not None:
+            return await self._booked(shared, key, request, place)
         if self._limits.replay_only:
             return await self._replayed(key, request, place)
         expected = self._expected(request)
@@ -81,7 +97,7 @@ class Gateway:
         except BudgetError:
             if (known := await self._ledger.find(key)) is not None:
                 return known
-            raise
+            await self._account.claim(expected)
         taken = Taken()
         try:
             completion, taken = await self._call(request, place, key)
@@ -121,11 +137,26 @@ class Gateway:
         latency = time.monotonic() - started
         text = None if error is None else str(error)
         await self._ledger.record(begun, CallRecord(completion, text, attempts.made, latency))
+        if self._tracing is not None:
+            self._tracing.called(request, place, completion or error, attempts.made, latency)
         if completion is None:
             assert error is not None
             raise error
-        tokens = (completion.input_tokens or 0) + (completion.output_tokens or 0)
-        return completion, Taken(1, tokens, completion.cost or 0.0)
+        if self._cache is not None:
+            await self._cache.keep(request, place, completion)
+        return completion, self._taken(completion, request)
+
+    async def _booked(self, shared: Completion, key: str, request: Request, place: CallPlace) -> Completion:
+        """A reply out of the cache, as a call of this run that took nothing: no attempt, no tokens, no money.
+
+        It needs no place and no budget. If the ledger holds a reply already, that is the run's.
+        """
+        begun = await self._ledger.begin(key, place, request)
+        if isinstance(begun, Completion):
+            return begun
+        free = replace(shared, input_tokens=0, output_tokens=0, cached_tokens=0, cost=0.0)
+        await self._ledger.record(begun, CallRecord(free, None, 0, 0.0))
+        return free
 
     async def _replayed(self, key: str, request: Request, place: CallPlace) -> Completion:
         known = await self._ledger.find(key)
@@ -141,6 +172,14 @@ class Gateway:
             return Taken(1)
         tokens = request.expected_tokens
         return Taken(1, tokens, self._limits.prices.expected(request.model, tokens) or 0.0)
+
+    def _taken(self, completion: Completion, request: Request) -> Taken:
+        """What a reply took; where it does not say, what was expected."""
+        expected = self._expected(request)
+        tokens, cost = expected.tokens, completion.cost
+        if completion.input_tokens is not None and completion.output_tokens is not None:
+            tokens = completion.input_tokens + completion.output_tokens
+        return Taken(1, tokens, expected.cost if cost is None else cost)
 
     def _limit(self, request: Request) -> AdaptiveLimit:
         place = (request.model, request.api_base)

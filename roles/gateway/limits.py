@@ -1,8 +1,12 @@
 """How many calls one model may have in flight: it follows what the provider bears, and its stated rates.
 
-Additive increase, multiplicative decrease: each call that succeeds while the limit is used up raises it by a part of one
-call; an overload halves it, at most once for all calls that were sent before that cut. A provider's Retry-After stops
-sending altogether until it has passed; then calls go out at the lowered limit, which climbs again.
+Additive increase, multiplicative decrease: calls that succeed while the limit is used up raise it by one in a round (as
+many calls as it allows); an overload cuts it, at most once for all calls that were sent before that cut. A provider's
+Retry-After stops sending altogether until it has passed; then calls go out at the lowered limit.
+
+How far it is cut, and how fast it climbs, follow from what is known. A cut after a round of successes found the edge of
+what the provider bears, so it is a small one, and the limit creeps up to that edge again; a cut without one says only
+"far too much", and halves. After an outage the limit doubles each round until it is half of what it was before.
 """
 
 from __future__ import annotations
@@ -14,7 +18,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-_CUT = 0.5
+_FAR, _NEAR = 0.5, 0.85
+"""What an overload leaves of the limit: when nothing is known of where the edge is, and when it has just been found."""
+
+_CREEP = 0.25
+"""Growth in a round close below the edge; elsewhere it is 1."""
+
 _MINUTE = 60.0
 
 
@@ -56,6 +65,8 @@ class AdaptiveLimit:
     ) -> None:
         self._most = most
         self._limit = float(most)
+        self._edge = float(most)
+        self._round = most
         self._clock = clock
         self._in_flight = 0
         self._throttled = 0
@@ -83,6 +94,8 @@ class AdaptiveLimit:
         await self._enter()
         try:
             await self._keep_to_rates(tokens)
+            while (pause := self._paused_until - self._clock()) > 0:  # noqa: ASYNC110 - it began during that wait
+                await asyncio.sleep(pause)
             yield self._clock()
         finally:
             self._in_flight -= 1
@@ -90,8 +103,9 @@ class AdaptiveLimit:
 
     def succeeded(self) -> None:
         """A call was answered: if there was no room left, there may be a little more."""
+        self._round -= 1
         if self._in_flight >= int(self._limit) and self._limit < self._most:
-            self._limit = min(self._most, self._limit + 1.0 / self._limit)
+            self._limit = min(self._most, self._limit + self._growth())
 
     def overloaded(self, sent_at: float, retry_after: float | None) -> None:
         """The provider turned a call away, or asked for a pause.
@@ -102,10 +116,24 @@ class AdaptiveLimit:
         """
         self._throttled += 1
         if sent_at >= self._cut_at:
-            self._limit = max(1.0, self._limit * _CUT)
-            self._cut_at = self._clock()
+            self._cut()
         if retry_after:
             self._paused_until = max(self._paused_until, self._clock() + retry_after)
+
+    def _growth(self) -> float:
+        """How much one success raises the limit."""
+        if self._limit < self._edge * _FAR:
+            return 1.0
+        is_close = self._edge * _NEAR - 1 <= self._limit < self._edge
+        return (_CREEP if is_close else 1.0) / self._limit
+
+    def _cut(self) -> None:
+        is_edge = self._round <= 0
+        if is_edge:
+            self._edge = self._limit
+        self._limit = max(1.0, self._limit * (_NEAR if is_edge else _FAR))
+        self._round = int(self._limit)
+        self._cut_at = self._clock()
 
     async def _enter(self) -> None:
         while not self._has_room():
@@ -171,4 +199,8 @@ class _PerMinute:
         self._at = now
         self._level -= units
         if self._level < 0:
-            await asyncio.sleep(-self._level / self._rate)
+            try:
+                await asyncio.sleep(-self._level / self._rate)
+            except asyncio.CancelledError:
+                self._level += units  # they were not spent, so those who come later need not wait for them
+                raise

@@ -25,7 +25,8 @@ class Price:
     cached_input: float | None = None
 
     def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
-        """What these tokens cost; cached ones are among the input tokens."""
+        """What these tokens cost; cached ones are among the input tokens, and never more, whatever a provider says."""
+        cached_tokens = min(cached_tokens, input_tokens)
         cached_price = self.input if self.cached_input is None else self.cached_input
         fresh = input_tokens - cached_tokens
         return (fresh * self.input + cached_tokens * cached_price + output_tokens * self.output) / _MILLION

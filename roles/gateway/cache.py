@@ -1,0 +1,189 @@
+"""Replies that are shared between runs: an SQLite file of its own, which any number of processes may use at once.
+
+A reply is found again by everything that shaped it: the model and where it is served, the temperature, the messages,
+the shape that was asked for, and the seed. The seed is also what tells samples apart. It follows from the run's seed,
+the conversation's thread and the call's place in it, so it is the same after a resume and in every run of the same plan
+and seed, and it differs between any two places: a request that is made five times in a run draws five replies, and each
+of them is found again at its own place. Runs of different seeds share nothing, nor should they: they are other samples.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel
+
+from dialoom import __version__
+from dialoom.roles.errors import CacheError
+
+from .calls import CallPlace, Completion, Request
+
+_APPLICATION_ID = 0x64694361  # "diCa"
+_VERSION = 1
+_BUSY_SECONDS = 60.0
+_OWN_CODE = ("python:", "graph:")
+_OFFLINE = "offline/"
+
+Result = TypeVar("Result")
+
+
+class ResponseCache:
+    """The replies of earlier runs.
+
+    Only replies of models are kept. What a user's own function or graph says follows from code that may have changed
+    since, and nobody could tell. The offline models are part of dialoom, so its version is part of their requests.
+
+    Args:
+        path: The file; it is made if there is none.
+
+    Raises:
+        CacheError: If the file cannot be opened, or is something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # One thread, so that waiting for another process' transaction holds up no conversation.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="dialoom-cache")
+        try:
+            self._connection = self._thread.submit(self._guarded, lambda: _connect(path)).result()
+        except BaseException:
+            self._thread.shutdown()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Finish what is under way, and close the file."""
+        self._thread.submit(self._connection.close).result()
+        self._thread.shutdown()
+
+    async def find(self, request: Request, place: CallPlace) -> Completion | None:
+        """The reply that this request once got at this place, in this run or another.
+
+        Raises:
+            CacheError: If the file cannot be read.
+        """
+        if not _is_kept(request):
+            return None
+        key = cache_key(request, place)
+        return await self._carry_out(lambda: _find(self._connection, key))
+
+    async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
+        """Keep a reply; one that another process has kept meanwhile stays, so that all runs to come say the same.
+
+        Raises:
+            CacheError: If the file cannot be written.
+        """
+        if not _is_kept(request):
+            return
+        key = cache_key(request, place)
+        await self._carry_out(lambda: _insert(self._connection, key, request.model, completion))
+
+    async def _carry_out(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, work)
+
+    def _guarded(self, work: Callable[[], Result]) -> Result:
+        try:
+            return work()
+        except (sqlite3.Error, OSError) as error:
+            raise CacheError(f"the cache {self.path} cannot be used: {error}") from error
+
+
+def cache_key(request: Request, place: CallPlace) -> bytes:
+    """What a reply is found by (SHA-256): what shaped it, and which of the samples it is."""
+    shape = None if request.reply_type is None else _schema(request.reply_type)
+    content = [
+        [request.model, __version__ if request.model.startswith(_OFFLINE) else None, request.api_base],
+        [request.temperature, shape],
+        [request.seed, place.ask, place.sample],
+        [[message["role"], message["content"]] for message in request.messages],
+    ]
+    return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).digest()
+
+
+@functools.cache
+def _schema(reply_type: type[BaseModel]) -> dict[str, Any]:
+    return reply_type.model_json_schema()
+
+
+def _is_kept(request: Request) -> bool:
+    return not request.model.startswith(_OWN_CODE)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    if not path.parent.is_dir():
+        raise CacheError(f"the cache {path} cannot be made: there is no folder {str(path.parent)!r}")
+    # Used by the cache's thread alone, and closed there.
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+    try:
+        _make(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _make(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the table in an empty file, once, whoever of several processes comes first."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if application == version == connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+            connection.execute(_TABLE)
+        elif application != _APPLICATION_ID:
+            raise CacheError(f"{path} is an SQLite file, but not a cache of dialoom's; give --cache a file of its own")
+        elif version > _VERSION:
+            raise CacheError(f"the cache {path} was made by a newer dialoom; update dialoom or give another file")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+    connection.execute("PRAGMA journal_mode = WAL")
+    # What a power cut takes from a cache is asked for again; the file stays whole.
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _find(connection: sqlite3.Connection, key: bytes) -> Completion | None:
+    row = connection.execute(_FIND, (key,)).fetchone()
+    return None if row is None else Completion(*row)
+
+
+def _insert(connection: sqlite3.Connection, key: bytes, model: str, completion: Completion) -> None:
+    row = (
+        key,
+        model,
+        completion.text,
+        completion.input_tokens,
+        completion.output_tokens,
+        completion.cached_tokens,
+        completion.cost,
+        completion.finish_reason,
+        completion.reasoning,
+        int(time.time()),
+    )
+    connection.execute(_INSERT, row)
+
+
+_TABLE = """
+CREATE TABLE replies (
+    key BLOB PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, input_tokens INTEGER, output_tokens INTEGER,
+    cached_tokens INTEGER, cost REAL, finish_reason TEXT, reasoning TEXT, kept_at INTEGER NOT NULL)"""
+_FIND = """
+SELECT reply, input_tokens, output_tokens, cached_tokens, cost, finish_reason, reasoning FROM replies WHERE key = ?"""
+_INSERT = "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -1,0 +1,156 @@
+"""Spans of the calls for OpenTelemetry, in the names of its GenAI conventions. Its packages are an extra.
+
+A span is a call of a role, with all its attempts. What was said is not in it: more people read a trace than a run.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
+
+from dialoom import __version__
+from dialoom.roles.errors import BindingError, ProviderError
+
+from .calls import CallPlace, Completion, Request
+from .litellm_backend import load_litellm
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.util.types import AttributeValue
+
+HOW_TO_INSTALL = "pip install 'dialoom[otel]'"
+_NANO = 1_000_000_000
+_EMBED = "embed"
+
+
+class Tracing:
+    """Makes a span of each call that was sent.
+
+    Args:
+        provider: Where spans go.
+    """
+
+    def __init__(self, provider: TracerProvider) -> None:
+        from opentelemetry.trace import SpanKind
+
+        self._provider = provider
+        self._tracer = provider.get_tracer("dialoom", __version__)
+        self._kind = SpanKind.CLIENT
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Send what has not been sent yet."""
+        self._provider.shutdown()
+
+    def called(
+        self,
+        request: Request,
+        place: CallPlace,
+        result: Completion | ProviderError | None,
+        attempts: int,
+        latency: float,
+    ) -> None:
+        """A call has come to its end just now.
+
+        Args:
+            request: What was asked.
+            place: Where in the run.
+            result: What came of it.
+            attempts: How often it was sent.
+            latency: Seconds, waiting between attempts included.
+        """
+        from opentelemetry.trace import Status, StatusCode
+
+        ended = time.time_ns()
+        attributes = {**_of_request(request), **_of_place(request, place), "dialoom.attempts": attempts}
+        if isinstance(result, Completion):
+            attributes |= _of_reply(result)
+        else:
+            attributes["error.type"] = type(result).__name__
+        name = f"{attributes['gen_ai.operation.name']} {request.model}"
+        started = ended - int(latency * _NANO)
+        span = self._tracer.start_span(name, kind=self._kind, attributes=attributes, start_time=started)
+        if not isinstance(result, Completion):
+            span.set_status(Status(StatusCode.ERROR, str(result)))
+        span.end(ended)
+
+
+def open_tracing() -> Tracing:
+    """Tracing to where the `OTEL_EXPORTER_OTLP_...` variables say (by default a collector on this machine).
+
+    Raises:
+        BindingError: If OpenTelemetry is not installed.
+    """
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise BindingError(f"--otel needs OpenTelemetry, which is not installed: {HOW_TO_INSTALL}") from error
+    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over what is said here.
+    ours = Resource({"service.name": "dialoom", "service.version": __version__})
+    provider = TracerProvider(resource=ours.merge(OTELResourceDetector().detect()))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return Tracing(provider)
+
+
+def _of_request(request: Request) -> dict[str, AttributeValue]:
+    attributes: dict[str, AttributeValue] = {
+        "gen_ai.operation.name": "embeddings" if request.model.startswith(f"{_EMBED}:") else "chat",
+        "gen_ai.provider.name": _provider(request.model),
+        "gen_ai.request.model": request.model,
+        "gen_ai.request.temperature": request.temperature,
+        "gen_ai.request.seed": request.seed,
+        "gen_ai.output.type": "text" if request.reply_type is None else "json",
+    }
+    address = urlsplit(request.api_base or "")
+    if address.hostname:
+        attributes["server.address"] = address.hostname
+    if address.port:
+        attributes["server.port"] = address.port
+    return attributes
+
+
+def _of_place(request: Request, place: CallPlace) -> dict[str, AttributeValue]:
+    return {
+        "gen_ai.conversation.id": place.scenario,
+        "dialoom.scenario": place.scenario,
+        "dialoom.node": place.node,
+        "dialoom.step": place.step,
+        "dialoom.role": request.role,
+        "dialoom.prompt": request.prompt_id,
+        "dialoom.ask": place.ask,
+    }
+
+
+def _of_reply(completion: Completion) -> dict[str, AttributeValue]:
+    figures = {
+        "gen_ai.usage.input_tokens": completion.input_tokens,
+        "gen_ai.usage.output_tokens": completion.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": completion.cached_tokens,
+        "dialoom.cost": completion.cost,
+    }
+    known: dict[str, AttributeValue] = {name: figure for name, figure in figures.items() if figure is not None}
+    if completion.finish_reason is not None:
+        known["gen_ai.response.finish_reasons"] = (completion.finish_reason,)
+    return known
+
+
+@functools.cache
+def _provider(model: str) -> str:
+    """LiteLLM's name of the provider, which is the conventions' for the large ones; for one's own code, its kind."""
+    kind, colon, rest = model.partition(":")
+    if colon and "/" not in kind:
+        return _provider(rest) if kind == _EMBED else kind
+    try:
+        return str(load_litellm().get_llm_provider(model)[1])
+    except Exception:
+        return model.split("/")[0]

@@ -1,0 +1,219 @@
+"""Replies that runs share: found by all that shaped them, kept once, booked as calls that took nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialoom.roles import CacheError, CallPlace, Gateway, NotRecordedError, Score5, Verdict
+from dialoom.roles.gateway import Completion, Request
+from dialoom.roles.gateway.budget import Budget
+from dialoom.roles.gateway.cache import ResponseCache
+from dialoom.roles.gateway.gateway import Limits
+from tests.ledgers import MemoryLedger, a_place, a_request
+from tests.server import ChatServer, completion, serving
+
+REPLY = Completion("Good morning.", 12, 4, 3, 0.5, "stop", "They greet me.")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[ResponseCache]:
+    """An empty one."""
+    with ResponseCache(tmp_path / "replies.db") as cache:
+        yield cache
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+    """A provider that numbers its replies."""
+    with serving(lambda _body, number: completion(f"Reply {number}.")) as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-nothing-to-hide")
+        yield server
+
+
+async def test_a_reply_is_found_again_whole_by_any_run(cache: ResponseCache, tmp_path: Path) -> None:
+    """Also by another process, and after the file was closed; who asks and with which prompt's id is of no matter."""
+    await cache.keep(a_request(), a_place(), REPLY)
+    assert await cache.find(a_request(role="judge"), a_place()) == REPLY
+    with ResponseCache(tmp_path / "replies.db") as other:
+        assert await other.find(a_request(), a_place()) == REPLY
+
+
+CHANGES: dict[str, Callable[[Request, CallPlace], tuple[Request, CallPlace]]] = {
+    "model": lambda request, place: (replace(request, model="openai/gpt-4o"), place),
+    "address": lambda request, place: (replace(request, api_base="http://127.0.0.1:1/v1"), place),
+    "temperature": lambda request, place: (replace(request, temperature=0.8), place),
+    "seed": lambda request, place: (replace(request, seed=2), place),
+    "text": lambda request, place: (replace(request, messages=({"role": "user", "content": "Hello!"},)), place),
+    "who said it": lambda request, place: (
+        replace(request, messages=({"role": "system", "content": "Hello."},)),
+        place,
+    ),
+    "shape": lambda request, place: (replace(request, reply_type=Verdict), place),
+    "sample": lambda request, place: (request, replace(place, sample=1)),
+    "second ask": lambda request, place: (request, place.again()),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_what_shapes_a_reply_tells_replies_apart(cache: ResponseCache, change: str) -> None:
+    """Each by itself; and two shapes of replies are not one."""
+    request, place = a_request(), a_place()
+    await cache.keep(request, place, REPLY)
+    assert await cache.find(*CHANGES[change](request, place)) is None
+    assert await cache.find(replace(request, reply_type=Score5), place) is None
+
+
+async def test_the_first_reply_stays(cache: ResponseCache) -> None:
+    """Two runs may ask at the same moment: what one of them has kept is not changed by the other."""
+    await cache.keep(a_request(), a_place(), REPLY)
+    await cache.keep(a_request(), a_place(), replace(REPLY, text="Good evening."))
+    assert await cache.find(a_request(), a_place()) == REPLY
+
+
+@pytest.mark.parametrize("model", ["python:players:user", "graph:players.py:user"])
+async def test_what_a_users_own_code_says_is_not_kept(cache: ResponseCache, model: str) -> None:
+    """It follows from code that may have changed since."""
+    await cache.keep(a_request(model), a_place(), REPLY)
+    assert await cache.find(a_request(model), a_place()) is None
+
+
+def test_several_processes_use_one_file(tmp_path: Path) -> None:
+    """Four processes make it, fill it and read it at once: each reply is kept once, and none is lost."""
+    script = """
+import asyncio, pathlib, sys
+from dialoom.roles.gateway import Completion
+from dialoom.roles.gateway.cache import ResponseCache
+from tests.ledgers import a_place, a_request
+
+async def work(cache, name):
+    for number in range(150):
+        request, place = a_request(seed=number), a_place(seed=number)
+        if await cache.find(request, place) is None:
+            await cache.keep(request, place, Completion(f"{name} {number}"))
+        assert (await cache.find(request, place)).text.endswith(f" {number}")
+
+with ResponseCache(pathlib.Path(sys.argv[1])) as cache:
+    asyncio.run(work(cache, sys.argv[2]))
+"""
+    root = Path(__file__).parents[3]
+    path = tmp_path / "replies.db"
+    commands = [[sys.executable, "-c", script, str(path), name] for name in ("one", "two", "three", "four")]
+    running = [subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True) for command in commands]
+    for process in running:
+        assert process.communicate(timeout=120)[1] == ""
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT count(*) FROM replies").fetchone() == (150,)
+
+
+def _not_sqlite(path: Path) -> None:
+    path.write_text("a diary, and none of dialoom's business\n" * 200)
+
+
+def _of_another_program(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (x)")
+
+
+def _newer(path: Path) -> None:
+    ResponseCache(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (_not_sqlite, "not a database"),
+        (_of_another_program, "not a cache"),
+        (_newer, "newer dialoom"),
+        (Path.mkdir, "unable to open"),
+    ],
+)
+def test_a_file_that_is_no_cache_is_refused_and_left_alone(
+    tmp_path: Path, make: Callable[[Path], Any], said: str
+) -> None:
+    """With its name."""
+    path = tmp_path / "replies.db"
+    make(path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(CacheError, match=said) as raised:
+        ResponseCache(path)
+    assert "replies.db" in str(raised.value)
+    assert before == (path.read_bytes() if path.is_file() else None)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """SQLite's own message names nothing."""
+    with pytest.raises(CacheError, match=r"no folder .*nowhere"):
+        ResponseCache(tmp_path / "nowhere" / "replies.db")
+
+
+@pytest.mark.usefixtures("server")
+async def test_a_cache_that_breaks_is_an_error_and_the_reply_is_in_the_ledger(
+    cache: ResponseCache, tmp_path: Path
+) -> None:
+    """What was paid for is kept by the run; that it cannot be shared is said."""
+    ledger = MemoryLedger()
+    with sqlite3.connect(tmp_path / "replies.db") as connection:
+        connection.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON replies BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        )
+    with pytest.raises(CacheError, match=r"replies\.db cannot be used: the disk is full"):
+        await Gateway(ledger, cache=cache).complete(a_request(), a_place())
+    kept = ledger.records[0].completion
+    assert kept is not None
+    assert kept.text == "Reply 1."
+
+
+async def test_a_second_run_sends_nothing_and_books_calls_that_took_nothing(
+    cache: ResponseCache, server: ChatServer
+) -> None:
+    """No attempt, no tokens, no money: it needs no budget, and it may only replay."""
+    first, second = MemoryLedger(), MemoryLedger()
+    said = await Gateway(first, cache=cache).complete(a_request(), a_place())
+    no_money = Limits(budget=Budget(max_calls=0), replay_only=True)
+    again = await Gateway(second, no_money, cache=cache).complete(a_request(), a_place())
+    assert (len(server.requests), said.text, again.text) == (1, "Reply 1.", "Reply 1.")
+    assert first.records[0].attempts == 1
+    record = second.records[0]
+    assert record.attempts == 0
+    assert record.completion == again
+    assert (again.input_tokens, again.output_tokens, again.cached_tokens, again.cost) == (0, 0, 0, 0.0)
+    with pytest.raises(NotRecordedError):
+        await Gateway(second, no_money, cache=cache).complete(a_request(text="Something new."), a_place())
+
+
+async def test_equal_requests_at_different_places_stay_different_samples(
+    cache: ResponseCache, server: ChatServer
+) -> None:
+    """Five draws of one request are five replies, and a second run of the same seeds finds each in its place."""
+
+    async def draw() -> list[str]:
+        gateway = Gateway(MemoryLedger(), cache=cache)
+        places = [(a_request(seed=seed), a_place(seed=seed, step=seed)) for seed in range(5)]
+        return [reply.text for reply in await asyncio.gather(*(gateway.complete(*each) for each in places))]
+
+    first = await draw()
+    assert len(set(first)) == 5
+    assert await draw() == first
+    assert len(server.requests) == 5
+
+
+@pytest.mark.usefixtures("server")
+async def test_the_ledgers_own_reply_wins(cache: ResponseCache) -> None:
+    """A run says what it has said, whatever the cache holds by now."""
+    ledger = MemoryLedger()
+    await Gateway(ledger).complete(a_request(), a_place())
+    await cache.keep(a_request(), a_place(), REPLY)
+    assert (await Gateway(ledger, cache=cache).complete(a_request(), a_place())).text == "Reply 1."
+    assert ledger.replays == 1

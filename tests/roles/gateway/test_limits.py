@@ -1,0 +1,277 @@
+"""The adaptive limit: it finds what a provider bears, keeps to rates and pauses, and loses nobody who waits."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import statistics
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialoom.roles.gateway.limits import AdaptiveLimit, LimitState
+from tests.virtual_time import now, passing
+
+
+@dataclass
+class Provider:
+    """Bears so many calls at once and turns the others away; each of them is answered after about a second.
+
+    Attributes:
+        bears: How many at a moment (in seconds from the start).
+        settled: From when on limits are looked at.
+    """
+
+    bears: Callable[[float], int]
+    settled: float = 20.0
+    in_flight: int = 0
+    turned_away: int = 0
+    late: int = 0
+    limits: list[int] = field(default_factory=list)
+    draw: random.Random = field(default_factory=lambda: random.Random(7))
+
+    async def ask(self) -> bool:
+        """Whether it answers."""
+        if self.in_flight >= self.bears(now()):
+            await asyncio.sleep(0.05)
+            self.turned_away += 1
+            self.late += now() > self.settled
+            return False
+        self.in_flight += 1
+        await asyncio.sleep(0.5 + self.draw.random())
+        self.in_flight -= 1
+        return True
+
+
+async def serve(provider: Provider, limit: AdaptiveLimit, calls: int, at_once: int) -> float:
+    """Make calls, each until it is answered, as the gateway does; returns the seconds that it took."""
+    draw, enough = random.Random(1), asyncio.Semaphore(at_once)
+
+    async def call() -> None:
+        async with enough:
+            for attempt in range(1_000):
+                async with limit.slot() as sent_at:
+                    if answered := await provider.ask():
+                        limit.succeeded()
+                    else:
+                        limit.overloaded(sent_at, None)
+                    if now() > provider.settled:
+                        provider.limits.append(limit.state.limit)
+                if answered:
+                    return
+                await asyncio.sleep(draw.random() * min(30, 2**attempt))
+            raise AssertionError("it was never answered")
+
+    await asyncio.gather(*(call() for _ in range(calls)))
+    return now()
+
+
+@pytest.mark.parametrize("bears", [20, 60])
+def test_it_settles_at_what_the_provider_bears(bears: int) -> None:
+    """128 are allowed: the limit stays within a fifth of the hidden one, and few are turned away on the way."""
+
+    async def play() -> tuple[Provider, float]:
+        provider = Provider(lambda _now: bears)
+        return provider, await serve(provider, AdaptiveLimit(128, clock=now), calls=100 * bears, at_once=128)
+
+    provider, seconds = passing(play())
+    assert 0.8 * bears <= statistics.mean(provider.limits) <= 1.2 * bears
+    assert min(provider.limits) >= 0.5 * bears
+    assert provider.late <= 0.03 * 100 * bears
+    assert seconds <= 1.35 * 100, "as fast as the provider allows would be 100 seconds"
+
+
+def test_it_comes_back_after_an_outage() -> None:
+    """Half a minute of nothing but refusals: soon afterwards the limit is as high as it was."""
+
+    def bears(moment: float) -> int:
+        return 0 if 30 < moment < 60 else 100
+
+    async def play() -> tuple[Provider, float]:
+        provider = Provider(bears, settled=110)
+        return provider, await serve(provider, AdaptiveLimit(100, clock=now), calls=12_000, at_once=100)
+
+    provider, seconds = passing(play())
+    assert statistics.mean(provider.limits) >= 80
+    assert seconds <= 120 + 30 + 2 * 30, "the calls, the outage, and the longest pauses between attempts"
+
+
+def test_it_follows_a_provider_that_bears_less_and_then_more() -> None:
+    """Nothing is remembered for good: 10 for a while, then all that is allowed."""
+
+    async def play() -> tuple[Provider, LimitState]:
+        provider, limit = Provider(lambda moment: 10 if moment < 100 else 64, settled=300), AdaptiveLimit(64, clock=now)
+        await serve(provider, limit, calls=15_000, at_once=64)
+        return provider, limit.state
+
+    provider, state = passing(play())
+    assert min(provider.limits) >= 32
+    assert state.in_flight == state.waiting == 0
+
+
+def test_calls_sent_before_a_cut_do_not_cut_again() -> None:
+    """Sixteen at once are turned away: that is one overload, and all sixteen are counted."""
+
+    async def play() -> LimitState:
+        limit = AdaptiveLimit(16, clock=now)
+
+        async def call() -> None:
+            async with limit.slot() as sent_at:
+                await asyncio.sleep(1)
+                limit.overloaded(sent_at, None)
+
+        await asyncio.gather(*(call() for _ in range(16)))
+        return limit.state
+
+    state = passing(play())
+    assert (state.limit, state.throttled) == (8, 16)
+
+
+def test_nothing_is_sent_during_a_retry_after_and_everything_afterwards() -> None:
+    """An hour is waited out, by those that wait for a place and by those that wait for the rate; then it goes on."""
+
+    async def play(rpm: int | None) -> list[float]:
+        limit, sent = AdaptiveLimit(8, rpm=rpm, clock=now), []
+
+        async def call(number: int) -> None:
+            async with limit.slot() as sent_at:
+                sent.append(sent_at)
+                await asyncio.sleep(0.5)
+                if number == 0:
+                    limit.overloaded(sent_at, 3600)
+
+        tasks = [asyncio.create_task(call(number)) for number in range(20)]
+        await asyncio.sleep(2)
+        assert 3500 < limit.state.paused <= 3600
+        await asyncio.gather(*tasks)
+        assert limit.state.paused == 0
+        return sorted(sent)
+
+    for rpm in (None, 30):
+        sent = passing(play(rpm))
+        assert len(sent) == 20
+        assert not [moment for moment in sent if 0.5 < moment < 3600.5]
+        assert sent[-1] < 3600.5 + 60
+
+
+def test_it_keeps_to_requests_and_tokens_per_minute() -> None:
+    """Sixty requests a minute, or six hundred tokens in tens: a call a second, however many there are."""
+
+    async def play(rpm: int | None, tpm: int | None) -> list[float]:
+        limit, sent = AdaptiveLimit(50, rpm, tpm, now), []
+
+        async def call() -> None:
+            async with limit.slot(tokens=10) as sent_at:
+                sent.append(sent_at)
+
+        await asyncio.gather(*(call() for _ in range(120)))
+        return sent
+
+    for rates in ((60, None), (None, 600), (60, 100_000)):
+        sent = sorted(passing(play(*rates)))
+        for start in range(60):
+            assert len([moment for moment in sent if start <= moment < start + 60]) <= 61
+        assert sent[-1] == pytest.approx(119, abs=1)
+
+
+def test_who_gives_up_waiting_for_the_rate_spends_nothing_of_it() -> None:
+    """Fifty calls wait for their minute's share and are cancelled; the next one need not wait for theirs."""
+
+    async def play() -> float:
+        limit = AdaptiveLimit(64, rpm=60, clock=now)
+
+        async def call() -> float:
+            async with limit.slot() as sent_at:
+                return sent_at
+
+        await call()
+        waiting = [asyncio.create_task(call()) for _ in range(50)]
+        await asyncio.sleep(0.1)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return await call()
+
+    assert passing(play()) <= 1.1
+
+
+@given(
+    most=st.integers(1, 6),
+    calls=st.lists(
+        st.tuples(
+            st.sampled_from(["answered", "overloaded", "paused", "raises"]),
+            st.integers(0, 5),  # when it comes
+            st.integers(1, 4),  # how long it takes
+            st.none() | st.integers(0, 8),  # when it is cancelled
+        ),
+        max_size=30,
+    ),
+)
+def test_whatever_happens_no_place_is_lost_and_none_is_given_twice(
+    most: int, calls: list[tuple[str, int, int, int | None]]
+) -> None:
+    """Calls that come, fail, are cancelled and are told to wait: never more than allowed, and all of them end."""
+
+    async def play() -> None:
+        limit, in_flight = AdaptiveLimit(most, clock=now), 0
+
+        async def call(what: str, comes: int, takes: int) -> None:
+            nonlocal in_flight
+            await asyncio.sleep(comes)
+            allowed = limit.state.limit
+            async with limit.slot() as sent_at:
+                in_flight += 1
+                assert in_flight == limit.state.in_flight <= max(most, allowed)
+                try:
+                    await asyncio.sleep(takes)
+                    if what == "answered":
+                        limit.succeeded()
+                    elif what == "raises":
+                        raise ValueError("the caller's own")
+                    else:
+                        limit.overloaded(sent_at, 7 if what == "paused" else None)
+                finally:
+                    in_flight -= 1
+
+        loop = asyncio.get_running_loop()
+        tasks = []
+        for what, comes, takes, cancelled in calls:
+            task = asyncio.create_task(call(what, comes, takes))
+            tasks.append(task)
+            if cancelled is not None:
+                loop.call_later(cancelled, task.cancel)
+        for task in tasks:
+            with suppress(asyncio.CancelledError, ValueError):
+                await asyncio.wait_for(task, 1_000)
+        assert (limit.state.in_flight, limit.state.waiting) == (0, 0)
+        assert 1 <= limit.state.limit <= most
+        async with asyncio.timeout(100), limit.slot():
+            pass  # and a place is to be had again
+
+    passing(play())
+
+
+def test_a_lowered_limit_holds_for_those_that_are_sent_from_then_on() -> None:
+    """Calls in flight are not called back, and no new one is sent until there are fewer than the limit."""
+
+    async def play() -> int:
+        limit, highest = AdaptiveLimit(8, clock=now), 0
+
+        async def call(takes: float, turned_away: bool) -> None:
+            nonlocal highest
+            async with limit.slot() as sent_at:
+                if now() > 1:
+                    highest = max(highest, limit.state.in_flight)
+                await asyncio.sleep(takes)
+                if turned_away:
+                    limit.overloaded(sent_at, None)
+
+        first = [call(1 + number / 10, turned_away=number == 0) for number in range(8)]
+        await asyncio.gather(*first, *(call(1, turned_away=False) for _ in range(20)))
+        return highest
+
+    assert passing(play()) == 4

@@ -1,0 +1,139 @@
+"""Spans of calls: one each, in the names of OpenTelemetry's GenAI conventions, without what was said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dialoom.roles import BindingError, Gateway, PermanentProviderError
+from dialoom.roles.gateway.gateway import Limits
+from dialoom.roles.gateway.tracing import Tracing, open_tracing
+from tests.ledgers import MemoryLedger, a_place, a_request
+from tests.server import Answer, completion, error, serving
+
+pytest.importorskip("opentelemetry.sdk")
+
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+
+@pytest.fixture
+def spans() -> Iterator[tuple[Tracing, InMemorySpanExporter]]:
+    """Tracing into memory."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    with Tracing(provider) as tracing:
+        yield tracing, exporter
+
+
+async def spans_of(
+    spans: tuple[Tracing, InMemorySpanExporter], monkeypatch: pytest.MonkeyPatch, *answers: Answer, calls: int = 1
+) -> list[ReadableSpan]:
+    """The spans of equal calls to a server that answers so."""
+    tracing, exporter = spans
+    with serving(lambda _body, number: answers[number - 1]) as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-nothing-to-hide")
+        gateway = Gateway(MemoryLedger(), Limits(longest_wait=0.01), tracing=tracing)
+        for _ in range(calls):
+            try:
+                await gateway.complete(a_request(text="A secret of hers."), a_place())
+            except PermanentProviderError:
+                assert answers[-1][0] != 200
+    return list(exporter.get_finished_spans())
+
+
+async def test_a_call_is_a_span_with_the_conventions_names(
+    spans: tuple[Tracing, InMemorySpanExporter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two attempts are one span; a replay sends nothing and is none."""
+    (span,) = await spans_of(spans, monkeypatch, error(503, "later"), completion("He knows.", 20, 3), calls=2)
+    attributes: dict[str, Any] = dict(span.attributes or {})
+    assert span.name == "chat openai/gpt-4o-mini"
+    assert span.kind is SpanKind.CLIENT
+    assert span.status.status_code is StatusCode.UNSET
+    assert attributes["gen_ai.operation.name"] == "chat"
+    assert attributes["gen_ai.provider.name"] == "openai"
+    assert attributes["gen_ai.request.model"] == "openai/gpt-4o-mini"
+    assert attributes["gen_ai.request.temperature"] == 0.7
+    assert attributes["gen_ai.response.finish_reasons"] == ("stop",)
+    assert (attributes["gen_ai.usage.input_tokens"], attributes["gen_ai.usage.output_tokens"]) == (20, 3)
+    assert attributes["dialoom.role"] == "user"
+    assert attributes["dialoom.scenario"] == attributes["gen_ai.conversation.id"] == "s1"
+    assert (attributes["dialoom.node"], attributes["dialoom.attempts"]) == ("speak", 2)
+    assert "error.type" not in attributes
+    assert span.start_time is not None
+    assert span.end_time is not None
+    assert span.start_time < span.end_time
+
+
+async def test_nothing_that_was_said_is_in_a_span(
+    spans: tuple[Tracing, InMemorySpanExporter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the request nor the reply: more people read a trace than a run."""
+    (span,) = await spans_of(spans, monkeypatch, completion("He knows."))
+    assert "secret" not in span.to_json()
+    assert "He knows" not in span.to_json()
+
+
+async def test_a_call_that_failed_says_how(
+    spans: tuple[Tracing, InMemorySpanExporter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kind of error as `error.type`, its text as the span's status."""
+    (span,) = await spans_of(spans, monkeypatch, error(401, "who are you?"))
+    attributes: dict[str, Any] = dict(span.attributes or {})
+    assert attributes["error.type"] == "PermanentProviderError"
+    assert attributes["dialoom.attempts"] == 1
+    assert "gen_ai.usage.input_tokens" not in attributes
+    assert span.status.status_code is StatusCode.ERROR
+    assert "AuthenticationError" in str(span.status.description)
+
+
+def test_opentelemetry_is_imported_only_when_it_is_used() -> None:
+    """It is an extra: the gateway works without it."""
+    script = "import sys, dialoom.roles.gateway.tracing; sys.exit('opentelemetry' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the exporter were not installed."""
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    with pytest.raises(BindingError, match=r"pip install 'dialoom\[otel\]'"):
+        open_tracing()
+
+
+def test_spans_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the address that the usual variable names, under the name of this program."""
+    import http.server
+    import threading
+
+    received: list[tuple[str, bytes]] = []
+
+    class Collector(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_arguments: Any) -> None:
+            """Say nothing."""
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Collector) as collector:
+        thread = threading.Thread(target=collector.serve_forever)
+        thread.start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_address[1]}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+        with open_tracing() as tracing:
+            tracing.called(a_request("offline/attentive"), a_place(), None, 1, 0.5)
+        collector.shutdown()
+        thread.join()
+    ((path, body),) = received
+    assert path == "/v1/traces"
+    assert b"dialoom" in body
+    assert b"chat offline/attentive" in body
