@@ -1,10 +1,12 @@
 # Everything runs in a virtual environment of the project's own; `make demo` and `make test` need nothing but Python 3.11.
 PYTHON ?= python3
 VENV   ?= .venv
+# PyTorch takes some 200 MB, so what needs it has an environment of its own.
+TORCH  ?= .venv-training
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test check install bench clean
+.PHONY: demo test test-training check install bench clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -19,6 +21,10 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --numprocesses 2
+
+# Training sets in the hands of TRL: its own checks, and a step of each trainer on a tiny model made in the test.
+test-training: $(TORCH)/.installed-training
+	$(TORCH)/bin/python -m pytest tests/training
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
@@ -41,5 +47,11 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) --editable '.[dev]'
 	@touch $@
 
+$(TORCH)/.installed-training: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
+		--editable '.[dev,training]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) demo build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(TORCH) demo build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -40,6 +40,13 @@ class PersonaLens(Recipe):
     options_type = PersonaLensOptions
     scenario_type = PersonaLensScenario
     metrics = judges.METRICS
+    scales: ClassVar[Mapping[str, tuple[int, int]]] = {
+        "personalization": (1, 4),
+        "naturalness": (1, 5),
+        "coherence": (1, 5),
+    }
+    split_by = "user"
+    evaluated = "assistant"
 
     def roles_used(self, options: PersonaLensOptions) -> Mapping[str, float]:
         """All roles; without judging, no judge."""

@@ -1,0 +1,129 @@
+"""`dialoom export`: its options are those of every export, and those of the formats that the run's recipe has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from .flags import Flags, flags_of, with_options
+
+if TYPE_CHECKING:
+    from dialoom.graphs import Recipe
+
+_COMMON: Flags = {
+    "run": (
+        Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)],
+        ...,
+    ),
+    "out": (
+        Annotated[
+            Path,
+            typer.Option(
+                "-o", "--out", metavar="FILE", help="A file; a folder for formats of files, and with --test-share."
+            ),
+        ],
+        ...,
+    ),
+    "format": (
+        Annotated[str, typer.Option("--format", metavar="FORMAT", help="dialogues, or one of the recipe's own.")],
+        "dialogues",
+    ),
+    "encoding": (
+        Annotated[
+            Literal["jsonl", "parquet"],
+            typer.Option("--as", help="How rows are written; parquet needs 'pip install dialoom[parquet]'."),
+        ],
+        "jsonl",
+    ),
+    "test_share": (
+        Annotated[
+            float | None,
+            typer.Option(
+                "--test-share",
+                metavar="SHARE",
+                help="Make two files, train and test, e.g. 0.1: that share of the personas (or users) is tested on.",
+                show_default=False,
+            ),
+        ],
+        None,
+    ),
+    "judging": (
+        Annotated[
+            str | None, typer.Option("--judging", metavar="NAME", help="A set of judgements; by default the run's own.")
+        ],
+        None,
+    ),
+}
+_SQLITE = b"SQLite format 3\x00"
+
+
+def register(app: typer.Typer, arguments: list[str]) -> None:
+    """Add `export` to the commands; the recipe is that of the run that the arguments name."""
+    wanted = arguments[:1] == ["export"]
+    recipe = _recipe(arguments[1:]) if wanted else None
+    # Whose run cannot be read gets to hear that, and not that a flag is unknown.
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True} if wanted and recipe is None else {}
+    flags: Flags = dict(_COMMON)
+    text = "Write a run's finished scenarios in plan order, for other programs."
+    if recipe is not None:
+        from dialoom.runs.export import formats
+
+        text += "\n\nFormats of this run: " + "; ".join(f"{name} ({what})" for name, what in formats(recipe).items())
+        flags = {**_format_flags(recipe), **_COMMON}
+    app.command("export", help=text, context_settings=settings)(with_options(_export, flags))
+
+
+def _recipe(arguments: list[str]) -> Recipe | None:
+    """The recipe of the first argument that is a run; `None` if none is."""
+    from dialoom.runs.errors import RunError
+    from dialoom.runs.recipes import load_recipe
+    from dialoom.runs.store import RunFile, StoreError
+
+    for argument in arguments:
+        if _is_database(Path(argument)):
+            try:
+                with RunFile(Path(argument)) as run:
+                    return load_recipe(run.config.recipe)
+            except (StoreError, RunError):
+                return None  # the command itself will say what is wrong with it
+    return None
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return path.is_file() and file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False
+
+
+def _format_flags(recipe: Recipe) -> Flags:
+    """The options of all formats; which of them the chosen one has is checked when it is carried out."""
+    flags: Flags = {}
+    for exporter in recipe.exporters().values():
+        if exporter.options is not None:
+            flags = {**flags_of(exporter.options), **flags}
+    return flags
+
+
+def _export(**values: Any) -> None:
+    """Write the run's finished scenarios and say how many."""
+    from dialoom.runs.export import Request, write
+    from dialoom.runs.store import RunFile
+
+    path, out = values.pop("run"), values.pop("out")
+    common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share")}
+    given = {name: value for name, value in values.items() if value is not None and value != []}
+    with RunFile(path) as run:
+        counts = write(run, Request(**common, options=given), out)
+        status = run.status()
+    is_folder_of_files = out.is_dir() and len(counts) == 1
+    parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
+    rest = f" ({status.pending:,} scenarios are pending)" if status.pending else ""
+    typer.echo(
+        f"{sum(counts.values()):,} {'files' if is_folder_of_files else 'lines'} written to {out}"
+        + (f": {parts}" if parts else "")
+        + rest
+    )

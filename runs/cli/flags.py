@@ -1,0 +1,77 @@
+"""Flags that are not written down here: the fields of a recipe's options become those of a command."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+Flags = dict[str, tuple[Any, Any]]
+"""What Typer needs to know of each parameter: its annotation, and what it is when the flag is not given."""
+
+
+def with_options(command: Callable[..., None], flags: Mapping[str, tuple[Any, Any]]) -> Callable[..., None]:
+    """The command, with the signature that Typer makes options of."""
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in flags.items()
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def with_more(command: Callable[..., None], flags: Flags) -> Callable[..., None]:
+    """A command that takes `**given`, with these flags besides its own: their values are what it is given."""
+    hints = get_type_hints(command, include_extras=True)
+    own = [parameter for parameter in inspect.signature(command).parameters.values() if parameter.kind is not _GIVEN]
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in flags.items()
+    ]
+    parameters = [*(parameter.replace(annotation=hints[parameter.name]) for parameter in own), *more]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+_GIVEN = inspect.Parameter.VAR_KEYWORD
+
+
+def flags_of(options: type[BaseModel]) -> Flags:
+    """Each field as a flag that is absent by default: then the field's own default stands."""
+    return {name: (_option(name, field), None) for name, field in options.model_fields.items()}
+
+
+def _option(name: str, field: FieldInfo) -> Any:
+    flag = "--" + (field.alias or name).replace("_", "-")
+    type_, repeated = _flag_type(field.annotation)
+    default = field.get_default()
+    shown = ", ".join(map(str, default)) if isinstance(default, tuple) else default
+    help_ = (field.description or "") + (f" [default: {shown}]" if type_ is not bool and shown is not None else "")
+    if type_ is bool:
+        both = f"{flag}/--no-{flag[2:]}"
+        word = "on" if default else "off"
+        option = typer.Option(both, help=f"{help_} [default: {word}]", show_default=False)
+        return Annotated[bool | None, option]
+    option = typer.Option(flag, help=help_, show_default=False)
+    return Annotated[list[type_] | None, option] if repeated else Annotated[type_ | None, option]  # type: ignore[valid-type]
+
+
+def _flag_type(annotation: Any) -> tuple[type, bool]:
+    """The type that a flag's text becomes, and whether the flag can be repeated. Pydantic does the strict checking."""
+    arguments = [argument for argument in get_args(annotation) if argument not in (type(None), Ellipsis)]
+    if get_origin(annotation) is tuple:
+        return _flag_type(arguments[0])[0], True
+    if annotation in (bool, int, float, Path):
+        return annotation, False
+    if len(arguments) == 1 and get_origin(annotation) is not None:
+        return _flag_type(arguments[0])
+    return str, False

@@ -1,0 +1,118 @@
+"""A dataset's card: how it was made, in words that go with the file wherever it is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dialoom import __version__
+from dialoom.runs.store.runfile import FIRST_JUDGING
+
+from .request import formats, shown_options
+from .rows import Rows, Tally
+
+_OFFLINE = (
+    "Made with an offline model ({roles}): a scripted stand-in. Nothing here shows how a model or a person writes; "
+    "train on it to try a pipeline, not to get a model."
+)
+
+
+class Card:
+    """The card of an export.
+
+    Args:
+        rows: What was exported.
+        files: What each file holds.
+        splits: The file of each split, where there are splits.
+    """
+
+    def __init__(self, rows: Rows, files: Mapping[str, Tally], splits: Mapping[str, str] | None = None) -> None:
+        self._rows = rows
+        self._files = files
+        self._splits = splits or {}
+
+    def text(self) -> str:
+        """The card as Markdown, equal for equal runs: it says nothing of the time or the machine."""
+        parts = (self._front_matter(), self._title(), self._held(), self._made(), self._roles(), self._prompts())
+        return "\n".join(line for part in parts for line in part)
+
+    def _front_matter(self) -> Iterator[str]:
+        """What dataset hubs and `datasets.load_dataset` read."""
+        yield from ("---", "tags:", "- synthetic", "- dialoom", f"- {self._rows.recipe.name}")
+        if self._splits:
+            yield from ("configs:", "- config_name: default", "  data_files:")
+            for split, name in self._splits.items():
+                yield from (f"  - split: {split}", f"    path: {name}")
+        yield from ("---", "")
+
+    def _title(self) -> Iterator[str]:
+        recipe, request = self._rows.recipe, self._rows.request
+        yield from (f"# {recipe.name}: {request.format}", "", recipe.summary, "")
+        yield from (f"Format `{request.format}`: {formats(recipe)[request.format]}.", "")
+        if offline := [role for role, model in self._models().items() if model[0].startswith("offline/")]:
+            yield from (f"**{_OFFLINE.format(roles=', '.join(offline))}**", "")
+
+    def _held(self) -> Iterator[str]:
+        facet = self._rows.recipe.split_by
+        header = ["file", "rows", "scenarios", *([f"different {facet}"] if facet else [])]
+        lines = [
+            [name, tally.rows, tally.scenarios, *([len(tally.groups)] if facet else [])]
+            for name, tally in self._files.items()
+        ]
+        yield from ("## What it holds", "", *_table(header, lines), "")
+        if self._rows.split is not None:
+            share = self._rows.request.test_share
+            yield f"Split by `{facet}` with the run's seed (share {share}): all rows of one `{facet}` are in one file."
+            yield ""
+
+    def _made(self) -> Iterator[str]:
+        run, request = self._rows.run, self._rows.request
+        status = run.status()
+        yield from ("## How it was made", "")
+        yield f"* with dialoom {__version__}, recipe `{run.config.recipe}`, seed {run.config.seed}"
+        yield f"* scenarios: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
+            f"{status.pending:,} pending"
+        )
+        yield f"* filters: {f'`{shown_options(request.options)}`' if request.options else 'none'}"
+        if self._rows.judging is not None and self._rows.judging.name != FIRST_JUDGING:
+            yield f"* judgements: the set {self._rows.judging.name!r}"
+        for name, value in self._run_options().items():
+            yield f"* option `{name}`: {value}"
+        yield ""
+
+    def _run_options(self) -> dict[str, Any]:
+        """The run's options; of a path only the last part, as the rest is of the machine it was made on."""
+        config = self._rows.run.config
+        options = self._rows.recipe.options_type.model_validate(config.options)
+        shown = {name: getattr(options, name) for name in type(options).model_fields}
+        return {
+            name: value.name if isinstance(value, Path) else config.options.get(name)
+            for name, value in shown.items()
+            if value is not None
+        }
+
+    def _models(self) -> dict[str, tuple[str, float]]:
+        bindings = dict(self._rows.run.config.models)
+        if self._rows.judging is not None:
+            bindings |= self._rows.judging.models
+        return {role: (binding.model, binding.temperature) for role, binding in bindings.items()}
+
+    def _roles(self) -> Iterator[str]:
+        lines = [[role, f"`{model}`", temperature] for role, (model, temperature) in self._models().items()]
+        yield from (*_table(["role", "model", "temperature"], lines), "")
+
+    def _prompts(self) -> Iterator[str]:
+        library = self._rows.run.prompts
+        hashes = {prompt.id: prompt.hash for prompt in library.values() if prompt.front.role in self._models()}
+        if self._rows.judging is not None:
+            hashes |= self._rows.judging.prompts
+        lines = [[f"`{id_}`", f"`{hash_}`"] for id_, hash_ in sorted(hashes.items())]
+        yield from (*_table(["prompt", "SHA-256, first 16 digits"], lines), "")
+
+
+def _table(header: list[str], lines: list[list[Any]]) -> Iterator[str]:
+    yield f"| {' | '.join(header)} |"
+    yield "|" + " --- |" * len(header)
+    for line in lines:
+        yield f"| {' | '.join(f'{cell:,}' if isinstance(cell, int) else str(cell) for cell in line)} |"

@@ -1,0 +1,106 @@
+"""What an export is asked for, checked against what the run's recipe offers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from dialoom.graphs import Exporter, ExportOptions, Recipe
+from dialoom.runs.errors import RunError
+
+DIALOGUES = "dialogues"
+Encoding = Literal["jsonl", "parquet"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is wanted.
+
+    Attributes:
+        format: One of `formats`.
+        judging: The set of judgements; by default the oldest.
+        encoding: How rows are written.
+        test_share: The share of, say, the personas whose rows become the test split; `None` for no split.
+        options: The format's own options, by the names of their fields.
+    """
+
+    format: str = DIALOGUES
+    judging: str | None = None
+    encoding: Encoding = "jsonl"
+    test_share: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def exporter(self, recipe: Recipe) -> Exporter | None:
+        """The recipe's exporter of the format; `None` for the dialogues that every recipe has.
+
+        Raises:
+            RunError: If there is no such format, or it cannot do what is asked.
+        """
+        exporter = recipe.exporters().get(self.format)
+        if exporter is None and self.format != DIALOGUES:
+            raise RunError(f"unknown format {self.format!r}; there are {', '.join(formats(recipe))}")
+        if exporter is not None and exporter.kind == "files":
+            self._check_files()
+        if self.test_share is not None:
+            self._check_share(recipe)
+        return exporter
+
+    def parsed_options(self, recipe: Recipe) -> ExportOptions | None:
+        """The options as the exporter takes them.
+
+        Raises:
+            RunError: If the format does not have an option, or a value is wrong.
+        """
+        exporter = self.exporter(recipe)
+        known = exporter.options.model_fields if exporter and exporter.options else {}
+        for name in self.options:
+            if name not in known:
+                raise RunError(f"format {self.format!r} has no {flag(name)}{_elsewhere(recipe, name)}")
+        if exporter is None or exporter.options is None:
+            return None
+        try:
+            return exporter.options.model_validate(dict(self.options))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = flag(str(first["loc"][0])) if first["loc"] else f"format {self.format!r}"
+            raise RunError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
+
+    def _check_files(self) -> None:
+        if self.encoding != "jsonl":
+            raise RunError(f"format {self.format!r} is a folder of files of its own; --as {self.encoding} is for rows")
+        if self.test_share is not None:
+            raise RunError(f"format {self.format!r} is a folder of files of its own; --test-share is for rows")
+
+    def _check_share(self, recipe: Recipe) -> None:
+        if recipe.split_by is None:
+            raise RunError(f"--test-share: recipe {recipe.name!r} names nothing by which its rows could be split")
+        if not (self.test_share and 0 < self.test_share < 1):
+            raise RunError(f"--test-share {self.test_share}: a share lies between 0 and 1, such as 0.1")
+
+
+def formats(recipe: Recipe) -> dict[str, str]:
+    """Names and descriptions of the formats that a recipe's runs can be exported to."""
+    own = {name: exporter.description for name, exporter in recipe.exporters().items()}
+    return {DIALOGUES: "one JSON line per finished scenario, with its judgements", **own}
+
+
+def flag(name: str) -> str:
+    """An option's name on the command line."""
+    return "--" + name.replace("_", "-")
+
+
+def shown_options(options: Mapping[str, Any]) -> str:
+    """Options as they are typed."""
+    return " ".join(flag(name) if value is True else f"{flag(name)} {value}" for name, value in options.items())
+
+
+def _elsewhere(recipe: Recipe, name: str) -> str:
+    having = [
+        format_
+        for format_, exporter in recipe.exporters().items()
+        if exporter.options is not None and name in exporter.options.model_fields
+    ]
+    return f"; {', '.join(having)} {'has' if len(having) == 1 else 'have'}" if having else ""

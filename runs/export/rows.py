@@ -1,0 +1,110 @@
+"""Where an export's rows come from: finished scenarios in plan order, read anew each time, never all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dialoom.graphs import Episode, Recipe, Scenario
+from dialoom.runs.recipes import load_recipe
+from dialoom.runs.store import Judging, RunFile
+
+from .request import Request
+from .split import TEST, Split, key_of
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a file has come to hold.
+
+    Attributes:
+        rows: How many.
+        scenarios: How many gave one.
+        groups: Of what is split by, e.g. the personas.
+    """
+
+    rows: int = 0
+    scenarios: int = 0
+    groups: set[str] = field(default_factory=set)
+
+
+class Rows:
+    """The rows (or files) of a request.
+
+    Args:
+        run: The run.
+        request: What is asked for.
+
+    Raises:
+        RunError: If the recipe does not offer that.
+        StoreError: If there is no such set of judgements.
+    """
+
+    def __init__(self, run: RunFile, request: Request) -> None:
+        self.run = run
+        self.request = request
+        self.recipe = load_recipe(run.config.recipe)
+        self.exporter = request.exporter(self.recipe)
+        self.options = request.parsed_options(self.recipe)
+        self.judging = run.judging(request.judging)
+        self.split = None
+        if request.test_share is not None and self.recipe.split_by is not None:
+            self.split = Split.of(run, self.recipe.split_by, request.test_share)
+
+    def read(self, part: str, tally: Tally) -> Iterator[Any]:
+        """The items of a part (`train`, `test`, or the only one), counted as they go by."""
+        items = self._items(part, tally)
+        if self.exporter is not None and self.exporter.arranged is not None:
+            items = self.exporter.arranged(items)
+        yield from items
+
+    def _items(self, part: str, tally: Tally) -> Iterator[Any]:
+        make = self._maker()
+        for episode in self.run.episodes(self.judging.name if self.judging else None):
+            if self.split is not None and self.split.is_test(episode.facets) != (part == TEST):
+                continue
+            before = tally.rows
+            for item in make(episode, self.run.scenario(self.recipe, self.run.resolve(episode.id))):
+                tally.rows += 1
+                yield item
+            if tally.rows > before:
+                tally.scenarios += 1
+                if self.recipe.split_by is not None:
+                    tally.groups.add(key_of(episode.facets, self.recipe.split_by))
+
+    def _maker(self) -> Any:
+        """What makes the items of one scenario."""
+        if self.exporter is None:
+            models, hashes = provenance(self.run, self.judging)
+            return lambda episode, scenario: [dialogue(episode, scenario, self.recipe, models, hashes)]
+        items, prompts, names = self.exporter.items, self.run.prompts, self.run.config.model_names
+        keywords = {} if self.options is None else {"options": self.options}
+        return lambda episode, scenario: items(episode, scenario, prompts, names, **keywords)
+
+
+def dialogue(
+    episode: Episode, scenario: Scenario, recipe: Recipe, models: Mapping[str, str], prompts: Mapping[str, str]
+) -> dict[str, Any]:
+    """One line of the `dialogues` format."""
+    line: dict[str, Any] = {
+        "id": episode.id,
+        "recipe": recipe.name,
+        "scenario": scenario.described(),
+        "messages": [{"role": message.role, "content": message.content} for message in episode.outcome.messages],
+        "ended_by": episode.outcome.ended_by,
+        "judgements": [judgement.model_dump() for judgement in episode.outcome.judgements],
+        "models": dict(models),
+        "prompts": dict(prompts),
+    }
+    return line if episode.error is None else {**line, "error": episode.error}
+
+
+def provenance(run: RunFile, judging: Judging | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Models by role and prompts' hashes by id behind an exported line; the judge is that of the set."""
+    models = run.config.model_names
+    prompts = {prompt.id: prompt.hash for prompt in run.prompts.values() if prompt.front.role in models}
+    if judging is not None:
+        models |= judging.model_names
+        prompts |= judging.prompts
+    return models, dict(sorted(prompts.items()))

@@ -1,0 +1,293 @@
+"""`dialoom export`: encodings, splits, filters and cards, for any recipe."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+import yaml
+
+from dialoom.runs import RunError, RunFile
+from dialoom.runs.export import export
+from tests.conftest import Command, lines_of
+from tests.graphs.aloe.players import PEOPLE, PLAYERS, cast
+from tests.invented import write_release
+
+RECIPE = """
+from pathlib import Path
+from typing import Any
+from langgraph.graph import END, START, StateGraph
+from dialoom.graphs import Exporter, ExportOptions, Outcome, Recipe, Scenario, Stage
+
+class Number(Scenario):
+    n: int
+    label = property(lambda self: f"number {self.n}")
+    def facets(self): return {"n": self.n}
+
+class Only(ExportOptions):
+    from_n: int = 0
+
+def rows(episode, scenario, prompts, models, *, options):
+    for n in range(100 * scenario.n, 100 * scenario.n + 100):
+        if n >= options.from_n:
+            # Nothing at first, a whole number then, a broken one at last.
+            value = None if n < 1100 else n if n < 1150 else n / 2
+            yield {"n": n, "value": value, "kinds": [] if n % 2 else [{"odd": False}]}
+
+def mixed(episode, scenario, prompts, models):
+    yield {"value": "text" if scenario.n else 1}
+
+class Numbers(Recipe):
+    name = "numbers"
+    summary = "Counts."
+    roles = {}
+    prompts = ()
+    scenario_type = Number
+    def scenarios(self, options, draw, note): return (Number(n=n) for n in range(12))
+    def graph(self, options):
+        builder = StateGraph(dict, context_schema=Stage)
+        builder.add_node("count", lambda state: {})
+        builder.add_edge(START, "count")
+        builder.add_edge("count", END)
+        return builder
+    def initial(self, scenario): return {}
+    def outcome(self, scenario, state, failed=False): return Outcome(messages=(), ended_by="counted")
+    def exporters(self):
+        return {"rows": Exporter("rows", "lines", rows, Only), "mixed": Exporter("mixed", "lines", mixed)}
+
+RECIPE = Numbers()
+"""
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of twelve trees, verified, that fork once; made once, and only read."""
+    folder = tmp_path_factory.mktemp("trees")
+    (folder / "players.py").write_text(PLAYERS)
+    people = [
+        {**person, "id": f"{person['id']}{number}", "profile": f"{person['profile']} One of {number}."}
+        for number in range(4)
+        for person in PEOPLE
+    ]
+    (folder / "people.jsonl").write_text("".join(json.dumps(person) + "\n" for person in people))
+    roles = cast("user", "induction", "preferred", "rejected", "judge")
+    options = ["--rounds", "4", "--branching", "1", "--verify-pairs", "--seed", "5"]
+    command = ["run", "aloe", "--personas", "people.jsonl", *roles, *options, "-o", "tree.db"]
+    subprocess.run([sys.executable, "-m", "dialoom", *command], cwd=folder, check=True, capture_output=True)
+    return folder / "tree.db"
+
+
+def columns(path: Path) -> list[dict[str, Any]]:
+    """A Parquet file's rows."""
+    rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("format_", ["dialogues", "aloe", "sft", "dpo", "kto", "reward", "tree"])
+def test_parquet_and_jsonl_hold_the_same_and_are_the_same_again(trees: Path, tmp_path: Path, format_: str) -> None:
+    """Byte for byte, card included."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        with RunFile(trees) as run:
+            counts = [
+                export(run, format_, tmp_path / name / "set.jsonl"),
+                export(run, format_, tmp_path / name / "set.parquet", encoding="parquet"),
+            ]
+    rows = lines_of(tmp_path / "one" / "set.jsonl")
+    assert columns(tmp_path / "one" / "set.parquet") == rows
+    assert counts == [len(rows)] * 2
+    files = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
+    assert files == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+    assert set(files) == {"set.jsonl", "set.parquet"} | (set() if format_ == "dialogues" else {"set.card.md"})
+
+
+def test_a_split_keeps_each_persona_on_one_side(trees: Path, tmp_path: Path) -> None:
+    """In every format the same personas; together they are the whole set; a larger share holds the smaller one's."""
+    with RunFile(trees) as run:
+        export(run, "tree", tmp_path / "whole.jsonl")
+        said_by = {tree["rounds"][0]["user"]: tree["id"] for tree in lines_of(tmp_path / "whole.jsonl")}
+        assert len(said_by) == 12
+        tested: dict[str, set[str]] = {}
+        for name, format_, share in (("a", "dpo", 0.25), ("b", "kto", 0.25), ("c", "sft", 0.5)):
+            total = export(run, format_, tmp_path / name, test_share=share)
+            export(run, format_, tmp_path / f"{name}.jsonl")
+            sides = {side: lines_of(tmp_path / name / f"{side}.jsonl") for side in ("train", "test")}
+            who = {side: {said_by[row["prompt"][0]["content"]] for row in rows} for side, rows in sides.items()}
+            assert not who["train"] & who["test"]
+            assert len(who["test"]) == round(12 * share)
+            whole = lines_of(tmp_path / f"{name}.jsonl")
+            assert sorted(map(json.dumps, sides["train"] + sides["test"])) == sorted(map(json.dumps, whole))
+            assert total == len(whole)
+            tested[name] = who["test"]
+    assert tested["a"] == tested["b"] < tested["c"]
+
+
+def test_a_split_as_parquet_has_one_schema(dialoom: Command, trees: Path, tmp_path: Path) -> None:
+    """So that both files load as one data set."""
+    done = dialoom("export", trees, "--format", "tree", "--as", "parquet", "--test-share", 0.1, "-o", "set")
+    assert "12 lines written to set: train 11, test 1" in done.stdout
+    assert sorted(path.name for path in (tmp_path / "set").iterdir()) == ["README.md", "test.parquet", "train.parquet"]
+    schemas = [pyarrow.parquet.read_schema(tmp_path / "set" / f"{side}.parquet") for side in ("train", "test")]
+    assert schemas[0] == schemas[1]
+
+
+def test_the_card_says_how_the_set_was_made(dialoom: Command, trees: Path, tmp_path: Path) -> None:
+    """Models by role, prompts' hashes, seed, counts, filters, version; nothing of the machine."""
+    options = ["--round-range", "2-3", "--verified-only", "--test-share", 0.25]
+    dialoom("export", trees, "--format", "dpo", *options, "-o", "set")
+    card = (tmp_path / "set" / "README.md").read_text()
+    front = yaml.safe_load(card.split("---")[1])
+    assert front["configs"][0]["data_files"] == [
+        {"split": "train", "path": "train.jsonl"},
+        {"split": "test", "path": "test.jsonl"},
+    ]
+    count = len(lines_of(tmp_path / "set" / "train.jsonl"))
+    assert f"| train.jsonl | {count} |" in card
+    assert "`--round-range 2-3 --verified-only`" in card
+    assert "seed 5" in card
+    assert "with dialoom 0." in card
+    assert "12 planned, 12 done, 0 failed, 0 pending" in card
+    assert "| preferred | `python:players:preferred` | 0.7 |" in card
+    hash_ = next(iter(lines_of_dialogues(dialoom, trees, tmp_path)))["prompts"]["aloe/preferred"]
+    assert f"| `aloe/preferred` | `{hash_}` |" in card
+    assert "`personas`: people.jsonl" in card
+    assert str(trees.parent) not in card
+    assert "offline" not in card
+
+
+def lines_of_dialogues(dialoom: Command, run: Path, folder: Path) -> list[dict[str, Any]]:
+    """The run's dialogues."""
+    dialoom("export", run, "-o", "dialogues.jsonl")
+    return lines_of(folder / "dialogues.jsonl")
+
+
+def test_a_set_made_offline_says_so(dialoom: Command, tmp_path: Path) -> None:
+    """With the roles that a stand-in played."""
+    write_release(tmp_path / "release")
+    dialoom("run", "personalens", "--profiles", "release", "--no-judge", "-o", "r.db")
+    dialoom("export", "r.db", "--format", "sft", "-o", "sft.jsonl")
+    assert "Made with an offline model (user, assistant)" in (tmp_path / "sft.card.md").read_text()
+
+
+def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_path: Path) -> None:
+    """By round, and by the judge's word."""
+    dialoom("export", trees, "--format", "tree", "-o", "tree.jsonl")
+    rounds = [each for tree in lines_of(tmp_path / "tree.jsonl") for each in tree["rounds"]]
+    verified = [each for each in rounds if each["verified"]]
+    assert 0 < len(verified) < len(rounds)
+    dialoom("export", trees, "--format", "sft", "--verified-only", "-o", "verified.jsonl")
+    said = [row["completion"][0]["content"] for row in lines_of(tmp_path / "verified.jsonl")]
+    assert said == [each["preferred"] for each in verified]
+    dialoom("export", trees, "--format", "sft", "--round-range", "2-3", "-o", "range.jsonl")
+    assert {len(row["prompt"]) for row in lines_of(tmp_path / "range.jsonl")} == {3, 5}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--format", "aloe", "--verified-only"], "format 'aloe' has no --verified-only; sft, dpo, kto, reward have"),
+        (["--round-range", "1-2"], "format 'dialogues' has no --round-range"),
+        (["--format", "dpo", "--round-range", "9-3"], "--round-range: '9-3' is no range of rounds"),
+        (["--format", "dpo", "--round-range", "9-10"], "--round-range 9-10 leaves no row of 12 finished scenarios"),
+        (["--format", "dpo", "--test-share", "1"], "a share lies between 0 and 1"),
+        (["--format", "dpo", "--test-share", "0.1", "--round-range", "9"], "split has no row with --round-range 9"),
+        (["--format", "cpo"], "there are dialogues, aloe, sft, dpo, kto, reward, tree"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_clear_line(
+    dialoom: Command, trees: Path, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    """Exit code 2, and nothing written."""
+    before = sorted(tmp_path.iterdir())
+    done = dialoom("export", trees, *arguments, "-o", "out", code=2)
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_formats_and_flags_of_a_run_are_in_the_help(dialoom: Command, trees: Path) -> None:
+    """Those of its recipe; without a run, those that every run has."""
+    known = dialoom("export", trees, "--help").stdout
+    assert "--round-range" in known
+    assert "kto" in known
+    anyone = dialoom("export", "--help").stdout
+    assert "--test-share" in anyone
+    assert "--round-range" not in anyone
+
+
+def test_a_run_that_is_not_there_is_named_whatever_the_flags(dialoom: Command) -> None:
+    """Not an unknown option: what options there are, only the run can tell."""
+    done = dialoom("export", "none.db", "--format", "dpo", "--verified-only", "-o", "x.jsonl", code=2)
+    assert "there is no run file none.db" in done.stderr
+
+
+def test_the_formats_of_other_recipes_are_split_and_encoded_too(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """But folders of files are not: they are another program's, with an order of their own."""
+    write_release(tmp_path / "release", users=2)
+    dialoom("run", "personalens", "--profiles", "release", *players, "-o", "r.db")
+    with RunFile(tmp_path / "r.db") as run:
+        wanted: list[dict[str, Any]] = [{"encoding": "parquet"}, {"test_share": 0.5}]
+        for arguments in wanted:
+            with pytest.raises(RunError, match="is a folder of files of its own"):
+                export(run, "personalens", tmp_path / "out", **arguments)
+        export(run, "sft", tmp_path / "set", test_share=0.5)
+        export(run, "dialogues", tmp_path / "d.parquet", encoding="parquet")
+    sides = [lines_of(tmp_path / "set" / f"{side}.jsonl") for side in ("train", "test")]
+    assert [len(side) for side in sides] == [2, 2]
+    scores = [judgement["score"] for row in columns(tmp_path / "d.parquet") for judgement in row["judgements"]]
+    assert set(scores) == {1.0, 3.0}, "a verdict beside numbers is 1 or 0"
+
+
+def test_an_export_goes_down_a_pipe(dialoom: Command, trees: Path) -> None:
+    """Without a card, as there is no place beside it."""
+    piped = dialoom("export", trees, "--format", "dpo", "-o", "/dev/stdout").stdout.splitlines()
+    assert set(json.loads(piped[0])) == {"prompt", "chosen", "rejected"}
+    assert not list(trees.parent.glob("*.md"))
+
+
+def test_a_folder_in_use_is_left_alone(dialoom: Command, trees: Path, tmp_path: Path) -> None:
+    """A split is a new folder; an existing one is never mixed with it."""
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "notes.txt").write_text("mine")
+    arguments = ["export", trees, "--format", "dpo", "--test-share", 0.5, "-o", "set"]
+    assert "is no empty folder" in dialoom(*arguments, code=2).stderr
+    assert [path.name for path in (tmp_path / "set").iterdir()] == ["notes.txt"]
+
+
+def test_a_recipe_of_anyones_has_formats_and_flags_of_its_own(dialoom: Command, tmp_path: Path) -> None:
+    """From its file: the flag is there, is checked, stands on the card, and belongs to its format only."""
+    (tmp_path / "counting.py").write_text(RECIPE)
+    dialoom("run", "counting.py:RECIPE", "-o", "n.db")
+    assert "2 lines" in dialoom("export", "n.db", "--format", "rows", "--from-n", 1198, "-o", "n.jsonl").stdout
+    assert "`--from-n 1198`" in (tmp_path / "n.card.md").read_text()
+    foreign = dialoom("export", "n.db", "--format", "mixed", "--from-n", 3, "-o", "x.jsonl", code=2).stderr
+    assert "format 'mixed' has no --from-n; rows has" in foreign
+    assert not (tmp_path / "x.jsonl").exists()
+
+
+def test_parquet_finds_the_type_that_fits_all_rows(
+    dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column that is null for a thousand rows, whole for fifty and broken at last; but not text beside numbers."""
+    (tmp_path / "counting.py").write_text(RECIPE)
+    dialoom("run", "counting.py:RECIPE", "-o", "n.db")
+    monkeypatch.chdir(tmp_path)
+    with RunFile(tmp_path / "n.db") as run:
+        export(run, "rows", tmp_path / "n.parquet", encoding="parquet")
+        rows = columns(tmp_path / "n.parquet")
+        values = [None] * 1100 + list(range(1100, 1150)) + [n / 2 for n in range(1150, 1200)]
+        assert [row["value"] for row in rows] == values
+        assert rows[0]["kinds"] == [{"odd": False}]
+        assert pyarrow.parquet.ParquetFile(tmp_path / "n.parquet").num_row_groups == 2
+        with pytest.raises(RunError, match="'value' of a row is text and whole number in different rows"):
+            export(run, "mixed", tmp_path / "x.parquet", encoding="parquet")
+        with pytest.raises(RunError, match="names nothing by which its rows could be split"):
+            export(run, "rows", tmp_path / "x", test_share=0.5)
+    assert not [path for path in tmp_path.iterdir() if "x" in path.name]
