@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .statistics import Estimate
@@ -20,6 +20,7 @@ class Table:
         columns: Names; a column named with a `%` shows fractions as percentages.
         rows: A cell per column; `None` where there is nothing to say.
         notes: Lines below it.
+        decimals: How many decimals a column's figures are shown with, where it is not 2 (1 for percentages).
     """
 
     name: str
@@ -27,3 +28,4 @@ class Table:
     columns: Sequence[str]
     rows: list[Sequence[Cell]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    decimals: Mapping[str, int] = field(default_factory=dict)

@@ -139,9 +139,11 @@ def compact(run: Run) -> None:
 
 
 def report(
-    run: Run,
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="The run's file; several are compared.", show_default=False)
+    ],
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Write Markdown and CSV there.")
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Write Markdown, CSV and charts there.")
     ] = None,
     judging: Annotated[
         str | None, typer.Option("--judging", metavar="NAME", help="One set of judgements; by default all, compared.")
@@ -150,10 +152,10 @@ def report(
         list[str] | None, typer.Option("--table", metavar="NAME", help="Only this table, e.g. scores. Repeatable.")
     ] = None,
 ) -> None:
-    """Scores with their intervals, by setting, kind of task and domain; and what the dialogues are like."""
+    """Scores with their intervals, and what the dialogues are like; several runs of one recipe side by side."""
     from .looking import report_run
 
-    report_run(run, out, judging, table or [])
+    report_run(runs, out, judging, table or [])
 
 
 def export(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from dialoom.graphs import Episode, Table
+from dialoom.graphs import Chart, Episode, Table
 from dialoom.runs import export as exporting
 from dialoom.runs import report as reporting
 from dialoom.runs.errors import RunError
@@ -128,22 +129,28 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> 
     _print_episode(episode, scenario.described(), models)
 
 
-def report_run(path: Path, out: Path | None, judging: str | None, names: list[str]) -> None:
-    """Print the report, or write it; all tables, or those of the names."""
-    with RunFile(path) as run:
-        tables = reporting.build(run, judging)
-        status = run.status()
+def report_run(paths: list[Path], out: Path | None, judging: str | None, names: list[str]) -> None:
+    """Print the report of one run or several, or write it with its charts; all tables, or those of the names."""
+    with ExitStack() as opened:
+        runs = [opened.enter_context(RunFile(path)) for path in paths]
+        tables = reporting.compare(runs, judging) if len(runs) > 1 else reporting.build(runs[0], judging)
+        charts = reporting.charts(runs, judging) if out is not None else []
+        statuses = [run.status() for run in runs]
     known = [table.name for table in tables]
     if unknown := [name for name in names if name not in known]:
         raise RunError(f"--table {unknown[0]!r}: there are {', '.join(known) or 'none yet'}")
     tables = [table for table in tables if not names or table.name in names]
-    title = f"{path.name}: {status.done:,} of {status.total:,} scenarios done"
+    charts = [chart for chart in charts if not names or chart.name in names]
+    title = "; ".join(
+        f"{path.name}: {status.done:,} of {status.total:,} scenarios done"
+        for path, status in zip(paths, statuses, strict=True)
+    )
     if out is not None:
-        for written in reporting.write(tables, out, title):
-            typer.echo(str(written))
+        _write_report(tables, charts, out, title)
         return
     if not tables:
-        raise RunError(f"{path} has no finished scenario to report on yet")
+        places = " and ".join(map(str, paths))
+        raise RunError(f"{places} {'has' if len(paths) == 1 else 'have'} no finished scenario to report on yet")
     typer.echo(title)
     console = _console()
     for table in tables:
@@ -151,6 +158,14 @@ def report_run(path: Path, out: Path | None, judging: str | None, names: list[st
         for note in table.notes:
             console.print(f"  {escape(note)}", style="dim", highlight=False)
         console.print()
+
+
+def _write_report(tables: list[Table], charts: list[Chart], out: Path, title: str) -> None:
+    can_draw = not charts or reporting.can_draw()
+    for written in reporting.write(tables, out, title, charts if can_draw else ()):
+        typer.echo(str(written))
+    if not can_draw:
+        typer.echo(f"no charts: they are drawn with matplotlib, which is not installed: {reporting.HOW_TO_INSTALL}")
 
 
 def export_run(path: Path, format_: str, out: Path, judging: str | None) -> None:
@@ -206,8 +221,7 @@ def _rich(table: Table) -> RichTable:
     shown = RichTable(title=escape(table.title), title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
     for column in table.columns:
         shown.add_column(escape(column))
-    for row in table.rows:
-        cells = [reporting.text_of(cell, column) for cell, column in zip(row, table.columns, strict=True)]
+    for cells in reporting.texts_of(table):
         shown.add_row(*(escape(cell.replace(" [", "\n[", 1).replace("] n=", "]\nn=", 1)) for cell in cells))
     return shown
 

@@ -1,0 +1,181 @@
+"""Alignment levels and how they improve over the rounds, with bootstrap intervals over dialogues (ALOE, section 3)."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialoom.graphs.statistics import LEVEL, RESAMPLES, Estimate
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_WEIGHTS_AT_ONCE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """What is said of a series of alignment levels AL(1), ..., AL(K).
+
+    Attributes:
+        average: The mean of the levels that are there; on the scores' scale.
+        rate: IR, the slope of the least-squares line through them (equation 3); points per round. `None` with fewer
+            than two levels.
+        intercept: That line's value at k = 0.
+        normalized_rate: N-IR, the slope after min-max normalization over **all** rounds. Equation 4 writes a running
+            minimum and maximum, but only the global ones give the figures of table 1. `None` for flat levels.
+        r_squared: R^2 of the line, the same before and after normalization. `None` for flat levels.
+    """
+
+    average: float
+    rate: float | None
+    intercept: float | None
+    normalized_rate: float | None
+    r_squared: float | None
+
+
+def improvement(levels: Sequence[float | None]) -> Improvement:
+    """The figures of one series; a round without a level (`None`) is left out of all of them.
+
+    Raises:
+        ValueError: If no round has a level.
+    """
+    row = np.array([[np.nan if level is None else level for level in levels]], dtype=np.float64)
+    if np.isnan(row).all():
+        raise ValueError("no round has an alignment level, so there is nothing to fit")
+    figures = _figures(row)
+    average, rate, intercept, normalized, r_squared = (_known(values[0]) for values in figures)
+    assert average is not None
+    return Improvement(average, rate, intercept, normalized, r_squared)
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """A model's alignment, each figure with its 95 % interval; `None` where it is undefined.
+
+    Attributes:
+        levels: AL(k) for k = 1, ..., K, whose n is the number of dialogues with a score at that round.
+        average: Their mean; its n, as that of the following, is the number of dialogues with any score.
+        rate: IR.
+        normalized_rate: N-IR.
+        r_squared: R^2.
+        intercept: The fitted line's value at k = 0.
+    """
+
+    levels: tuple[Estimate | None, ...]
+    average: Estimate
+    rate: Estimate | None
+    normalized_rate: Estimate | None
+    r_squared: Estimate | None
+    intercept: float | None
+
+
+class Scores:
+    """The scores of many dialogues by round: a number for each dialogue and round, and nothing else, is held."""
+
+    def __init__(self) -> None:
+        self._rounds: list[array[float]] = []
+        self._dialogues = 0
+
+    def add(self, scores: Mapping[int, float]) -> None:
+        """Take one dialogue's scores by round, from 1; a round that has none is left out of its AL, not guessed."""
+        while len(self._rounds) < max(scores, default=0):
+            self._rounds.append(array("d", [np.nan]) * self._dialogues)
+        for number, column in enumerate(self._rounds, start=1):
+            column.append(scores.get(number, np.nan))
+        self._dialogues += 1
+
+    def alignment(self) -> Alignment | None:
+        """All figures with percentile bootstrap intervals; `None` if there is no score at all.
+
+        A resample draws as many dialogues as there are, with replacement, and computes every figure anew: the scores of
+        one dialogue stay together, as they depend on each other. A figure that a resample does not have (e.g. the
+        N-IR of levels that came out flat) is left out of that figure's interval. The generator's seed is fixed
+        and the dialogues are sorted first, so that equal scores give equal intervals in whatever order they come.
+        """
+        table = self._table()
+        if not len(table):
+            return None
+        levels = _levels(np.ones((1, len(table))), table)
+        resampled = _resampled(table)
+        rows = [*levels[0]], [*resampled.T]
+        counts = np.count_nonzero(~np.isnan(table), axis=0)
+        estimates = [_estimate(int(n), value, values) for n, value, values in zip(counts, *rows, strict=True)]
+        figures = zip(_figures(levels), _figures(resampled), strict=True)
+        average, rate, intercept, normalized, r_squared = (
+            _estimate(len(table), value[0], values) for value, values in figures
+        )
+        assert average is not None
+        line = None if intercept is None else intercept.mean
+        return Alignment(tuple(estimates), average, rate, normalized, r_squared, line)
+
+    def _table(self) -> Floats:
+        """Scores by dialogue and round, NaN where there is none, without dialogues that have none; sorted."""
+        if not self._rounds:
+            return np.empty((0, 0))
+        table = np.column_stack([np.frombuffer(column) for column in self._rounds])
+        table = table[~np.isnan(table).all(axis=1)]
+        return table[np.lexsort(table.T)]
+
+
+def _resampled(table: Floats) -> Floats:
+    """Levels by resample and round; so many resamples at a time that their weights fit in a few megabytes."""
+    n = len(table)
+    draw = np.random.default_rng(0)
+    at_once = max(1, min(RESAMPLES, _WEIGHTS_AT_ONCE // n))
+    levels = np.empty((RESAMPLES, table.shape[1]))
+    for start in range(0, RESAMPLES, at_once):
+        some = min(at_once, RESAMPLES - start)
+        # How often each dialogue was drawn.
+        weights = np.stack([np.bincount(draw.integers(n, size=n), minlength=n) for _ in range(some)])
+        levels[start : start + some] = _levels(weights.astype(np.float64), table)
+    return levels
+
+
+def _levels(weights: Floats, table: Floats) -> Floats:
+    """AL by row of weights and round; NaN where no dialogue of any weight has a score."""
+    present = ~np.isnan(table)
+    return _divided(weights @ np.where(present, table, 0.0), weights @ present.astype(np.float64))
+
+
+def _figures(levels: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Average, slope, intercept, normalized slope and R^2 of each row of levels; NaN where one is undefined."""
+    present = ~np.isnan(levels)
+    n = present.sum(axis=1).astype(np.float64)
+    rounds = np.where(present, np.arange(1.0, levels.shape[1] + 1), 0.0)
+    values = np.where(present, levels, 0.0)
+    mean_round, average = _divided(rounds.sum(axis=1), n), _divided(values.sum(axis=1), n)
+    x = np.where(present, rounds - mean_round[:, None], 0.0)
+    y = np.where(present, values - average[:, None], 0.0)
+    xx, xy, yy = (x * x).sum(axis=1), (x * y).sum(axis=1), (y * y).sum(axis=1)
+    # Flat is told by the range: rounding keeps the sum of squares of equal levels from being exactly 0.
+    spread = np.where(present, levels, -np.inf).max(axis=1) - np.where(present, levels, np.inf).min(axis=1)
+    flat = ~(spread > 0)
+    slope = _divided(np.where(flat, 0.0, xy), xx)
+    intercept = average - slope * mean_round
+    normalized = _divided(slope, np.where(flat, 0.0, spread))
+    return average, slope, intercept, normalized, _divided(xy * xy, np.where(flat, 0.0, xx * yy))
+
+
+def _divided(above: Floats, below: Floats) -> Floats:
+    """The quotient; NaN where the divisor is 0."""
+    quotient: Floats = np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below != 0)
+    return quotient
+
+
+def _estimate(n: int, value: float, resampled: Floats) -> Estimate | None:
+    """A figure with its interval, if it is defined."""
+    had = resampled[~np.isnan(resampled)]
+    if np.isnan(value) or not len(had):
+        return None
+    tail = (1.0 - LEVEL) / 2.0
+    low, high = np.quantile(had, [tail, 1.0 - tail])
+    return Estimate(n=n, mean=float(value), low=float(low), high=float(high))
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

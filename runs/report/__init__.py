@@ -1,0 +1,18 @@
+"""Reports over one run or several: the recipe's tables and charts, and their writing as Markdown, CSV, PNG and SVG."""
+
+from .building import build, charts, compare
+from .drawing import HOW_TO_INSTALL, can_draw, draw
+from .writing import markdown, text_of, texts_of, write
+
+__all__ = [
+    "HOW_TO_INSTALL",
+    "build",
+    "can_draw",
+    "charts",
+    "compare",
+    "draw",
+    "markdown",
+    "text_of",
+    "texts_of",
+    "write",
+]

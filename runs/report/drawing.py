@@ -1,0 +1,174 @@
+"""Charts as PNG and SVG, drawn with matplotlib: an extra, imported when the first chart is drawn."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dialoom.graphs import Chart, Series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HOW_TO_INSTALL = 'pip install "matplotlib>=3.8"'
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's, told apart with any colour vision; without their yellow, which is pale on white."""
+_MARKERS = "os^Dv"
+"""Another number of these than of colours, so that both together repeat late."""
+
+_STYLE: dict[str, Any] = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#555555",
+    "axes.labelcolor": "#222222",
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+    "svg.hashsalt": "dialoom",  # ids in the file follow from its content, not from chance
+}
+_GREY = "#555555"
+_MOST_TICKS = 20
+
+# The page's measures, in inches.
+_WIDTH, _PLOT_HEIGHT = 8.0, 4.2
+_LEFT, _RIGHT, _TOP = 0.75, 0.25, 0.55
+_AXIS_LABELS, _LEGEND_LINE, _GAP, _NOTE_LINE, _BOTTOM = 0.65, 0.21, 0.06, 0.17, 0.15
+_NOTE_WIDTH = 118
+"""How many letters of a note fit in a line."""
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is installed."""
+    try:
+        import_module("matplotlib")
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def draw(chart: Chart) -> dict[str, bytes]:
+    """The chart as the content of a `png` and an `svg` file; equal charts give equal bytes.
+
+    Raises:
+        ModuleNotFoundError: If matplotlib is not installed.
+    """
+    import matplotlib.style
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    metadata: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+    drawn: dict[str, bytes] = {}
+    with matplotlib.style.context(["default", _STYLE]):  # whatever the user's own style is
+        for kind, canvas in (("png", FigureCanvasAgg), ("svg", FigureCanvasSVG)):
+            file = io.BytesIO()
+            figure = _figure(chart)
+            canvas(figure)
+            figure.savefig(file, format=kind, dpi=160, metadata=metadata[kind])
+            drawn[kind] = file.getvalue()
+    return drawn
+
+
+class _Page(NamedTuple):
+    """How high the parts are, from the top: title, plot, its labels, legend, notes."""
+
+    legend_lines: int
+    notes: list[str]
+
+    @property
+    def height(self) -> float:
+        return _TOP + _PLOT_HEIGHT + self.below
+
+    @property
+    def below(self) -> float:
+        return _AXIS_LABELS + self.legend_lines * _LEGEND_LINE + _GAP + len(self.notes) * _NOTE_LINE + _BOTTOM
+
+
+def _figure(chart: Chart) -> Figure:
+    from matplotlib.figure import Figure
+
+    notes = [line for note in chart.notes for line in textwrap.wrap(note, _NOTE_WIDTH)]
+    page = _Page(len(chart.series), notes)
+    figure = Figure(figsize=(_WIDTH, page.height))
+    left, bottom = _LEFT / _WIDTH, page.below / page.height
+    axes = figure.add_axes((left, bottom, 1 - (_LEFT + _RIGHT) / _WIDTH, _PLOT_HEIGHT / page.height))
+    handles = [_plot(axes, series, number) for number, series in enumerate(chart.series)]
+    _scale(axes, chart)
+    _legend(axes, chart, handles)
+    for number, note in enumerate(notes, start=1):
+        height = (_BOTTOM + (len(notes) - number) * _NOTE_LINE) / page.height
+        figure.text(left, height, note, fontsize=8, color=_GREY, va="bottom", parse_math=False)
+    return figure
+
+
+def _plot(axes: Axes, series: Series, number: int) -> Any:
+    """Band, fitted line and points of one series; returns what the legend shows."""
+    colour = _COLOURS[number % len(_COLOURS)]
+    y = _gapped(series.y)
+    if series.low and series.high:
+        axes.fill_between(series.x, _gapped(series.low), _gapped(series.high), color=colour, alpha=0.13, linewidth=0)
+    if series.line is not None and series.x:
+        ends = [min(series.x), max(series.x)]
+        heights = [series.line.intercept + series.line.slope * end for end in ends]
+        axes.plot(ends, heights, color=colour, linewidth=1.2, linestyle=(0, (5, 4)), alpha=0.9, zorder=2)
+    (points,) = axes.plot(
+        series.x,
+        y,
+        color=colour,
+        linewidth=1.8,
+        marker=_MARKERS[number % len(_MARKERS)],
+        markersize=5.5,
+        markeredgecolor="white",
+        markeredgewidth=0.6,
+        clip_on=False,
+        zorder=3,
+    )
+    return points
+
+
+def _gapped(values: Sequence[float | None]) -> list[float]:
+    """What is missing becomes a gap in the line."""
+    return [float("nan") if value is None else value for value in values]
+
+
+def _scale(axes: Axes, chart: Chart) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_title(chart.title, loc="left", fontsize=13, fontweight="bold", pad=12, parse_math=False)
+    axes.set_xlabel(chart.x_label, parse_math=False)
+    axes.set_ylabel(chart.y_label, parse_math=False)
+    axes.grid(axis="y", color="#DDDDDD", linewidth=0.8)
+    axes.set_axisbelow(True)
+    if chart.y_range is not None:
+        axes.set_ylim(*chart.y_range)
+    places = sorted({place for series in chart.series for place in series.x})
+    if len(places) <= _MOST_TICKS:
+        axes.set_xticks(places)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=all(float(place).is_integer() for place in places)))
+
+
+def _legend(axes: Axes, chart: Chart, handles: list[Any]) -> None:
+    """Below the axis, a line for each series, so that it covers nothing."""
+    if not handles:
+        return
+    anchor = (0.0, -_AXIS_LABELS / _PLOT_HEIGHT + 0.02)
+    # The labels are put in afterwards: matplotlib leaves those out that begin with an underscore.
+    legend = axes.legend(
+        handles,
+        ["label"] * len(handles),
+        loc="upper left",
+        bbox_to_anchor=anchor,
+        frameon=False,
+        borderaxespad=0,
+        borderpad=0,
+        labelspacing=0.45,
+    )
+    for text, series in zip(legend.get_texts(), chart.series, strict=True):
+        said = series.line.label if series.line else ""
+        text.set_parse_math(False)
+        text.set_text(f"{series.label}   {said}" if said else series.label)

@@ -1,0 +1,116 @@
+"""The writing of a report: Markdown with its pictures, and a CSV file per table."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dialoom.graphs import Chart, Estimate, Table
+from dialoom.graphs.table import Cell
+from dialoom.runs.errors import RunError
+
+from .drawing import draw
+
+_DECIMALS, _DECIMALS_OF_PERCENTAGES = 2, 1
+
+
+def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
+    """A cell as people read it; an estimate as its mean, interval and n.
+
+    Args:
+        cell: What the table holds.
+        column: The column's name; one with a `%` holds fractions.
+        decimals: Of figures; by default 2, and 1 for percentages.
+    """
+    percent = column.endswith("%")
+    places = decimals if decimals is not None else _DECIMALS_OF_PERCENTAGES if percent else _DECIMALS
+    factor = 100 if percent else 1
+    if cell is None:
+        return "–"
+    if isinstance(cell, Estimate):
+        mean, low, high = (f"{factor * value:.{places}f}" for value in (cell.mean, cell.low, cell.high))
+        return f"{mean} [{low}, {high}] n={cell.n:,}"
+    if isinstance(cell, float):
+        return f"{factor * cell:.{places}f}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def texts_of(table: Table) -> Iterator[list[str]]:
+    """A table's rows as people read them."""
+    for row in table.rows:
+        cells = zip(row, table.columns, strict=True)
+        yield [text_of(cell, column, table.decimals.get(column)) for cell, column in cells]
+
+
+def write(tables: Sequence[Table], folder: Path, title: str, charts: Sequence[Chart] = ()) -> list[Path]:
+    """Write `report.md`, a CSV file per table, and a PNG and an SVG file per chart; returns the paths.
+
+    Raises:
+        RunError: If the folder cannot be written.
+        ModuleNotFoundError: If there are charts and nothing to draw them with (see `can_draw`).
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        page = folder / "report.md"
+        page.write_text(markdown(tables, title, charts), encoding="utf-8")
+        return [page, *_write_tables(tables, folder), *_write_charts(charts, folder)]
+    except OSError as error:
+        raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
+
+
+def markdown(tables: Sequence[Table], title: str, charts: Sequence[Chart] = ()) -> str:
+    """All charts and tables as one Markdown page; the charts are PNG files beside it."""
+    lines = itertools.chain(*map(_markdown_chart, charts), *map(_markdown_table, tables))
+    return "\n".join([f"# {title}", "", *lines])
+
+
+def _write_tables(tables: Sequence[Table], folder: Path) -> Iterator[Path]:
+    for table in tables:
+        path = folder / f"{table.name}.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows(_csv_rows(table))
+        yield path
+
+
+def _write_charts(charts: Sequence[Chart], folder: Path) -> Iterator[Path]:
+    for chart in charts:
+        for kind, content in draw(chart).items():
+            path = folder / f"{chart.name}.{kind}"
+            path.write_bytes(content)
+            yield path
+
+
+def _markdown_chart(chart: Chart) -> Iterator[str]:
+    yield from (f"![{chart.title}]({chart.name}.png)", "")
+    for note in chart.notes:
+        yield from (note, "")
+
+
+def _markdown_table(table: Table) -> Iterator[str]:
+    yield from (f"## {table.title}", "")
+    yield "| " + " | ".join(table.columns) + " |"
+    yield "|" + " --- |" * len(table.columns)
+    for texts in texts_of(table):
+        yield "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+    yield ""
+    for note in table.notes:
+        yield from (note, "")
+
+
+def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
+    """A header and the rows; a column that holds estimates becomes four."""
+    estimated = [any(isinstance(row[index], Estimate) for row in table.rows) for index in range(len(table.columns))]
+    header: list[str | int | float | None] = []
+    for column, four in zip(table.columns, estimated, strict=True):
+        header += [column, f"{column} low", f"{column} high", f"{column} n"] if four else [column]
+    yield header
+    for row in table.rows:
+        cells: list[str | int | float | None] = []
+        for cell, four in zip(row, estimated, strict=True):
+            if isinstance(cell, Estimate):
+                cells += [cell.mean, cell.low, cell.high, cell.n]
+            else:
+                cells += [cell, None, None, None] if four else [cell]
+        yield cells

@@ -1,0 +1,196 @@
+"""`dialoom report` over several runs: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+from tests.invented import write_release
+
+CAST = """
+async def user(messages):
+    return f"This is message {sum(message['role'] == 'assistant' for message in messages) + 1}."
+
+def _round(messages):
+    return sum(message["role"] == "user" for message in messages)
+
+async def rising(messages):
+    return f"worth {min(5, 1 + _round(messages))}"
+
+async def steady(messages):
+    return "worth 3"
+
+async def mumbling(messages):
+    return "worth nothing" if _round(messages) == 2 else "worth 4"
+
+async def judge(messages):
+    return '{"score": %s}' % messages[-1]["content"].split("worth ")[-1].split()[0].strip('"<.')[:1]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three benchmarks of four rounds with three people, that differ in the assistant, and one of three rounds."""
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "cast.py").write_text(CAST)
+    people = [
+        {"id": name, "profile": f"{name} keeps bees. {name} bakes bread.", "personality": "Patient. Blunt."}
+        for name in ("Ada", "Ben", "Cleo")
+    ]
+    (folder / "people.jsonl").write_text("".join(json.dumps(person) + "\n" for person in people))
+    for name, assistant, rounds in (
+        ("rising", "rising", 4),
+        ("steady", "steady", 4),
+        ("mumbling", "mumbling", 4),
+        ("short", "steady", 3),
+    ):
+        cast = [f"--model={role}=python:cast:{role}" for role in ("user", "judge")]
+        cast += [f"--model=assistant=python:cast:{assistant}", f"--rounds={rounds}", "-o", f"{name}.db"]
+        command = [sys.executable, "-m", "dialoom", "run", "aloe-eval", "--personas", "people.jsonl", *cast]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=240)
+    return folder
+
+
+@pytest.fixture
+def runs(folder: Path, tmp_path: Path) -> Path:
+    """Copies of them, where the command works."""
+    for path in folder.glob("*.db"):
+        shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("runs")
+def test_models_are_rows_and_rounds_are_columns(dialoom: Command) -> None:
+    """As in the paper's table 1: levels, average, IR, N-IR and R², each with its interval and n."""
+    text = dialoom("report", "rising.db", "steady.db", "mumbling.db").stdout
+    assert "rising.db: 3 of 3 scenarios done; steady.db: 3 of 3" in text
+    for column in ("k=1", "k=4", "average AL", "IR", "N-IR", "R²"):
+        assert column in text
+    for name in ("rising", "steady", "mumbling"):
+        assert f"python:cast:{name}" in text
+    assert "1.000" in text and "n=3" in text
+    assert "also differ" not in text
+
+
+def test_the_report_is_written_with_a_chart(dialoom: Command, runs: Path) -> None:
+    """Markdown that shows the chart, CSV per table, PNG and SVG; the same bytes each time."""
+    three = ["rising.db", "steady.db", "mumbling.db"]
+    for out in ("one", "two"):
+        dialoom("report", *three, "-o", runs / out)
+    names = sorted(path.name for path in (runs / "one").iterdir())
+    tables = ["alignment", "dialogues", "improvement", "judgements"]
+    assert names == sorted(["report.md", "alignment.png", "alignment.svg", *(f"{name}.csv" for name in tables)])
+    for name in names:
+        assert (runs / "one" / name).read_bytes() == (runs / "two" / name).read_bytes()
+    assert "![Alignment level by round](alignment.png)" in (runs / "one" / "report.md").read_text()
+    rising, steady, mumbling = _rows(runs / "one" / "improvement.csv")
+    assert (rising["model"], float(rising["IR"]), float(rising["R²"])) == ("python:cast:rising", 1.0, 1.0)
+    assert (float(steady["IR"]), steady["N-IR"]) == (0.0, ""), "a flat AL has no N-IR"
+    assert (float(mumbling["average AL"]), mumbling["average AL n"]) == (4.0, "3")
+    judged = _rows(runs / "one" / "judgements.csv")[2]
+    assert (judged["ok"], judged["unparsed"]) == ("9", "3")
+    assert _rows(runs / "one" / "alignment.csv")[2]["k=2"] == "", "counted, not guessed"
+
+
+def test_one_table_is_written_with_its_chart_only(dialoom: Command, runs: Path) -> None:
+    """`--table` also chooses among the charts."""
+    dialoom("report", "rising.db", "--table", "alignment", "-o", runs / "with")
+    dialoom("report", "rising.db", "--table", "improvement", "-o", runs / "without")
+    assert {path.suffix for path in (runs / "with").iterdir()} == {".md", ".csv", ".png", ".svg"}
+    assert {path.suffix for path in (runs / "without").iterdir()} == {".md", ".csv"}
+
+
+@pytest.mark.usefixtures("runs")
+def test_what_else_differs_between_the_runs_is_said(dialoom: Command) -> None:
+    """Equal models are told apart by their files, and other options and scenarios are named."""
+    text = dialoom("report", "steady.db", "short.db", "--table", "improvement").stdout
+    assert "The runs also differ in the options rounds; the scenarios." in " ".join(text.split())
+    assert "  steady.db " in text and "  short.db " in text
+
+
+def test_without_matplotlib_the_report_says_how_to_get_it(dialoom: Command, runs: Path) -> None:
+    """Everything else is written."""
+    (runs / "lacking" / "matplotlib").mkdir(parents=True)
+    (runs / "lacking" / "matplotlib" / "__init__.py").write_text("raise ModuleNotFoundError('matplotlib')\n")
+    lacking = {**os.environ, "PYTHONPATH": str(runs / "lacking")}
+    said = dialoom("report", "rising.db", "steady.db", "-o", runs / "out", env=lacking).stdout
+    assert "no charts" in said and "pip install" in said
+    assert {path.suffix for path in (runs / "out").iterdir()} == {".md", ".csv"}
+    assert ".png" not in (runs / "out" / "report.md").read_text()
+
+
+def test_a_second_set_of_judgements_is_drawn_beside_the_first(dialoom: Command, runs: Path) -> None:
+    """Of one run: tables for each set, one chart with both; of several: the set that is named, in each."""
+    (runs / "strict.py").write_text("async def judge(messages):\n    return '{\"score\": 1}'\n")
+    dialoom("judge", "rising.db", "--model", "judge=python:strict:judge", "--name", "strict")
+    dialoom("report", "rising.db", "-o", "out")
+    svg = (runs / "out" / "alignment.svg").read_text()
+    assert "python:cast:rising, judgements 'run'" in svg.replace("&#x27;", "'")
+    assert "python:cast:rising, judgements 'strict'" in svg.replace("&#x27;", "'")
+    assert {"improvement-run.csv", "improvement-strict.csv"} <= {path.name for path in (runs / "out").iterdir()}
+    refused = dialoom("report", "rising.db", "steady.db", "--judging", "strict", code=2)
+    assert "steady.db has no judgements named 'strict'" in refused.stderr
+    dialoom("judge", "steady.db", "--model", "judge=python:strict:judge", "--name", "strict")
+    assert "1.00" in dialoom("report", "rising.db", "steady.db", "--judging", "strict").stdout
+
+
+def test_only_different_runs_of_one_recipe_are_compared(dialoom: Command, runs: Path, players: list[str]) -> None:
+    """One clear line otherwise; and PersonaLens' scores stand side by side by default."""
+    write_release(runs / "release")
+    for name, temperature in (("one", 0.1), ("two", 0.2)):
+        cast = [*players, "--temperature", f"user={temperature}", "-o", f"{name}.db"]
+        dialoom("run", "personalens", "--profiles", "release", *cast)
+    refused = dialoom("report", "one.db", "steady.db", code=2).stderr
+    assert "one.db of 'personalens'" in refused and "of 'aloe-eval'" in refused
+    assert "one.db is named twice" in dialoom("report", "one.db", "two.db", runs / "one.db", code=2).stderr
+    assert "no run file" in dialoom("report", "one.db", "three.db", code=2).stderr
+    dialoom("report", "one.db", "two.db", "-o", "out")
+    rows = _rows(runs / "out" / "scores.csv")
+    assert [(row["run"], row["tasks"]) for row in rows] == [
+        ("one.db", "single-domain"),
+        ("two.db", "single-domain"),
+        ("one.db", "multi-domain"),
+        ("two.db", "multi-domain"),
+    ]
+    assert "The runs also differ in the models of user" in (runs / "out" / "report.md").read_text()
+
+
+def test_offline_models_are_warned_of_on_every_table_and_on_the_chart(dialoom: Command, tmp_path: Path) -> None:
+    """With the roles that they played, by run where that differs."""
+    (tmp_path / "cast.py").write_text(CAST)
+    for name, model in (("one", "python:cast:rising"), ("two", "offline/attentive")):
+        cast = ["--model", "judge=python:cast:judge", "--model", f"assistant={model}", "--rounds", 2, "--cases", 2]
+        dialoom("run", "aloe-eval", *cast, "-o", f"{name}.db")
+    warning = "Made with an offline model (python:cast:rising: user; offline/attentive: user, assistant)"
+    text = dialoom("report", "one.db", "two.db").stdout
+    dialoom("report", "one.db", "two.db", "-o", "out")
+    assert text.count(warning) == 4
+    assert (tmp_path / "out" / "report.md").read_text().count(warning) == 5
+    assert warning in (tmp_path / "out" / "alignment.svg").read_text().replace("&#x27;", "'")
+
+
+def test_help_needs_neither_numpy_nor_matplotlib() -> None:
+    """It must come at once."""
+    script = (
+        "import sys; sys.argv = ['dialoom', 'report', '--help']\n"
+        "from dialoom.runs.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('numpy', 'matplotlib', 'litellm', 'sqlite_utils') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "{RUN}..." in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))

@@ -1,0 +1,107 @@
+"""The drawing of charts, and the writing of a report with them."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from dialoom.graphs import Chart, Estimate, FittedLine, Series, Table
+from dialoom.runs.report import draw, markdown, text_of, write
+
+
+def chart(*labels: str) -> Chart:
+    """Levels with intervals and a line for each label."""
+    return Chart(
+        name="levels",
+        title="Levels by round",
+        x_label="round",
+        y_label="level, 1 to 5",
+        y_range=(1, 5),
+        notes=["Bands: intervals.", "A warning. " * 30],
+        series=[
+            Series(
+                label=label,
+                x=[1, 2, 3, 4],
+                y=[2.0, None, 3.0 + 0.1 * number, 5.0],
+                low=[1.5, None, 2.5, 4.5],
+                high=[2.5, None, 3.5, 5.0],
+                line=FittedLine(1.0, 0.9, "slope 0.9"),
+            )
+            for number, label in enumerate(labels)
+        ],
+    )
+
+
+def test_equal_charts_are_equal_bytes() -> None:
+    """PNG and SVG, without a date or the version of what drew them."""
+    first, again = draw(chart("model-a", "model-b")), draw(chart("model-a", "model-b"))
+    assert first == again
+    assert set(first) == {"png", "svg"}
+    assert first["png"].startswith(b"\x89PNG")
+    assert b"Matplotlib" not in first["png"] and b"<dc:date>" not in first["svg"]
+    assert first != draw(chart("model-a", "model-c"))
+
+
+def test_everything_that_is_said_is_in_the_picture() -> None:
+    """Labels as they are, also those that would mean something to what draws them."""
+    labels = ["model-a", "_underscored", "$5 or $6", "100 % {x}"]
+    svg = draw(chart(*labels))["svg"].decode()
+    said = re.findall(r"<!-- (.*?) -->", svg)
+    for label in labels:
+        assert f"{label}   slope 0.9" in said
+    assert {"Levels by round", "round", "level, 1 to 5", "Bands: intervals."} <= set(said)
+    assert " ".join(text for text in said if "A warning." in text).count("A warning.") == 30, "wrapped, not cut"
+
+
+def test_the_page_grows_with_the_legend_so_that_it_covers_nothing() -> None:
+    """Twenty series, each with its own line of the legend and its own look."""
+    few, many = (_size(draw(chart(*(f"model {n}" for n in range(count))))["png"]) for count in (1, 20))
+    assert few[0] == many[0]
+    assert few[1] < many[1]
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        [],
+        [Series("one point", [1], [3.0], [2.0], [4.0])],
+        [Series("no points", [], [])],
+        [Series("none known", [1, 2], [None, None])],
+        [Series("many", range(60), [float(n) for n in range(60)])],
+        [Series("between", [0.5, 0.75], [1.0, 2.0])],
+    ],
+)
+def test_odd_series_are_drawn_all_the_same(series: list[Series]) -> None:
+    """Nothing, a single point, gaps only, more points than ticks, fractions."""
+    assert draw(Chart("odd", "Odd", "x", "y", series))["png"]
+
+
+def test_a_report_is_written_with_its_charts(tmp_path: Path) -> None:
+    """The page shows the PNG, with the chart's notes below it."""
+    table = Table("levels", "Levels", ["model", "IR"], [["a|b", Estimate(4, 0.25449, 0.2, 0.3)]], ["A note."])
+    table.decimals = {"IR": 3}
+    paths = write([table], tmp_path / "out", "My run", [chart("model-a")])
+    assert [path.name for path in paths] == ["report.md", "levels.csv", "levels.png", "levels.svg"]
+    page = paths[0].read_text()
+    assert page == markdown([table], "My run", [chart("model-a")])
+    assert page.startswith("# My run\n\n![Levels by round](levels.png)\n\nBands: intervals.\n")
+    assert "| a\\|b | 0.254 [0.200, 0.300] n=4 |" in page
+    assert paths[1].read_text().splitlines()[1] == "a|b,0.25449,0.2,0.3,4"
+
+
+def test_figures_have_as_many_decimals_as_asked_for() -> None:
+    """Two by default, one for percentages."""
+    assert text_of(0.12345, "IR") == "0.12"
+    assert text_of(0.12345, "IR", 3) == "0.123"
+    assert text_of(0.12345, "TCR %") == "12.3"
+    assert text_of(0.12345, "TCR %", 0) == "12"
+    assert text_of(Estimate(1234, 0.5, 0.25, 0.75), "TCR %") == "50.0 [25.0, 75.0] n=1,234"
+    assert text_of(None, "IR", 3) == "–"
+
+
+def _size(png: bytes) -> tuple[int, int]:
+    width, height = struct.unpack(">II", png[16:24])
+    return width, height
