@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .attentive import attentive_reply
+from .chat import chat_answer, plays
 from .draws import Draws
 from .generic import generic_reply
 from .judge import judgement
@@ -38,6 +39,8 @@ def answer(model: str, messages: Sequence[Mapping[str, str]], *, seed: int | Non
     if model not in MODELS:
         raise ValueError(f"unknown offline model {model!r}; there are {', '.join(sorted(MODELS))}")
     request = read_request(messages)
+    if plays(request):
+        return chat_answer(model, request, seed)
     if request.role == "judge":
         return judgement(model, request)
     stable = Draws(request.role, model if request.role != "user" else "", _stable_part(request))

@@ -11,11 +11,15 @@ from dataclasses import dataclass, field
 
 from .lazy import Lazy
 
-_KNOWN = "role|demographics|affinities|summary|situation|task|goal|instruction|metric|target|conversation|scale|rubric"
+_KNOWN = (
+    "role|demographics|affinities|summary|situation|task|goal|instruction|metric|target|conversation|scale|rubric|"
+    "profile|personality|message|answer|first|second"
+)
 _BLOCK = Lazy(rf"<({_KNOWN})\b([^<>]*)>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
 _INSTRUCTION = Lazy(r"<instruction\b[^<>]*>.*?(?:</instruction\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _DOMAIN = Lazy(r"""domain\s*=\s*["']?([^"'<>]+)""", re.IGNORECASE)
 _LINE = Lazy(r"<(user|assistant)\b[^<>]*>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
+_UNTOLD = Lazy(r"^\s*nothing yet\.?\s*$", re.IGNORECASE)
 _NOTHING = Lazy(
     r"^\W*(?:n/?a|none|null|nil|unknown|redacted|no preferences?|not (?:applicable|specified|available)|"
     r"any)?\W*$",
@@ -45,6 +49,14 @@ class Request:
     goal: str = ""
     metric: str = ""
     target: str = ""
+    profile: str | None = None
+    personality: str | None = None
+    message: str = ""
+    answer: str = ""
+    first: str = ""
+    second: str = ""
+    bare: bool = False
+    """Whether it is nothing but a chat: no system message and no marked part but the chat itself."""
     conversation: list[Line] = field(default_factory=list)
 
     def said_by(self, speaker: str) -> list[str]:
@@ -93,16 +105,27 @@ def _take_block(request: Request, tag: str, attributes: str, body: str) -> None:
         request.summaries[domain] = body.strip()
     elif tag == "situation":
         request.situation = {key.lower(): value for key, value in _pairs(body).items() if usable(value)}
-    elif tag in ("task", "goal", "metric", "target"):
+    elif tag in ("profile", "personality"):
+        setattr(request, tag, "" if _UNTOLD.match(body) else body.strip())
+    elif tag in ("task", "goal", "metric", "target", "message", "answer", "first", "second"):
         setattr(request, tag, body.strip())
+    elif tag == "instruction":
+        for inner, more, text in _BLOCK.findall(body):
+            if inner.lower() in ("profile", "personality"):
+                _take_block(request, inner.lower(), more, text)
     elif tag == "conversation":
         lines = _LINE.findall(body)
         request.conversation = [Line(speaker.lower(), text.strip()) for speaker, text in lines if text.strip()]
 
 
+def _is_bare(messages: Sequence[Mapping[str, object]]) -> bool:
+    kinds = {str(message.get("role", "")) for message in messages}
+    return "user" in kinds and kinds <= {"user", "assistant"} and not any(_BLOCK.search(_content(m)) for m in messages)
+
+
 def read_request(messages: Sequence[Mapping[str, object]]) -> Request:
     """Read all marked parts of a chat request and its conversation, the speakers named from the outside."""
-    request = Request()
+    request = Request(bare=_is_bare(messages))
     heard: list[Line] = []
     swap = {"user": "assistant", "assistant": "user"}
     for message in messages:
