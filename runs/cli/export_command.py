@@ -120,10 +120,7 @@ def _export(**values: Any) -> None:
         counts = write(run, Request(**common, options=given), out)
         status = run.status()
     is_folder_of_files = out.is_dir() and len(counts) == 1
+    what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
     rest = f" ({status.pending:,} scenarios are pending)" if status.pending else ""
-    typer.echo(
-        f"{sum(counts.values()):,} {'files' if is_folder_of_files else 'lines'} written to {out}"
-        + (f": {parts}" if parts else "")
-        + rest
-    )
+    typer.echo(f"{sum(counts.values()):,} {what} written to {out}" + (f": {parts}" if parts else "") + rest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from dialoom import __version__
 from dialoom.runs.store.runfile import FIRST_JUDGING
@@ -81,16 +81,15 @@ class Card:
             yield f"* option `{name}`: {value}"
         yield ""
 
-    def _run_options(self) -> dict[str, Any]:
+    def _run_options(self) -> dict[str, str]:
         """The run's options; of a path only the last part, as the rest is of the machine it was made on."""
-        config = self._rows.run.config
-        options = self._rows.recipe.options_type.model_validate(config.options)
-        shown = {name: getattr(options, name) for name in type(options).model_fields}
-        return {
-            name: value.name if isinstance(value, Path) else config.options.get(name)
-            for name, value in shown.items()
-            if value is not None
-        }
+        fields = self._rows.recipe.options_type.model_fields
+        shown = {}
+        for name, value in self._rows.run.config.options.items():
+            values = value if isinstance(value, list | tuple) else [] if value is None else [value]
+            is_path = name in fields and _is_path(fields[name].annotation)
+            shown[name] = ", ".join(Path(each).name if is_path else str(each) for each in values)
+        return {name: text for name, text in shown.items() if text}
 
     def _models(self) -> dict[str, tuple[str, float]]:
         bindings = dict(self._rows.run.config.models)
@@ -109,6 +108,11 @@ class Card:
             hashes |= self._rows.judging.prompts
         lines = [[f"`{id_}`", f"`{hash_}`"] for id_, hash_ in sorted(hashes.items())]
         yield from (*_table(["prompt", "SHA-256, first 16 digits"], lines), "")
+
+
+def _is_path(annotation: Any) -> bool:
+    """Whether an option's type is a path, or holds one."""
+    return annotation is Path or any(map(_is_path, get_args(annotation)))
 
 
 def _table(header: list[str], lines: list[list[Any]]) -> Iterator[str]:

@@ -130,7 +130,7 @@ def test_a_split_keeps_each_persona_on_one_side(trees: Path, tmp_path: Path) -> 
 def test_a_split_as_parquet_has_one_schema(dialoom: Command, trees: Path, tmp_path: Path) -> None:
     """So that both files load as one data set."""
     done = dialoom("export", trees, "--format", "tree", "--as", "parquet", "--test-share", 0.1, "-o", "set")
-    assert "12 lines written to set: train 11, test 1" in done.stdout
+    assert "12 rows written to set: train 11, test 1" in done.stdout
     assert sorted(path.name for path in (tmp_path / "set").iterdir()) == ["README.md", "test.parquet", "train.parquet"]
     schemas = [pyarrow.parquet.read_schema(tmp_path / "set" / f"{side}.parquet") for side in ("train", "test")]
     assert schemas[0] == schemas[1]
