@@ -1,7 +1,7 @@
 """The nodes of the tree. Each works on all open paths at once; see docs/design/aloe.md for the paths.
 
-Section 3 of the paper. What a round has come to so far is in channels of its own (`said`, `induced`, ...) until `follow`
-makes a finished round of it, so a failure never leaves half a round in a conversation.
+Section 3 of the paper. What a round has come to so far is in channels of its own (`said`, `induced`, ...) until
+`follow` makes a finished round of it, so a failure never leaves half a round in a conversation.
 """
 
 from __future__ import annotations
