@@ -1,0 +1,196 @@
+"""What the gateway costs: how many slots it keeps busy, and its CPU per call beside bare `litellm.acompletion`.
+
+    python benchmarks/gateway.py [--calls 3000] [--concurrency 128] [--wait 0.3] [--repeat 3]
+
+A server in a process of its own answers every request after a fixed wait. The gateway, with the ledger of a real run's
+file, sends calls to it, so many at once; then a bare asyncio loop sends the same messages through LiteLLM. Both run in
+this process, in turn. A slot is busy while the server waits: calls x wait / (seconds x concurrency). CPU is that of
+this process, all its threads included; the ratio is the median of those within a turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dialoom.graphs.personalens import RECIPE
+from dialoom.prompts import ChatMessage
+from dialoom.roles import CallPlace, Gateway
+from dialoom.roles.binding import bindings
+from dialoom.roles.gateway import Request
+from dialoom.roles.gateway.gateway import Limits
+from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.runs import RunConfig
+from dialoom.runs.session import start
+
+MODEL = "openai/gpt-4o-mini"
+SERVER = """
+import asyncio, json, sys
+
+WAIT = float(sys.argv[1])
+USAGE = {"prompt_tokens": 500, "completion_tokens": 40, "total_tokens": 540}
+CHOICE = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "So it is. " * 16}}
+BODY = json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [CHOICE],
+                   "usage": USAGE}).encode()
+HEAD = b"HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(BODY)
+
+class Answers(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport, self.held = transport, b""
+
+    def data_received(self, data):
+        self.held += data
+        while (end := self.held.find(b"\\r\\n\\r\\n")) >= 0:
+            head = self.held[:end].lower()
+            length = int(head.split(b"content-length:")[1].split(b"\\r\\n")[0])
+            if len(self.held) < end + 4 + length:
+                return
+            self.held = self.held[end + 4 + length:]
+            asyncio.get_running_loop().call_later(WAIT, self.transport.write, HEAD + BODY)
+
+async def serve():
+    server = await asyncio.get_running_loop().create_server(Answers, "127.0.0.1", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(serve())
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one job.
+
+    Attributes:
+        seconds: By the wall.
+        cpu: Seconds of this process.
+    """
+
+    calls: int
+    seconds: float
+    cpu: float
+
+    def busy(self, concurrency: int, wait: float) -> float:
+        """The share of the slots' time in which the server was waited for."""
+        return self.calls * wait / (self.seconds * concurrency)
+
+    @property
+    def cpu_per_call(self) -> float:
+        """Milliseconds."""
+        return 1000 * self.cpu / self.calls
+
+
+def messages(number: int) -> tuple[ChatMessage, ...]:
+    """A request of some 2,000 characters, as a turn of a dialogue has it; each is another one."""
+    profile = "You are the user of an assistant. " + "She likes quiet places and early trains. " * 40
+    return (
+        {"role": "system", "content": profile},
+        {"role": "user", "content": "What can I do for you?"},
+        {"role": "assistant", "content": f"A table for {number}, please, and not before eight."},
+        {"role": "user", "content": "At which restaurant would you like to eat?"},
+    )
+
+
+async def at_once(calls: int, concurrency: int, call: Callable[[int], Awaitable[None]]) -> Figures:
+    """Make calls, so many at once."""
+    numbers = iter(range(calls))
+
+    async def work() -> None:
+        for number in numbers:
+            await call(number)
+
+    started, cpu = time.perf_counter(), time.process_time()
+    await asyncio.gather(*(work() for _ in range(concurrency)))
+    return Figures(calls, time.perf_counter() - started, time.process_time() - cpu)
+
+
+async def through_litellm(calls: int, concurrency: int) -> Figures:
+    """Nothing but LiteLLM."""
+    litellm = load_litellm()
+
+    async def call(number: int) -> None:
+        await litellm.acompletion(
+            model=MODEL,
+            messages=[{**message} for message in messages(number)],
+            temperature=0.7,
+            seed=number,
+            drop_params=True,
+            max_retries=0,
+            num_retries=0,
+        )
+
+    return await at_once(calls, concurrency, call)
+
+
+async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int) -> Figures:
+    """The gateway, with the ledger of a run that was just planned; calls belong to its first scenarios."""
+    options = RECIPE.options_type.model_validate({"limit": 50})
+    models = bindings(RECIPE.roles, [MODEL], [])
+    config = RunConfig(recipe="personalens", options=options.model_dump(mode="json"), models=models, seed=7)
+    store = start(folder / f"{turn}.db", config, None, lambda _line: None)
+    try:
+        todo = list(store.pending(RECIPE))
+        for work in todo:
+            store.begin(work)
+        gateway = Gateway(store.ledger, Limits(concurrency))
+
+        async def call(number: int) -> None:
+            place = CallPlace(todo[number % len(todo)].thread, "user", number, 0, seed=number)
+            request = Request("user", "benchmark/user", "0" * 64, MODEL, 0.7, number, messages(number))
+            await gateway.complete(request, place)
+
+        return await at_once(calls, concurrency, call)
+    finally:
+        store.close()
+
+
+async def measure(arguments: argparse.Namespace, folder: Path) -> list[tuple[Figures, Figures]]:
+    """Pairs of (gateway, bare), one a turn, after a short one that warms both up."""
+    concurrency = arguments.concurrency
+    await through_litellm(concurrency, concurrency)
+    await through_gateway(concurrency, concurrency, folder, turn=0)
+    pairs = []
+    for turn in range(1, arguments.repeat + 1):
+        ours = await through_gateway(arguments.calls, concurrency, folder, turn)
+        bare = await through_litellm(arguments.calls, concurrency)
+        pairs.append((ours, bare))
+        for name, figures in (("gateway", ours), ("LiteLLM", bare)):
+            busy = figures.busy(concurrency, arguments.wait)
+            rate = figures.calls / figures.seconds
+            print(f"{turn}: {name}  {rate:7.1f} calls/s  {busy:5.1%} busy  {figures.cpu_per_call:.2f} ms CPU per call")
+    return pairs
+
+
+def main() -> None:
+    """Run it and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=3000)
+    parser.add_argument("--concurrency", type=int, default=128)
+    parser.add_argument("--wait", type=float, default=0.3, metavar="SECONDS")
+    parser.add_argument("--repeat", type=int, default=3)
+    arguments = parser.parse_args()
+    command = [sys.executable, "-c", SERVER, str(arguments.wait)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, tempfile.TemporaryDirectory() as name:
+        try:
+            assert server.stdout is not None
+            os.environ["OPENAI_API_BASE"] = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
+            os.environ["OPENAI_API_KEY"] = "none-is-needed"
+            pairs = asyncio.run(measure(arguments, Path(name)))
+        finally:
+            server.terminate()
+    busy = statistics.median(ours.busy(arguments.concurrency, arguments.wait) for ours, _ in pairs)
+    ratio = statistics.median(ours.cpu_per_call / bare.cpu_per_call for ours, bare in pairs)
+    print(f"slots busy: {busy:.1%}; CPU per call: {ratio:.2f} x that of bare LiteLLM")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""Whether everything is in place: Python, packages, keys, and the models that one means to use."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import re
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import metadata
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from dialoom import __version__
+from dialoom.prompts import ChatMessage
+from dialoom.roles import BindingError, Completion, Gateway, ProviderError, Verdict
+from dialoom.roles.gateway import Attempt, CallPlace, CallRecord, Request
+from dialoom.roles.gateway.gateway import Limits, check_model
+from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.roles.replies import parse_reply
+
+_PYTHON = ">=3.11"
+_KEY = re.compile(r"(_API_KEY|^AWS_ACCESS_KEY_ID)$")
+_OWN_CODE = ("python:", "graph:")
+_EMBED = "embed:"
+_NOT_FOR_USERS = frozenset({"dev"})
+_LONGEST_WAIT = 1.0
+
+_GREETING: tuple[ChatMessage, ...] = (
+    {"role": "system", "content": "You answer in one short sentence."},
+    {"role": "user", "content": "Say that you are ready."},
+)
+_QUESTION: tuple[ChatMessage, ...] = (
+    {
+        "role": "system",
+        "content": "<role>judge</role>\nYou read a conversation and assess one thing about it. You answer with one "
+        "JSON object and nothing else.\n\n<conversation>\nuser: Please set an alarm for six.\n"
+        "assistant: It is set for six.\nuser: Thank you, that was all. TERMINATE\n</conversation>",
+    },
+    {
+        "role": "user",
+        "content": "<metric>task_completion</metric>\n<task>\nThe user wants an alarm.\n</task>\nDid the user get what "
+        'they wanted?\n\nAnswer: {"verdict": true or false, "explanation": "why, in one sentence"}',
+    },
+)
+
+
+class State(StrEnum):
+    """What a check found."""
+
+    OK = "ok"
+    MISSING = "missing"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        about: What it is about: `python`, `package`, `extra`, `keys`, `model` or `structured output`.
+        name: Which one.
+        state: `missing` is what one may do without; `failed` is what one may not.
+        detail: What was found, for people.
+        latency: Seconds that a call took.
+    """
+
+    about: str
+    name: str
+    state: State
+    detail: str
+    latency: float | None = None
+
+
+def examine(models: Iterable[str] = (), api_base: str | None = None) -> list[Check]:
+    """Look at everything. Nothing is sent unless models are given: two tiny requests to each.
+
+    Args:
+        models: As `--model` takes them, without a role.
+        api_base: Where they are served, if not at their providers' own addresses.
+    """
+    checks = [_python(), *_packages(), _keys()]
+    for model in dict.fromkeys(models):
+        checks += asyncio.run(_model(model, api_base))
+    return checks
+
+
+def _python() -> Check:
+    fits = SpecifierSet(_PYTHON).contains(platform.python_version(), prereleases=True)
+    detail = f"{platform.python_version()} at {sys.executable}" + ("" if fits else f"; dialoom needs {_PYTHON}")
+    return Check("python", platform.python_implementation(), State.OK if fits else State.FAILED, detail)
+
+
+def _packages() -> list[Check]:
+    """dialoom, each package that it needs, and each extra."""
+    try:
+        requirements = [Requirement(text) for text in metadata.requires("dialoom") or ()]
+    except metadata.PackageNotFoundError:
+        return [Check("package", "dialoom", State.FAILED, "not installed: pip install dialoom")]
+    needed = [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
+    extras: dict[str, list[Requirement]] = defaultdict(list)
+    for extra in metadata.metadata("dialoom").get_all("Provides-Extra") or ():
+        extras[extra] = [each for each in requirements if each not in needed and _belongs(each, extra)]
+    return [
+        Check("package", "dialoom", State.OK, __version__),
+        *(_package(each) for each in needed),
+        *(_extra(name, extras[name]) for name in sorted(extras.keys() - _NOT_FOR_USERS)),
+    ]
+
+
+def _belongs(requirement: Requirement, extra: str) -> bool:
+    return requirement.marker is not None and requirement.marker.evaluate({"extra": extra})
+
+
+def _package(requirement: Requirement) -> Check:
+    version = _version(requirement.name)
+    if version is None:
+        detail = f"not installed; dialoom needs {requirement.name}{requirement.specifier}"
+        return Check("package", requirement.name, State.FAILED, detail)
+    if not requirement.specifier.contains(version, prereleases=True):
+        detail = f"{version}; dialoom needs {requirement.specifier}"
+        return Check("package", requirement.name, State.FAILED, detail)
+    return Check("package", requirement.name, State.OK, version)
+
+
+def _extra(name: str, requirements: list[Requirement]) -> Check:
+    found = [_package(each) for each in requirements]
+    if all(check.state is State.OK for check in found):
+        return Check("extra", name, State.OK, ", ".join(f"{check.name} {check.detail}" for check in found))
+    return Check("extra", name, State.MISSING, f"pip install 'dialoom[{name}]'")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _keys() -> Check:
+    """The names of providers' keys in the environment; never a value."""
+    names = sorted(name for name, value in os.environ.items() if value and _KEY.search(name))
+    return Check("keys", "environment", State.OK if names else State.MISSING, ", ".join(names) or "none is set")
+
+
+async def _model(model: str, api_base: str | None) -> list[Check]:
+    """A greeting, and where it is answered a question that wants an object."""
+    try:
+        check_model(model)
+    except BindingError as error:
+        return [Check("model", model, State.FAILED, str(error))]
+    if not model.startswith(_OWN_CODE):
+        load_litellm()  # its import takes seconds, which are none of the model's
+    gateway = Gateway(_Unkept(), Limits(concurrency=1, longest_wait=_LONGEST_WAIT))
+    greeting = Request("doctor", "doctor/greeting", "", model, 0.0, 0, _GREETING, api_base=api_base)
+    checks = [await _answered(gateway, greeting)]
+    if checks[0].state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
+        question = Request("doctor", "doctor/question", "", model, 0.0, 0, _QUESTION, Verdict, api_base)
+        checks.append(await _answered(gateway, question))
+    return checks
+
+
+async def _answered(gateway: Gateway, request: Request) -> Check:
+    """Whether a request is answered, in the shape that it asks for."""
+    about = "model" if request.reply_type is None else "structured output"
+    started = time.monotonic()
+    try:
+        completion = await gateway.complete(request, CallPlace("doctor", request.prompt_id, 0, 0, request.seed))
+    except ProviderError as error:
+        return Check(about, request.model, State.FAILED, str(error))
+    latency = time.monotonic() - started
+    if request.reply_type is not None:
+        try:
+            parse_reply(completion.text, request.reply_type)
+        except ValueError as error:
+            detail = f"no reply in the form that was asked for ({error}): {completion.text!r:.80}; not fit for a judge"
+            return Check(about, request.model, State.FAILED, detail, latency)
+    elif not completion.text.strip():
+        return Check(about, request.model, State.FAILED, "the answer is empty", latency)
+    return Check(about, request.model, State.OK, f"answered in {latency:.2f} s{_tokens(completion)}", latency)
+
+
+def _tokens(completion: Completion) -> str:
+    if completion.input_tokens is None or completion.output_tokens is None:
+        return ", without saying how many tokens it took"
+    price = "at an unknown price" if completion.cost is None else f"for ${completion.cost:.6f}"
+    return f", {completion.input_tokens} + {completion.output_tokens} tokens {price}"
+
+
+class _Unkept:
+    """A ledger that keeps nothing: these calls belong to no run."""
+
+    async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
+        return 0
+
+    async def find(self, key: str) -> Completion | None:  # noqa: ARG002
+        return None
+
+    async def failed(self, id_: int, attempt: Attempt) -> None:
+        """Only the outcome counts."""
+
+    async def record(self, id_: int, record: CallRecord) -> None:
+        """It is told to whoever asks."""
