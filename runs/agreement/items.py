@@ -1,0 +1,73 @@
+"""Items: judgements as things that people can label too, with names that stay the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dialoom.graphs import Episode, Judgement
+from dialoom.runs.errors import RunError
+from dialoom.runs.store import RunFile
+
+
+class Group(NamedTuple):
+    """Judgements that are compared together: one metric of one target, of whole conversations or of turns."""
+
+    metric: str
+    target: str
+    by_turn: bool
+
+    def __str__(self) -> str:
+        return f"{self.metric} ({self.target})" + (" by turn" if self.by_turn else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One judgement.
+
+    Attributes:
+        id: The scenario's id, metric, target and turn; the same in every judging of the run.
+        judgement: What the judge said of it.
+    """
+
+    id: str
+    judgement: Judgement
+
+    @property
+    def group(self) -> Group:
+        """What it is compared with."""
+        return Group(self.judgement.metric, self.judgement.target, self.judgement.turn is not None)
+
+
+def items_of(episode: Episode) -> Iterator[Item]:
+    """An episode's items, in the order of its judgements."""
+    seen: Counter[str] = Counter()
+    for judgement in episode.outcome.judgements:
+        turn = "" if judgement.turn is None else f"/{judgement.turn}"
+        id_ = f"{episode.id}/{judgement.metric}/{judgement.target}{turn}"
+        seen[id_] += 1
+        # A tree has several rounds at one depth; their judgements keep their order, so counting them is a name.
+        yield Item(id_ if seen[id_] == 1 else f"{id_}#{seen[id_]}", judgement)
+
+
+def items(run: RunFile, judging: str | None, metrics: Collection[str]) -> Iterator[tuple[Episode, Item]]:
+    """All items of a run in plan order, or those of some metrics.
+
+    Raises:
+        RunError: If the run has no judgements of such a metric.
+        StoreError: If there is no such judging.
+    """
+    seen: set[str] = set()
+    for episode in run.episodes(judging):
+        for item in items_of(episode):
+            seen.add(item.judgement.metric)
+            if not metrics or item.judgement.metric in metrics:
+                yield episode, item
+    if not seen:
+        raise RunError(
+            f"{run.path} has no judgements to agree with; 'dialoom judge {run.path} --model MODEL' makes some"
+        )
+    if unknown := [metric for metric in metrics if metric not in seen]:
+        raise RunError(f"--metric {unknown[0]!r}: {run.path} has judgements of {', '.join(sorted(seen))}")

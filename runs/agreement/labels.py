@@ -1,0 +1,134 @@
+"""Reading what people filled in: a CSV file with a column `item` and a column `label:NAME` for each annotator."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dialoom.personas import DataError
+
+ITEM = "item"
+LABEL = "label:"
+_LARGEST_CELL = 2**31 - 1
+_ADVICE = "save it as 'CSV UTF-8'"
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A labels file.
+
+    Attributes:
+        path: Where it is.
+        annotators: Their names, in the order of their columns.
+        rows: By item: the line on which it stands, and the annotators' cells, blank where a label is missing.
+    """
+
+    path: Path
+    annotators: tuple[str, ...]
+    rows: Mapping[str, tuple[int, tuple[str, ...]]]
+
+
+def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
+    """Read a labels file; what the labels mean is for the items' scales to say.
+
+    Args:
+        path: The file.
+        only: Take only these annotators; by default all.
+
+    Raises:
+        DataError: If it cannot be read, lacks a column, or has an item twice: with the line.
+    """
+    text = _text(path)
+    delimiter = _delimiter(path, text)
+    lines = _lines(path, text, delimiter)
+    _, header = next(lines)
+    columns = _columns(path, header, only)
+    place = [name.strip().lower() for name in header].index(ITEM)
+    rows: dict[str, tuple[int, tuple[str, ...]]] = {}
+    for line, cells in lines:
+        item = _cell(cells, place)
+        labels = tuple(_cell(cells, column) for column in columns.values())
+        if not item and not any(cell.strip() for cell in cells):
+            continue  # spreadsheets leave empty rows behind
+        if any(cell.strip() for cell in cells[len(header) :]):
+            raise DataError(
+                path, f"{len(cells)} cells under {len(header)} columns; a cell with commas needs quotes", line
+            )
+        if not item:
+            raise DataError(path, f"no {ITEM!r} in this row; it is the id that the sample gave it", line)
+        if item in rows:
+            raise DataError(path, f"item {item!r} stands on line {rows[item][0]} already", line)
+        rows[item] = (line, labels)
+    if not any(label for _, labels in rows.values() for label in labels):
+        raise DataError(path, f"no label is filled in, in {', '.join(LABEL + name for name in columns)}")
+    return Labels(path, tuple(columns), rows)
+
+
+def _columns(path: Path, header: Sequence[str], only: Collection[str]) -> dict[str, int]:
+    """The annotators' columns by name."""
+    found: dict[str, int] = {}
+    for place, title in enumerate(header):
+        if not title.strip().lower().startswith(LABEL):
+            continue
+        name = title.strip()[len(LABEL) :].strip()
+        if not name:
+            raise DataError(path, f"the column {title!r} names no annotator; it would be {LABEL}NAME", 1)
+        if name in found:
+            raise DataError(path, f"two columns are called {LABEL}{name}; each annotator has one", 1)
+        found[name] = place
+    if not found:
+        raise DataError(
+            path, f"no annotator's column; there is one for each, called {LABEL}NAME, such as {LABEL}anna", 1
+        )
+    if unknown := [name for name in only if name not in found]:
+        raise DataError(
+            path, f"no column {LABEL}{unknown[0]}; there are {', '.join(LABEL + name for name in found)}", 1
+        )
+    return {name: place for name, place in found.items() if not only or name in only}
+
+
+def _lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows with the lines on which they begin; the header first."""
+    csv.field_size_limit(_LARGEST_CELL)  # a cell holds a whole conversation
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(path, f"no CSV: {error}; {_ADVICE}", line) from error
+
+
+def _delimiter(path: Path, text: str) -> str:
+    """What stands between cells: where a comma is a decimal sign, spreadsheets write semicolons."""
+    first = text.split("\n", 1)[0].rstrip("\r")
+    for delimiter in (",", ";", "\t"):
+        if ITEM in (title.strip(' "').lower() for title in first.split(delimiter)):
+            return delimiter
+    raise DataError(path, f"no column {ITEM!r} in the header, which is {first!r:.80}", 1)
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(path, f"cannot be read: {error.strerror or error}") from error
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(path, f"not UTF-8: the byte 0x{content[error.start]:02x}; {_ADVICE}", line) from error
+    if "\0" in text:
+        raise DataError(path, f"no text file; {_ADVICE}", text.count("\n", 0, text.index("\0")) + 1)
+    if not text.strip():
+        raise DataError(path, "the file is empty")
+    return text
+
+
+def _cell(cells: Sequence[str], place: int) -> str:
+    """A cell; spreadsheets leave blank ones at the end of a row out."""
+    return cells[place].strip() if place < len(cells) else ""

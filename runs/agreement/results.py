@@ -1,0 +1,196 @@
+"""From a labels file to kappas: which label belongs to which judgement, and what comes of each group of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dialoom.personas import DataError
+from dialoom.runs.errors import RunError
+from dialoom.runs.recipes import load_recipe
+from dialoom.runs.store import RunFile
+
+from .items import Group, items
+from .kappa import MISSING, Codes, Kappa, cohen, fleiss, mean_cohen, observed, require_statistics
+from .labels import Labels
+from .scales import Scale, Scales
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two raters or more.
+
+    Attributes:
+        n: How many items they have in common.
+        kappa: Cohen's or Fleiss'.
+        agreement: The share of equal pairs of labels, 0 to 1; `None` without items.
+        weighted: Cohen's with quadratic weights.
+        is_unordered: Whether there is no such thing: verdicts, and Fleiss'.
+        is_constant: Whether one of two raters gave a single value and the other several: kappa is 0 then by definition.
+    """
+
+    n: int
+    kappa: Kappa
+    agreement: float | None
+    weighted: Kappa = None
+    is_unordered: bool = False
+    is_constant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAgreement:
+    """What came of one group.
+
+    Attributes:
+        group: Metric, target, and whether by turn.
+        scale: The metric's.
+        cohen: The judge with each annotator.
+        average: The mean of these; n is how many items have a score and a label.
+        averaged: How many annotators' kappas are in that mean.
+        fleiss: Between the annotators, over the items that all of them labelled; `None` for one annotator.
+        missing: Blank labels of each annotator.
+        unscored: Items in the file for which the judge has no score.
+    """
+
+    group: Group
+    scale: Scale
+    cohen: Mapping[str, Compared]
+    average: Compared
+    averaged: int
+    fleiss: Compared | None
+    missing: Mapping[str, int]
+    unscored: int
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What came of a labels file."""
+
+    annotators: tuple[str, ...]
+    groups: tuple[GroupAgreement, ...]
+
+
+def agreement(
+    run: RunFile,
+    labels: Labels,
+    *,
+    judging: str | None = None,
+    metrics: Collection[str] = (),
+    given_scales: Iterable[str] = (),
+) -> Agreement:
+    """Kappas of a run's judge and the annotators of a labels file. Kappas of different scales are not mixed.
+
+    Args:
+        run: The run.
+        labels: What people filled in.
+        judging: The set of judgements; by default the oldest.
+        metrics: Only these; by default all that are in the file.
+        given_scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not say.
+
+    Raises:
+        DataError: If an item is not the run's, or a label not on its metric's scale: with the line.
+        RunError: If a metric or scale is not known, or statsmodels is not installed.
+        StoreError: If there is no such judging.
+    """
+    require_statistics()
+    recipe = load_recipe(run.config.recipe)
+    scales = Scales(recipe.scales, given_scales)
+    rows = _rows(run, labels, judging, scales)
+    if missing := set(metrics) - {group.metric for group in rows}:
+        there = ", ".join(sorted({group.metric for group in rows}))
+        raise RunError(f"--metric {min(missing)!r}: the items of {labels.path} are of {there}")
+    rows = {group: codes for group, codes in rows.items() if not metrics or group.metric in metrics}
+    ranks = {metric: rank for rank, metric in enumerate(recipe.metrics)}
+    groups = sorted(rows, key=lambda group: (ranks.get(group.metric, len(ranks)), group))
+    return Agreement(
+        labels.annotators,
+        tuple(_group(group, scales.of(group.metric), labels.annotators, np.array(rows[group])) for group in groups),
+    )
+
+
+def _rows(run: RunFile, labels: Labels, judging: str | None, scales: Scales) -> dict[Group, list[list[int]]]:
+    """The values of the labelled items by group, the judge's first."""
+    rows: dict[Group, list[list[int]]] = defaultdict(list)
+    unknown = set(labels.rows)
+    for _, item in items(run, judging, ()):
+        if item.id in unknown:
+            unknown.remove(item.id)
+            score, scale = scales.code(item.judgement), scales.of(item.judgement.metric)
+            rows[item.group].append([MISSING if score is None else score - scale.low, *_codes(labels, item.id, scale)])
+    for id_, (line, _) in labels.rows.items():
+        if id_ in unknown:
+            raise DataError(labels.path, f"item {id_!r} is no judgement of {run.path}", line)
+    return rows
+
+
+def _codes(labels: Labels, id_: str, scale: Scale) -> list[int]:
+    """The labels of an item as values from 0."""
+    line, cells = labels.rows[id_]
+    codes = []
+    for name, cell in zip(labels.annotators, cells, strict=True):
+        try:
+            codes.append(scale.parse(cell) - scale.low if cell else MISSING)
+        except ValueError as error:
+            raise DataError(labels.path, f"label of {name}: {error}", line) from error
+    return codes
+
+
+def _group(group: Group, scale: Scale, names: tuple[str, ...], rows: Codes) -> GroupAgreement:
+    """All kappas of a group; the rows' first column is the judge."""
+    judge, annotators = rows[:, 0], rows[:, 1:]
+    each = {name: _pair(judge, column, scale) for name, column in zip(names, annotators.T, strict=True)}
+    return GroupAgreement(
+        group=group,
+        scale=scale,
+        cohen=each,
+        average=_average(judge, annotators, each.values(), scale),
+        averaged=sum(compared.kappa is not None for compared in each.values()),
+        fleiss=_fleiss(annotators, scale) if len(names) > 1 else None,
+        missing={name: int((column == MISSING).sum()) for name, column in zip(names, annotators.T, strict=True)},
+        unscored=int((judge == MISSING).sum()),
+    )
+
+
+def _pair(judge: Codes, annotator: Codes, scale: Scale) -> Compared:
+    both = (judge != MISSING) & (annotator != MISSING)
+    first, second = judge[both], annotator[both]
+    return Compared(
+        n=len(first),
+        kappa=cohen(first, second, scale.size),
+        agreement=observed(first, second),
+        weighted=None if scale.is_verdict else cohen(first, second, scale.size, weighted=True),
+        is_unordered=scale.is_verdict,
+        is_constant=sorted(len(np.unique(codes)) > 1 for codes in (first, second)) == [False, True],
+    )
+
+
+def _average(judge: Codes, annotators: Codes, each: Collection[Compared], scale: Scale) -> Compared:
+    used = (judge != MISSING) & (annotators != MISSING).any(axis=1)
+    judge, annotators = judge[used], annotators[used]
+    return Compared(
+        n=len(judge),
+        kappa=mean_cohen(judge, annotators, scale.size),
+        agreement=_mean([compared.agreement for compared in each]),
+        weighted=None if scale.is_verdict else mean_cohen(judge, annotators, scale.size, weighted=True),
+        is_unordered=scale.is_verdict,
+    )
+
+
+def _fleiss(annotators: Codes, scale: Scale) -> Compared:
+    whole = annotators[(annotators != MISSING).all(axis=1)]
+    pairs = itertools.combinations(whole.T, 2)
+    return Compared(
+        n=len(whole),
+        kappa=fleiss(whole, scale.size),
+        agreement=_mean([observed(first, second) for first, second in pairs]),
+        is_unordered=True,
+    )
+
+
+def _mean(shares: Iterable[float | None]) -> float | None:
+    known = [share for share in shares if share is not None]
+    return float(np.mean(known)) if known else None

@@ -1,0 +1,183 @@
+"""A sample of judgements for people to label: drawn evenly over what was judged, written as CSV, blind to the judge."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import yaml
+
+from dialoom.graphs import Recipe, Scenario, stream
+from dialoom.runs.errors import RunError
+from dialoom.runs.export.places import file_beside
+from dialoom.runs.recipes import load_recipe
+from dialoom.runs.store import RunFile
+
+from .items import Group, items, items_of
+from .labels import ITEM, LABEL
+from .scales import Scales
+
+COLUMNS = (ITEM, "scenario", "metric", "target", "turn", "scale", "about", "conversation")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What was written: how many items of each group, and how many judgements have no score and were not drawn."""
+
+    counts: Mapping[Group, int]
+    unscored: int
+
+    @property
+    def n(self) -> int:
+        """All items."""
+        return sum(self.counts.values())
+
+
+def write_sample(
+    run: RunFile,
+    target: Path,
+    size: int,
+    annotators: Sequence[str],
+    *,
+    seed: int | None = None,
+    judging: str | None = None,
+    metrics: Collection[str] = (),
+    given_scales: Iterable[str] = (),
+) -> Sample:
+    """Draw judgements of finished scenarios that have a score, and write them as a CSV file for people to fill in.
+
+    Args:
+        run: The run.
+        target: The file; it must not exist.
+        size: How many, shared evenly between metrics, targets, and whole conversations and turns.
+        annotators: A column for each.
+        seed: Of the draw; by default the run's.
+        judging: The set of judgements; by default the oldest.
+        metrics: Only these; by default all.
+        given_scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not say.
+
+    Raises:
+        RunError: If there is nothing to draw from, a scale is not known, or the file exists or cannot be written.
+        StoreError: If there is no such judging.
+    """
+    if target.exists() and (target.is_file() or target.is_dir()):
+        raise RunError(f"{target} exists, and may hold people's labels; a sample is written to a new file")
+    config = run.config
+    recipe = load_recipe(config.recipe)
+    scales = Scales(recipe.scales, given_scales)
+    draw = stream(config.seed if seed is None else seed, "", "agreement sample")
+    drawn, unscored = _drawn(run, judging, metrics, scales, size, draw)
+    if not drawn:
+        raise RunError(f"{run.path} has no judgement with a score to sample ({unscored:,} have none)")
+    # The items of a metric stand together: it is easier to keep to one scale at a time.
+    ranks = {metric: rank for rank, metric in enumerate(recipe.metrics)}
+    drawn.sort(key=lambda each: (ranks.get(each.group.metric, len(ranks)), each))
+    try:
+        _write(
+            target,
+            [*COLUMNS, *(LABEL + name for name in annotators)],
+            (_row(run, recipe, judging, each, scales) for each in drawn),
+        )
+    except OSError as error:
+        raise RunError(f"{target} cannot be written: {error.strerror or error}") from error
+    return Sample(Counter(each.group for each in drawn), unscored)
+
+
+class _Drawn(NamedTuple):
+    """Where an item that may be drawn is to be found; they sort by group, then as planned."""
+
+    group: Group
+    order: int
+    episode: str
+    id: str
+
+
+def _drawn(
+    run: RunFile, judging: str | None, metrics: Collection[str], scales: Scales, size: int, draw: random.Random
+) -> tuple[list[_Drawn], int]:
+    """The items that were drawn, and how many could not be, for want of a score."""
+    pools: dict[Group, _Pool] = {}
+    unscored = 0
+    for order, (episode, item) in enumerate(items(run, judging, metrics)):
+        if episode.state != "done":
+            continue  # people would judge what was never finished
+        if scales.code(item.judgement) is None:
+            unscored += 1
+        else:
+            pool = pools.setdefault(item.group, _Pool(size, draw))
+            pool.add(_Drawn(item.group, order, episode.id, item.id))
+    chosen: list[_Drawn] = []
+    # The smallest first: what one cannot give, the others share.
+    for done, (_, pool) in enumerate(sorted(pools.items(), key=lambda each: (len(each[1].held), each[0]))):
+        chosen += pool.take((size - len(chosen)) // (len(pools) - done))
+    return chosen, unscored
+
+
+class _Pool:
+    """Some of the items of a group, all with the same chance, however many go by (reservoir sampling)."""
+
+    def __init__(self, size: int, draw: random.Random) -> None:
+        self.held: list[_Drawn] = []
+        self._size, self._draw, self._seen = size, draw, 0
+
+    def add(self, item: _Drawn) -> None:
+        self._seen += 1
+        if len(self.held) < self._size:
+            self.held.append(item)
+        elif (place := self._draw.randrange(self._seen)) < self._size:
+            self.held[place] = item
+
+    def take(self, count: int) -> list[_Drawn]:
+        return self._draw.sample(self.held, min(count, len(self.held)))
+
+
+def _row(run: RunFile, recipe: Recipe, judging: str | None, drawn: _Drawn, scales: Scales) -> list[str]:
+    """An item's cells, less the annotators'."""
+    position = run.resolve(drawn.episode)
+    episode = run.episode(position, judging)
+    assert episode is not None, "it was finished when it was drawn, and what is finished stays"
+    judgement = next(item.judgement for item in items_of(episode) if item.id == drawn.id)
+    return [
+        drawn.id,
+        drawn.episode,
+        judgement.metric,
+        judgement.target,
+        "" if judgement.turn is None else str(judgement.turn),
+        str(scales.of(judgement.metric)),
+        _text(_known(run.scenario(recipe, position))),
+        "\n\n".join(f"{line.role}: {line.content}" for line in recipe.judged(episode.outcome, judgement)),
+    ]
+
+
+def _known(scenario: Scenario) -> dict[str, Any]:
+    """All that a scenario holds, because a judge may have seen any of it, and what its description adds."""
+    content = scenario.model_dump(mode="json")
+    return content | {key: value for key, value in scenario.described().items() if key not in content}
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    """Plain values as text that people read easily."""
+    return yaml.safe_dump(dict(content), allow_unicode=True, sort_keys=False, width=100).strip() if content else ""
+
+
+def _write(target: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write beside the target and then put it in its place; pipes and devices are written directly."""
+    if target.exists():
+        with target.open("w", encoding="utf-8", newline="") as file:
+            _dump(file, header, rows)
+        return
+    # The mark at the beginning (`-sig`) is how a spreadsheet knows that the file is UTF-8.
+    with file_beside(target) as partial, partial.open("w", encoding="utf-8-sig", newline="") as file:
+        _dump(file, header, rows)
+
+
+def _dump(file: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """The header and the rows, each with an empty cell per annotator."""
+    writer = csv.writer(file)
+    writer.writerow(header)
+    writer.writerows([*row, *[""] * (len(header) - len(row))] for row in rows)

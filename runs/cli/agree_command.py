@@ -1,0 +1,138 @@
+"""`dialoom agree`: whether people agree with the judge; a sample for them to label, and the kappas of their labels."""
+
+from __future__ import annotations
+
+import json as json_format
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_ANNOTATORS = ("annotator_1", "annotator_2")
+
+
+def agree(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)],
+    sample: Annotated[
+        int | None,
+        typer.Option("--sample", metavar="N", min=1, help="Write N judgements, without the judge's scores, to label."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="The sample, a new CSV file.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option("--labels", metavar="FILE", help="The CSV file with what people filled in.")
+    ] = None,
+    annotators: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Whose columns: of a new sample [default: annotator_1,annotator_2], or in --labels [default: all].",
+            show_default=False,
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", metavar="NAME", help="Only this metric. Repeatable.")
+    ] = None,
+    scale: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scale", metavar="METRIC=LOW-HIGH", help="A metric's scale, where the recipe does not say it. Repeatable."
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the sample's draw. [default: the run's]", show_default=False)
+    ] = None,
+    judging: Annotated[
+        str | None, typer.Option("--judging", metavar="NAME", help="A set of judgements; by default the run's own.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """How far people agree with the judge: Cohen's and Fleiss' kappa with 95 % intervals.
+
+    First --sample N -o FILE makes a CSV file for people to fill in; then --labels FILE reads it.
+    """
+    _check(sample, out, labels, seed, json)
+    names = _names(annotators)
+    if labels is not None:
+        _compare(run, labels, names, metric or [], scale or [], judging, json)
+    elif sample is not None and out is not None:
+        _sample(run, out, sample, names or _ANNOTATORS, metric or [], scale or [], seed, judging)
+
+
+def _check(sample: int | None, out: Path | None, labels: Path | None, seed: int | None, json: bool) -> None:
+    """One of the two things, with its own options."""
+    from dialoom.runs.errors import RunError
+
+    if (sample is None) == (labels is None):
+        raise RunError("give --sample N -o FILE to make a file for people to label, or --labels FILE to read one")
+    if sample is not None and out is None:
+        raise RunError("-o FILE is missing: where the sample is to be written, such as -o labels.csv")
+    if sample is not None and json:
+        raise RunError("--json is for --labels; a sample is a CSV file")
+    if labels is not None and (out is not None or seed is not None):
+        raise RunError(f"{'--seed' if out is None else '-o'} is for --sample; --labels FILE prints what it finds")
+
+
+def _names(annotators: str | None) -> tuple[str, ...]:
+    from dialoom.runs.errors import RunError
+
+    if annotators is None:
+        return ()
+    names = tuple(name.strip() for name in annotators.split(","))
+    if not all(names) or len(set(names)) < len(names):
+        raise RunError(f"--annotators {annotators!r}: different names, separated by commas, such as anna,ben")
+    return names
+
+
+def _sample(
+    path: Path,
+    out: Path,
+    size: int,
+    annotators: tuple[str, ...],
+    metrics: list[str],
+    scales: list[str],
+    seed: int | None,
+    judging: str | None,
+) -> None:
+    from dialoom.runs.agreement import write_sample
+    from dialoom.runs.store import RunFile
+
+    with RunFile(path) as run:
+        sample = write_sample(
+            run, out, size, annotators, seed=seed, judging=judging, metrics=metrics, given_scales=scales
+        )
+    fewer = f" (there are no more than {sample.n:,})" if sample.n < size else ""
+    typer.echo(f"{sample.n:,} judgements to label written to {out}{fewer}", err=not out.is_file())
+    for group, count in sample.counts.items():
+        typer.echo(f"{count:>7,}  {group}", err=not out.is_file())
+    if sample.unscored:
+        typer.echo(f"{sample.unscored:,} judgements have no score and were not drawn from", err=not out.is_file())
+    if out.is_file():
+        typer.echo(f"when it is filled in: dialoom agree {path} --labels {out}")
+
+
+def _compare(
+    path: Path,
+    labels: Path,
+    annotators: tuple[str, ...],
+    metrics: list[str],
+    scales: list[str],
+    judging: str | None,
+    json: bool,
+) -> None:
+    from dialoom.runs.agreement import agreement, as_json, read_labels, table_of
+    from dialoom.runs.recipes import load_recipe
+    from dialoom.runs.report.sides import offline_note, sides
+    from dialoom.runs.store import RunFile
+
+    with RunFile(path) as run:
+        found = agreement(run, read_labels(labels, annotators), judging=judging, metrics=metrics, given_scales=scales)
+        offline = offline_note(sides([run], load_recipe(run.config.recipe), judging))
+        chosen = run.judging(judging)
+    if json:
+        values = as_json(found)
+        values["notes"] += [offline] if offline else []
+        typer.echo(json_format.dumps({"judging": chosen.name if chosen else None, **values}, ensure_ascii=False))
+        return
+    from .tables import print_tables
+
+    print_tables([table_of(found, offline)])

@@ -1,0 +1,328 @@
+"""`dialoom agree`: from a run to a sample, from a filled-in sample to kappas, and what is refused on the way."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from statsmodels.stats.inter_rater import cohens_kappa
+
+from dialoom.personas import DataError
+from dialoom.runs import RunError, RunFile
+from dialoom.runs.agreement import agreement, read_labels
+from tests.conftest import Command
+from tests.invented import write_release
+
+CAST = """
+import itertools, re
+
+numbers = itertools.count()
+
+async def user(messages):
+    said = sum(message["role"] == "assistant" for message in messages)
+    return f"Line {said} of mine" + ("." if said else f", no. {next(numbers)}.") + (" TERMINATE" if said >= 2 else "")
+
+async def judge(messages):
+    text = str(messages)
+    number = int(re.search(r"no\\. (\\d+)", text)[1])
+    if "<metric>task_completion" in text:
+        return '{"verdict": %s}' % ("true" if number % 2 else "false")
+    if "<metric>coherence" in text and number % 3 == 0:
+        return "I would rather not say."
+    return '{"score": %d, "explanation": "secret"}' % (1 + (number + text.count("Reply to")) % 4)
+"""
+Row = dict[str, str]
+
+
+@pytest.fixture
+def run(dialoom: Command, players: list[str], tmp_path: Path) -> Path:
+    """Twelve dialogues, judged all over the scales; a third of the coherence judgements are unparsed."""
+    write_release(tmp_path / "release", users=6)
+    (tmp_path / "varied.py").write_text(CAST)
+    cast = [*players[2:4], "--model", "user=python:varied:user", "--model", "judge=python:varied:judge"]
+    options = ["--turn-scores", "--seed", 3, "--concurrency", 1]
+    dialoom("run", "personalens", "--profiles", "release", *cast, *options, "-o", "run.db")
+    return tmp_path / "run.db"
+
+
+def _judged(run: Path) -> dict[str, Any]:
+    """Each item's score."""
+    with RunFile(run) as file:
+        return {
+            "/".join(map(str, filter(None, (episode.id, each.metric, each.target, each.turn)))): each.score
+            for episode in file.episodes()
+            for each in episode.outcome.judgements
+        }
+
+
+def _rows(path: Path) -> list[Row]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _fill(source: Path, target: Path, fill: Callable[[Row, int], dict[str, str]]) -> None:
+    """What people do in a spreadsheet."""
+    rows = _rows(source)
+    with target.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        for number, row in enumerate(rows):
+            labels = {f"label:{name}": label for name, label in fill(row, number).items()}
+            assert labels.keys() <= row.keys()
+            writer.writerow(row | labels)
+
+
+def _as_label(score: Any) -> str:
+    return ("no", "yes")[score] if isinstance(score, bool) else str(score)
+
+
+def test_a_sample_is_blind_even_and_the_same_each_time(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """What an annotator needs, as many items of each kind as can be, and never a word of the judge."""
+    said = dialoom("agree", run, "--sample", 35, "-o", "s.csv", "--annotators", "anna, ben").stdout
+    assert "35 judgements to label written to s.csv" in said
+    assert "judgements have no score and were not drawn from" in said
+    rows = _rows(tmp_path / "s.csv")
+    columns = ["item", "scenario", "metric", "target", "turn", "scale", "about", "conversation"]
+    assert list(rows[0]) == [*columns, "label:anna", "label:ben"]
+    assert len({row["item"] for row in rows}) == 35
+    kinds = Counter((row["metric"], row["target"], row["turn"] != "") for row in rows)
+    assert list(kinds.values()) == [5] * 7
+    judged = _judged(run)
+    assert all(judged[row["item"]] is not None for row in rows)
+    assert all(row["label:anna"] == row["label:ben"] == "" for row in rows)
+    assert "secret" not in (tmp_path / "s.csv").read_text(encoding="utf-8")
+    assert {(row["metric"], row["scale"]) for row in rows} == {
+        ("task_completion", "yes or no"),
+        ("personalization", "1 to 4"),
+        ("naturalness", "1 to 5"),
+        ("coherence", "1 to 5"),
+    }
+    for row in rows:
+        assert "church bells" in row["about"], "whoever judges personalization must know the person"
+        assert row["conversation"].startswith("user: Line 0 of mine, no. ")
+        assert row["conversation"].count("assistant: ") == int(row["turn"] or 3)
+    dialoom("agree", run, "--sample", 35, "-o", "again.csv", "--annotators", "anna,ben")
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "s.csv").read_bytes()
+    dialoom("agree", run, "--sample", 35, "-o", "other.csv", "--annotators", "anna,ben", "--seed", 4)
+    assert {row["item"] for row in _rows(tmp_path / "other.csv")} != {row["item"] for row in rows}
+
+
+def test_a_sample_takes_all_there_is_and_never_a_files_place(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """Labels that people gave are not written over; a few metrics can be chosen."""
+    judged = _judged(run)
+    scored = [item for item, score in judged.items() if "/coherence/" in item and score is not None]
+    said = dialoom("agree", run, "--sample", 500, "-o", "s.csv", "--metric", "coherence").stdout
+    assert f"{len(scored)} judgements to label written to s.csv (there are no more than {len(scored)})" in said
+    assert f"{24 - len(scored)} judgements have no score" in said
+    assert sorted(row["item"] for row in _rows(tmp_path / "s.csv")) == sorted(scored)
+    before = (tmp_path / "s.csv").read_bytes()
+    assert "may hold people's labels" in dialoom("agree", run, "--sample", 5, "-o", "s.csv", code=2).stderr
+    assert (tmp_path / "s.csv").read_bytes() == before
+    assert "No such file" in dialoom("agree", run, "--sample", 5, "-o", "no/s.csv", code=2).stderr
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".partial")]
+
+
+def test_labels_come_back_as_kappas(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """Anna says what the judge says, ben often does, cleo says little; n, kappas, gaps and notes all fit."""
+    judged = _judged(run)
+    metrics = ["--metric", "task_completion", "--metric", "personalization"]
+    dialoom("agree", run, "--sample", 30, "-o", "s.csv", "--annotators", "anna,ben,cleo", *metrics)
+
+    def fill(row: Row, number: int) -> dict[str, str]:
+        score = judged[row["item"]]
+        other = not score if isinstance(score, bool) else 1 + score % 4
+        ben = _as_label(other if number % 3 == 0 else score)
+        return {"anna": _as_label(score), "ben": ben, "cleo": ben if number % 10 else ""}
+
+    _fill(tmp_path / "s.csv", tmp_path / "filled.csv", fill)
+    found = json.loads(dialoom("agree", run, "--labels", "filled.csv", "--json").stdout)
+    assert found["judging"] == "run"
+    assert found["annotators"] == ["anna", "ben", "cleo"]
+    assert [(each["metric"], each["target"], each["by_turn"]) for each in found["agreement"]] == [
+        ("task_completion", "assistant", False),
+        ("personalization", "assistant", False),
+        ("personalization", "assistant", True),
+    ]
+    rows = _rows(tmp_path / "filled.csv")
+    for each in found["agreement"]:
+        own = [
+            row
+            for row in rows
+            if (row["metric"], row["target"]) == (each["metric"], each["target"])
+            and (row["turn"] != "") == each["by_turn"]
+        ]
+        cohen = each["cohen"]
+        assert cohen["anna"] | {"weighted": None} == {
+            "n": len(own),
+            "kappa": pytest.approx(1.0),
+            "low": pytest.approx(1.0),
+            "high": pytest.approx(1.0),
+            "weighted": None,
+            "agreement": 1.0,
+        }
+        assert cohen["ben"]["low"] <= cohen["ben"]["kappa"] < 1
+        assert each["missing"] == {"anna": 0, "ben": 0, "cleo": sum(row["label:cleo"] == "" for row in own)}
+        assert cohen["cleo"]["n"] == each["fleiss"]["n"] == len(own) - each["missing"]["cleo"]
+        mean = sum(cohen[name]["kappa"] for name in cohen) / 3
+        assert each["average"]["kappa"] == pytest.approx(mean)
+        assert each["average"]["low"] <= mean <= each["average"]["high"]
+        assert each["fleiss"]["low"] <= each["fleiss"]["kappa"] <= each["fleiss"]["high"] <= 1
+        assert (cohen["ben"]["weighted"] is None) == (each["scale"] == "verdict")
+    first = [row for row in rows if row["metric"] == "personalization" and not row["turn"]]
+    table = [[0] * 4 for _ in range(4)]
+    for row in first:
+        table[judged[row["item"]] - 1][int(row["label:ben"]) - 1] += 1
+    theirs = cohens_kappa(table)
+    ben = found["agreement"][1]["cohen"]["ben"]
+    assert (ben["kappa"], ben["low"]) == pytest.approx((theirs.kappa, theirs.kappa_low))
+    text = dialoom("agree", run, "--labels", "filled.csv", "--metric", "personalization").stdout
+    assert "judge, annotators (mean)" in text
+    assert "annotators (Fleiss)" in text
+    assert "personalization (assistant): cells without a label, left out: cleo 1." in text
+    assert "task_completion" not in text
+    assert "offline" not in text
+    one = dialoom("agree", run, "--labels", "filled.csv", "--annotators", "ben").stdout
+    assert "anna" not in one
+    assert "Fleiss)" not in one, "one annotator agrees with nobody"
+
+
+def test_what_cannot_be_had_is_said_and_never_a_number(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """A judge and annotators who know one value only: undefined, in words and as null."""
+    write_release(tmp_path / "release")
+    dialoom("run", "personalens", "--profiles", "release", *players, "-o", "run.db")
+    dialoom("agree", "run.db", "--sample", 6, "-o", "s.csv", "--metric", "task_completion", "--metric", "naturalness")
+
+    def fill(row: Row, number: int) -> dict[str, str]:
+        if row["metric"] == "task_completion":
+            return {"annotator_1": "TRUE", "annotator_2": ""}
+        return {"annotator_1": str(3 + number % 2), "annotator_2": "3"}
+
+    _fill(tmp_path / "s.csv", tmp_path / "f.csv", fill)
+    text = dialoom("agree", "run.db", "--labels", "f.csv").stdout
+    assert "undefined: only one value was given" in text
+    assert "kappa is 0 by definition" in text
+    assert "nan" not in text
+    verdicts = json.loads(dialoom("agree", "run.db", "--labels", "f.csv", "--json").stdout)["agreement"][0]
+    assert verdicts["cohen"]["annotator_1"]["kappa"] is None
+    assert verdicts["cohen"]["annotator_1"]["agreement"] == 1.0
+    assert verdicts["cohen"]["annotator_2"] == {
+        "n": 0,
+        "kappa": None,
+        "low": None,
+        "high": None,
+        "weighted": None,
+        "agreement": None,
+    }
+    assert verdicts["average"]["kappa"] is verdicts["fleiss"]["kappa"] is None
+
+
+def test_another_judging_answers_to_the_same_labels(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """Items keep their names; what that judge could not score is counted and left out, offline models are told of."""
+    (tmp_path / "shy.py").write_text(
+        "async def judge(messages):\n"
+        "    text = messages[-1]['content']\n"
+        "    return '{\"verdict\": true}' if 'task_completion' in text else 'no idea'\n"
+    )
+    dialoom("judge", run, "--model", "judge=python:shy:judge", "--name", "shy")
+    dialoom("agree", run, "--sample", 24, "-o", "s.csv", "--metric", "naturalness", "--metric", "task_completion")
+    judged = _judged(run)
+    _fill(
+        tmp_path / "s.csv",
+        tmp_path / "f.csv",
+        lambda row, _: dict.fromkeys(("annotator_1", "annotator_2"), _as_label(judged[row["item"]])),
+    )
+    found = json.loads(dialoom("agree", run, "--labels", "f.csv", "--judging", "shy", "--json").stdout)
+    assert found["judging"] == "shy"
+    natural = found["agreement"][1]
+    assert natural["metric"] == "naturalness"
+    assert natural["unscored"] == 8
+    assert natural["cohen"]["annotator_1"]["n"] == natural["average"]["n"] == 0
+    assert natural["fleiss"]["kappa"] == pytest.approx(1.0), "the annotators agree all the same"
+    assert "no score, left out of its rows: 8" in dialoom("agree", run, "--labels", "f.csv", "--judging", "shy").stdout
+    assert "no judgements named 'coy'" in dialoom("agree", run, "--labels", "f.csv", "--judging", "coy", code=2).stderr
+
+
+def test_tables_made_with_an_offline_model_say_so(dialoom: Command, tmp_path: Path) -> None:
+    """As every table of a report."""
+    dialoom("run", "personalens", "--limit", 2, "-o", "run.db")
+    dialoom("agree", "run.db", "--sample", 2, "-o", "s.csv", "--metric", "task_completion")
+    _fill(tmp_path / "s.csv", tmp_path / "f.csv", lambda _, number: {"annotator_1": str(number)})
+    assert "no evidence about any model" in dialoom("agree", "run.db", "--labels", "f.csv").stdout
+
+
+def test_labels_that_do_not_fit_the_run_are_refused_with_their_line(
+    dialoom: Command, run: Path, tmp_path: Path
+) -> None:
+    """Another run's item, a label off the scale, a metric that is not there."""
+    dialoom("agree", run, "--sample", 7, "-o", "s.csv", "--annotators", "anna")
+    items = {row["metric"]: row["item"] for row in _rows(tmp_path / "s.csv")}
+    path = tmp_path / "f.csv"
+    with RunFile(run) as file:
+        for item, label, message in (
+            ("nobody/naturalness/user", "3", "item 'nobody/naturalness/user' is no judgement of"),
+            (items["personalization"], "5", "label of anna: '5' is not a whole number from 1 to 4"),
+            (items["naturalness"], "good", "label of anna: 'good' is not a whole number from 1 to 5"),
+            (items["task_completion"], "3", "label of anna: '3' is not yes or no (or true, false, 1, 0)"),
+        ):
+            path.write_text(f"item,label:anna\n{items['coherence']},3\n{item},{label}\n")
+            with pytest.raises(DataError) as caught:
+                agreement(file, read_labels(path))
+            assert f"{path}:3: {message}" in str(caught.value)
+        path.write_text(f"item,label:anna\n{items['coherence']},3\n")
+        with pytest.raises(RunError, match=r"--metric .naturalness.: the items of .* are of coherence"):
+            agreement(file, read_labels(path), metrics=["naturalness"])
+        with pytest.raises(RunError, match="not a whole number from 9 to 10"):
+            agreement(file, read_labels(path), given_scales=["coherence=9-10"])
+    path.write_text(f"item,label:anna\n{items['coherence']},8\n")
+    refused = dialoom("agree", run, "--labels", "f.csv", code=2).stderr.splitlines()
+    assert refused == ["dialoom: f.csv:2: label of anna: '8' is not a whole number from 1 to 5"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "give --sample N -o FILE"),
+        (["--sample", 5, "--labels", "f.csv"], "give --sample N -o FILE"),
+        (["--sample", 5], "-o FILE is missing"),
+        (["--sample", 5, "-o", "s.csv", "--json"], "--json is for --labels"),
+        (["--labels", "f.csv", "-o", "s.csv"], "-o is for --sample"),
+        (["--labels", "f.csv", "--seed", 2], "--seed is for --sample"),
+        (["--sample", 5, "-o", "s.csv", "--annotators", "anna,anna"], "different names, separated by commas"),
+        (["--sample", 5, "-o", "s.csv"], "there is no run file"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(dialoom: Command, options: list[Any], message: str) -> None:
+    """In one line that says what would be right."""
+    refused = dialoom("agree", "run.db", *options, code=2).stderr.splitlines()
+    assert len(refused) == 1
+    assert message in refused[0]
+
+
+def test_a_run_without_judgements_has_nothing_to_agree_with(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """It says how to get some; and a metric that was never judged is named beside those that were."""
+    write_release(tmp_path / "release")
+    dialoom("run", "personalens", "--profiles", "release", *players[:4], "--no-judge", "-o", "run.db")
+    refused = dialoom("agree", "run.db", "--sample", 5, "-o", "s.csv", code=2).stderr
+    assert "run.db has no judgements to agree with; 'dialoom judge run.db" in refused
+    dialoom("judge", "run.db", "--model", "python:players:judge")
+    refused = dialoom("agree", "run.db", "--sample", 5, "-o", "s.csv", "--metric", "wit", code=2).stderr
+    assert "--metric 'wit': run.db has judgements of coherence, naturalness, personalization" in refused
+
+
+def test_without_statsmodels_samples_are_made_and_kappas_ask_for_it(
+    dialoom: Command, run: Path, tmp_path: Path
+) -> None:
+    """The library is imported for kappas only; what to install is said."""
+    (tmp_path / "statsmodels.py").write_text("raise ModuleNotFoundError(\"No module named 'statsmodels'\")\n")
+    dialoom("agree", run, "--sample", 5, "-o", "s.csv")
+    _fill(tmp_path / "s.csv", tmp_path / "f.csv", lambda *_: {"annotator_1": "1"})
+    refused = dialoom("agree", run, "--labels", "f.csv", code=2).stderr
+    assert "pip install 'dialoom[agree]'" in refused
+    assert len(refused.splitlines()) == 1

@@ -1,0 +1,280 @@
+"""Kappas by hand and by the library, their intervals, scales, and every way in which a labels file can be wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa, fleiss_kappa
+
+from dialoom.graphs import Judgement, Line, Outcome
+from dialoom.graphs.judged import conversation_to
+from dialoom.personas import DataError
+from dialoom.runs import RunError
+from dialoom.runs.agreement import Scales, read_labels
+from dialoom.runs.agreement.kappa import MISSING, Codes, cohen, fleiss, mean_cohen, observed
+
+FIVE = 5
+_RANDOM = np.random.default_rng(4)
+JUDGE: Codes = _RANDOM.integers(FIVE, size=60)
+NEAR: Codes = np.where(_RANDOM.random(60) < 0.7, JUDGE, _RANDOM.integers(FIVE, size=60))
+FAR: Codes = np.where(_RANDOM.random(60) < 0.3, JUDGE, _RANDOM.integers(FIVE, size=60))
+
+
+def _codes(text: str) -> Codes:
+    return np.array([MISSING if letter == "-" else int(letter) for letter in text])
+
+
+def test_cohens_kappa_of_an_example_by_hand() -> None:
+    """Both yes 20 times, both no 15 times, apart 5 and 10 times: 70 % equal, 50 % by chance."""
+    judge, annotator = _codes("1" * 25 + "0" * 25), _codes("1" * 20 + "0" * 5 + "1" * 10 + "0" * 15)
+    kappa = cohen(judge, annotator, 2)
+    assert kappa is not None
+    assert observed(judge, annotator) == pytest.approx(0.7)
+    assert kappa.value == pytest.approx((0.7 - 0.5) / (1 - 0.5))
+    assert kappa.low < 0.4 < kappa.high
+
+
+def test_weighted_kappa_of_an_example_by_hand() -> None:
+    """One of four items is two steps off: 0.25 of the greatest disagreement, where chance gives 0.40625."""
+    kappa = cohen(_codes("0122"), _codes("0120"), 3, weighted=True)
+    assert kappa is not None
+    assert kappa.value == pytest.approx(1 - 0.25 / 0.40625)
+
+
+def test_fleiss_kappa_of_an_example_by_hand() -> None:
+    """Items of three raters agree fully, by a third, fully, by a third; both values are as frequent."""
+    kappa = fleiss(np.array([[1, 1, 1], [1, 1, 0], [0, 0, 0], [1, 0, 0]]), 2)
+    assert kappa is not None
+    assert kappa.value == pytest.approx((2 / 3 - 1 / 2) / (1 - 1 / 2))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cohens_kappa_and_its_interval_are_the_librarys(weighted: bool) -> None:
+    """Over the whole scale, whether or not a value was given."""
+    table = np.zeros((FIVE + 1, FIVE + 1))
+    for one, other in zip(JUDGE, FAR, strict=True):
+        table[one, other] += 1
+    theirs = cohens_kappa(table, wt="quadratic" if weighted else None)
+    ours = cohen(JUDGE, FAR, FIVE + 1, weighted)
+    assert ours is not None
+    assert (ours.value, ours.low, ours.high) == pytest.approx((theirs.kappa, theirs.kappa_low, theirs.kappa_upp))
+
+
+def test_fleiss_kappa_is_the_librarys() -> None:
+    """Of three raters on a scale of five."""
+    labels = np.column_stack([JUDGE, NEAR, FAR])
+    kappa = fleiss(labels, FIVE)
+    assert kappa is not None
+    assert kappa.value == pytest.approx(fleiss_kappa(aggregate_raters(labels)[0]))
+
+
+def test_the_mean_is_over_annotators_and_bootstrapped_over_items() -> None:
+    """The mean of both kappas; equal labels give the equal interval, and more items a narrower one."""
+    annotators = np.column_stack([NEAR, FAR])
+    mean, near, far = mean_cohen(JUDGE, annotators, FIVE), cohen(JUDGE, NEAR, FIVE), cohen(JUDGE, FAR, FIVE)
+    assert mean is not None and near is not None and far is not None
+    assert mean.value == pytest.approx((near.value + far.value) / 2)
+    assert mean == mean_cohen(JUDGE, annotators, FIVE)
+    more = mean_cohen(np.tile(JUDGE, 4), np.tile(annotators, (4, 1)), FIVE)
+    assert more is not None
+    assert more.value == pytest.approx(mean.value)
+    assert more.high - more.low < 0.7 * (mean.high - mean.low)
+
+
+def test_intervals_hold_the_estimate() -> None:
+    """Of every kind of kappa, strictly, where raters neither agree fully nor by chance."""
+    annotators = np.column_stack([NEAR, FAR])
+    for kappa in (
+        cohen(JUDGE, NEAR, FIVE),
+        cohen(JUDGE, NEAR, FIVE, weighted=True),
+        mean_cohen(JUDGE, annotators, FIVE),
+        mean_cohen(JUDGE, annotators, FIVE, weighted=True),
+        fleiss(annotators, FIVE),
+    ):
+        assert kappa is not None
+        assert -1 <= kappa.low < kappa.value < kappa.high <= 1
+
+
+def test_full_agreement_is_one_and_its_opposite_minus_one() -> None:
+    """Two values, as often each."""
+    for other, value in (("0101", 1.0), ("1010", -1.0)):
+        kappa = cohen(_codes("0101"), _codes(other), 2)
+        assert kappa is not None
+        assert (kappa.value, kappa.low, kappa.high) == pytest.approx((value, value, value))
+        between = fleiss(np.column_stack([_codes("0101"), _codes(other)]), 2)
+        assert between is not None
+        assert between.value == pytest.approx(value)
+
+
+def test_a_single_value_given_by_all_leaves_kappa_undefined() -> None:
+    """Neither 1 nor NaN; and if only one rater gives a single value, it is 0 by definition."""
+    same, mixed = _codes("1111"), _codes("0110")
+    assert cohen(same, same, 2) is None
+    assert mean_cohen(same, np.column_stack([same, same]), 2) is None
+    assert fleiss(np.column_stack([same, same]), 2) is None
+    kappa = cohen(same, mixed, 2)
+    assert kappa is not None
+    assert kappa.value == pytest.approx(0)
+
+
+def test_missing_labels_are_left_out_of_every_pair() -> None:
+    """As if the item had not been shown to that annotator; nothing is had of nothing."""
+    assert cohen(_codes("01-10"), _codes("0-110"), 2) == cohen(_codes("010"), _codes("010"), 2)
+    assert cohen(_codes("--"), _codes("01"), 2) is None
+    assert observed(_codes("--"), _codes("01")) is None
+    assert fleiss(np.empty((0, 2), dtype=np.int64), 2) is None
+
+
+def test_an_annotator_without_a_kappa_is_not_in_the_mean() -> None:
+    """Nor does the interval suffer; resamples without a kappa are counted."""
+    judge, silent, defined = _codes("0011"), _codes("----"), _codes("0010")
+    mean, alone = mean_cohen(judge, np.column_stack([silent, defined]), 2), cohen(judge, defined, 2)
+    assert mean is not None and alone is not None
+    assert mean.value == pytest.approx(alone.value)
+    assert mean.skipped > 0, "four items are drawn all alike at times"
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 2), min_size=1, max_size=12))
+def test_a_kappa_is_undefined_or_a_number_in_its_interval(pairs: list[tuple[int, int]]) -> None:
+    """Whatever the labels: never NaN, never outside -1 to 1."""
+    first, second = np.array(pairs).T
+    for weighted in (False, True):
+        kappa = cohen(first, second, 4, weighted)
+        if kappa is None:
+            assert len(set(first) | set(second)) == 1
+        else:
+            assert -1 - 1e-9 <= kappa.low <= kappa.value + 1e-9
+            assert kappa.value - 1e-9 <= kappa.high <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("yes", 1), ("NO", 0), ("True", 1), ("false", 0), ("1", 1), ("0", 0), ("maybe", None), ("2", None)],
+)
+def test_a_verdict_is_yes_or_no_in_a_few_spellings(text: str, value: int | None) -> None:
+    """And nothing else."""
+    scale = Scales({}).of("goal")
+    if value is None:
+        with pytest.raises(ValueError, match="is not yes or no"):
+            scale.parse(text)
+    else:
+        assert scale.parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1", 1), ("5", 5), ("4.0", 4), ("0", None), ("6", None), ("3.5", None), ("yes", None), ("٣", None)],
+)
+def test_a_score_is_a_whole_number_on_the_scale(text: str, value: int | None) -> None:
+    """A spreadsheet's 4.0 is one."""
+    scale = Scales({"fit": (1, 5)}).of("fit")
+    if value is None:
+        with pytest.raises(ValueError, match="is not a whole number from 1 to 5"):
+            scale.parse(text)
+    else:
+        assert scale.parse(text) == value
+
+
+def test_a_judges_score_must_be_on_the_scale_that_is_told() -> None:
+    """A scale can be given; one that does not fit the judge's scores is refused, never bent."""
+    score, verdict = Judgement(metric="fit", target="a", score=5), Judgement(metric="fit", target="a", score=True)
+    assert Scales({}, ["fit=1-5"]).code(score) == 5
+    assert Scales({}).code(verdict) == 1
+    assert Scales({"fit": (1, 4)}, ["fit=0-10"]).code(score) == 5
+    assert Scales({}).code(Judgement(metric="fit", target="a", status="unparsed")) is None
+    for scales, judgement, message in (
+        (Scales({}), score, "give --scale fit=LOW-HIGH"),
+        (Scales({"fit": (1, 4)}), score, "score 5 of fit is not a whole number from 1 to 4"),
+        (Scales({"fit": (1, 5)}), Judgement(metric="fit", target="a", score=3.5), "3.5 of fit is not a whole number"),
+        (Scales({"fit": (1, 5)}), verdict, "is a verdict"),
+    ):
+        with pytest.raises(RunError, match=message):
+            scales.code(judgement)
+    for wrong in ("fit", "fit=5-1", "fit=a-b", "=1-5"):
+        with pytest.raises(RunError, match="METRIC=LOW-HIGH"):
+            Scales({}, [wrong])
+
+
+def test_a_turn_ends_with_the_targets_message() -> None:
+    """Or, for what stands beside the conversation, with the message of whoever spoke first."""
+    roles = ("user", "assistant", "user", "assistant", "user")
+    outcome = Outcome(messages=tuple(Line(role=role, content=str(n)) for n, role in enumerate(roles)), ended_by="x")
+    for target, turn, length in (
+        ("assistant", None, 5),
+        ("assistant", 1, 2),
+        ("assistant", 2, 4),
+        ("user", 2, 3),
+        ("pair", 2, 3),
+        ("assistant", 9, 5),
+    ):
+        assert len(conversation_to(outcome, Judgement(metric="m", target=target, turn=turn))) == length
+
+
+def _write(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("item,label:anna,label:ben\na/1,3,\n,,\na/2,,4\n", "utf-8"),
+        ("item,label:anna,label:ben\r\na/1,3\r\na/2,,4\r\n", "utf-8-sig"),
+        ('"item";"Label: anna";"label:ben"\n"a/1";3;""\na/2; ;4\n', "utf-8"),
+        ("notes\tItem\tlabel:anna\tlabel:ben\nthis, that\ta/1\t3\t\n\ta/2\t\t4\n", "utf-8"),
+        ('conversation,item,label:anna,label:ben\n"one\ntwo ""três""\n",a/1,3,\nx,a/2,,4\n', "utf-8"),
+    ],
+    ids=["plain", "windows, marked, cut short", "semicolons", "tabs", "text of several lines"],
+)
+def test_labels_are_read_as_spreadsheets_write_them(text: str, encoding: str, tmp_path: Path) -> None:
+    """Any order of columns, any usual delimiter; blank rows are no rows."""
+    labels = read_labels(_write(tmp_path / "labels.csv", text, encoding))
+    assert labels.annotators == ("anna", "ben")
+    assert {item: cells for item, (_, cells) in labels.rows.items()} == {"a/1": ("3", ""), "a/2": ("", "4")}
+    assert read_labels(tmp_path / "labels.csv", ["ben"]).annotators == ("ben",)
+
+
+def test_a_long_conversation_fits_in_a_cell(tmp_path: Path) -> None:
+    """Longer than the csv module takes by default."""
+    path = _write(tmp_path / "labels.csv", f'item,conversation,label:anna\na/1,"{"word, " * 50_000}",3\n')
+    assert read_labels(path).rows == {"a/1": (2, ("3",))}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty"),
+        ("name,label:anna\na/1,3\n", ":1: no column 'item' in the header"),
+        ("item,anna\na/1,3\n", ":1: no annotator's column"),
+        ("item,label:\na/1,3\n", ":1: the column 'label:' names no annotator"),
+        ("item,label:anna,label:anna\na/1,3,3\n", ":1: two columns are called label:anna"),
+        ('item,text,label:anna\na/1,"x\ny",3\na/2,z,3\na/1,x,4\n', ":5: item 'a/1' stands on line 2 already"),
+        ("item,label:anna\n,3\n", ":2: no 'item' in this row"),
+        ("item,label:anna\na/1,3,4\n", ":2: 3 cells under 2 columns"),
+        ("item,label:anna\na/1,\na/2, \n", "no label is filled in, in label:anna"),
+        ('item,label:anna\na/1,3\na/2,"4\n', ":3: no CSV: unexpected end of data"),
+        ("item,label:anna\na/1,3\0\n", ":2: no text file"),
+    ],
+)
+def test_a_labels_file_that_is_wrong_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+    """One clear sentence each."""
+    path = _write(tmp_path / "labels.csv", text)
+    with pytest.raises(DataError) as caught:
+        read_labels(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_wrong_encoding_and_wrong_names_are_told(tmp_path: Path) -> None:
+    """What a spreadsheet's older CSV is, and what to do; a file that is not there; an annotator who is not."""
+    path = _write(tmp_path / "labels.csv", "item,text,label:anna\na/1,ok,3\na/2,café,3\n", "cp1252")
+    with pytest.raises(DataError, match=r":3: not UTF-8: the byte 0xe9; save it as 'CSV UTF-8'"):
+        read_labels(path)
+    with pytest.raises(DataError, match="No such file"):
+        read_labels(tmp_path / "nowhere.csv")
+    with pytest.raises(DataError, match="no column label:zoe; there are label:anna"):
+        read_labels(_write(path, "item,label:anna\na/1,3\n"), ["zoe"])
