@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib
 import importlib.util
 import math
 import re
@@ -88,10 +89,8 @@ class SentenceTransformerEmbedder:
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         """What the model says, made unit vectors."""
         if self._model is None:
-            from sentence_transformers import SentenceTransformer
-
             try:
-                self._model = SentenceTransformer(self._name)
+                self._model = importlib.import_module("sentence_transformers").SentenceTransformer(self._name)
             except Exception as error:
                 raise EmbedderError(f"embedder 'st:{self._name}' cannot be loaded: {error}") from error
         found = self._model.encode(list(texts), convert_to_numpy=True, show_progress_bar=False)
@@ -183,7 +182,8 @@ class Kept:
         """Add one."""
         if self._count == len(self._rows):
             grown = np.zeros((max(64, 2 * self._count), vector.shape[0]), dtype=np.float32)
-            grown[: self._count] = self._rows[: self._count]
+            if self._count:
+                grown[: self._count] = self._rows[: self._count]
             self._rows = grown
         self._rows[self._count] = vector
         self._count += 1

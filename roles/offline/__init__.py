@@ -17,6 +17,7 @@ from .chat import chat_answer, plays
 from .draws import Draws
 from .generic import generic_reply
 from .judge import judgement
+from .pools import pool_texts
 from .tags import Request, read_request
 from .user import user_line
 
@@ -39,6 +40,8 @@ def answer(model: str, messages: Sequence[Mapping[str, str]], *, seed: int | Non
     if model not in MODELS:
         raise ValueError(f"unknown offline model {model!r}; there are {', '.join(sorted(MODELS))}")
     request = read_request(messages)
+    if request.role == "writer":
+        return pool_texts(messages, seed)
     if plays(request):
         return chat_answer(model, request, seed)
     if request.role == "judge":

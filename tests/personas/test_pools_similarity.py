@@ -85,8 +85,8 @@ def test_the_nearest_of_those_kept_is_found(values: list[list[float]]) -> None:
         vectors = [unit(value) for value in values]
     except ValueError:
         return  # too close to nothing to have a direction
-    kept = Kept(vectors[:1])
-    for vector in vectors[1:]:
+    kept = Kept(vectors[: len(vectors) // 2])
+    for vector in vectors[len(vectors) // 2 :]:
         kept.keep(vector)
     place, nearest = kept.nearest(vectors[0]) or (0, 0.0)
     products = [float(vector @ vectors[0]) for vector in vectors]

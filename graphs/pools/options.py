@@ -1,0 +1,53 @@
+"""What a user chooses for a pool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, field_validator
+
+from dialoom.graphs.recipe import RecipeOptions
+from dialoom.personas import EMBEDDERS, THRESHOLD, PoolKind, check_embedder
+
+PAPER_SIZES = {"profile": 330, "personality": 71}
+"""The sizes with which the paper's pools ended (ALOE, section 3.1)."""
+
+
+class PoolOptions(RecipeOptions):
+    """The options of `dialoom run persona-pool` and `dialoom personas build`."""
+
+    kind: PoolKind = Field("profile", description="What to write: profile or personality.")
+    target: int | None = Field(
+        None, ge=1, description="Stop at this many, seeds included. [default: 330 profiles, 71 personalities]"
+    )
+    threshold: float = Field(
+        THRESHOLD, ge=0.0, le=1.0, description="Keep a text if nothing kept before is more similar than this, 0 to 1."
+    )
+    embedder: str = Field("lexical", description=f"What tells how similar texts are: {EMBEDDERS}.")
+    seeds: Path | None = Field(None, description="A pool to start from; without it, the shipped seeds.")
+    batch: int = Field(20, ge=1, description="Texts asked for in a round.")
+    examples: int = Field(5, ge=1, description="Texts of the pool shown to the writer in a round.")
+    patience: int = Field(5, ge=1, description="Stop after this many rounds in a row that kept fewer than --least.")
+    least: int = Field(1, ge=1, description="What a round must keep so as not to count against the patience.")
+
+    @field_validator("embedder")
+    @classmethod
+    def _known(cls, embedder: str) -> str:
+        check_embedder(embedder)
+        return embedder
+
+    @field_validator("seeds")
+    @classmethod
+    def _absolute(cls, seeds: Path | None) -> Path | None:
+        return None if seeds is None else seeds.expanduser().absolute()
+
+    @property
+    def size(self) -> int:
+        """The size at which to stop."""
+        return self.target or PAPER_SIZES[self.kind]
+
+    @property
+    def embedding_model(self) -> str | None:
+        """The model of the `embedder` role, if the embedder is one that the gateway calls."""
+        kind, _, model = self.embedder.partition(":")
+        return f"embed:{model}" if kind == "litellm" else None

@@ -1,0 +1,106 @@
+"""The `persona-pool` recipe: one scenario, which is a pool; its outcome's details are the pool's entries."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from langgraph.graph import END, START, StateGraph
+from pydantic import BaseModel
+
+from dialoom.graphs.outcome import Episode, Outcome
+from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.stage import Stage, node
+from dialoom.graphs.table import Table
+from dialoom.personas import Mendings, read_pool, shipped_seeds
+from dialoom.personas.similarity import EmbedderError, local_embedder
+
+from . import rounds
+from .embedding import Embeddings
+from .options import PoolOptions
+from .rounds import PoolTexts, State
+from .scenario import PoolScenario
+
+
+class PersonaPool(Recipe):
+    """Self-generation of profiles or personalities with a similarity filter (ALOE, section 3.1)."""
+
+    name = "persona-pool"
+    summary = "Profiles or personalities written by a model, each unlike all others (ALOE's persona pool)."
+    roles: ClassVar[Mapping[str, float]] = {"writer": 0.8, "embedder": 0.0}
+    prompts = ("pools/profiles", "pools/personalities", "pools/embedder")
+    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {"pool-texts": PoolTexts, "embeddings": Embeddings}
+    options_type = PoolOptions
+    scenario_type = PoolScenario
+
+    def roles_used(self, options: PoolOptions) -> Mapping[str, float]:
+        """The writer; an embedder only where a model is one."""
+        return {role: value for role, value in self.roles.items() if role == "writer" or options.embedding_model}
+
+    def models_named(self, options: PoolOptions) -> Mapping[str, str]:
+        """The embedder's, from `--embedder litellm:MODEL`."""
+        return {"embedder": options.embedding_model} if options.embedding_model else {}
+
+    def scenarios(
+        self,
+        options: PoolOptions,
+        draw: random.Random,  # noqa: ARG002
+        note: Callable[[str], None],
+    ) -> Iterator[PoolScenario]:
+        """One pool."""
+        if not options.embedding_model:
+            try:
+                note(f"threshold {options.threshold:g}: {local_embedder(options.embedder).meaning}")
+            except EmbedderError as error:
+                raise RecipeError(f"--embedder: {error}") from error
+        mendings = Mendings()
+        seeds = shipped_seeds(options.kind) if options.seeds is None else read_pool(options.seeds, mendings)
+        if summary := mendings.summary():
+            note(f"seeds: {summary}")
+        yield PoolScenario.of(options, [entry.text for entry in seeds])
+
+    def graph(self, options: PoolOptions) -> Graph:  # noqa: ARG002
+        """Seeds, then proposing and selecting in turn."""
+        builder = StateGraph(State, context_schema=Stage)
+        builder.add_node("plant", node(rounds.plant))
+        builder.add_node("propose", node(rounds.propose))
+        builder.add_node("select", node(rounds.select))
+
+        async def another(state: State) -> str:
+            return END if state["ended_by"] else "propose"
+
+        builder.add_edge(START, "plant")
+        builder.add_conditional_edges("plant", another, ["propose", END])
+        builder.add_edge("propose", "select")
+        builder.add_conditional_edges("select", another, ["propose", END])
+        return builder
+
+    def initial(self, scenario: PoolScenario) -> dict[str, Any]:  # noqa: ARG002
+        """An empty pool."""
+        return {"entries": [], "vectors": [], "proposed": [], "rounds": [], "dry": 0, "ended_by": ""}
+
+    def outcome(self, scenario: PoolScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """The pool, and what each round kept."""
+        figures = state["rounds"]
+        return Outcome(
+            messages=(),
+            ended_by="error" if failed else state["ended_by"],
+            counts={
+                "entries": len(state["entries"]),
+                "rounds": max(0, len(figures) - 1),
+                "too_near": sum(each["too_near"] for each in figures),
+            },
+            details={"kind": scenario.kind, "entries": state["entries"], "rounds": figures},
+        )
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """What each round kept."""
+        rows: list[Sequence[Any]] = []
+        for episode in episodes:
+            size = 0
+            for each in episode.outcome.details["rounds"]:
+                size += each["kept"]
+                rows.append([episode.facets["kind"], each["round"], each["kept"], each["too_near"], size])
+        columns = ["pool", "round", "kept", "too near", "in the pool"]
+        return [Table("rounds", "What each round kept; round 0 is that of the seeds", columns, rows)]

@@ -1,0 +1,127 @@
+"""`dialoom personas`: the options of its commands; what they do is in `pool_building.py` and `pool_files.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .flags import Flags, flags_of, with_options
+
+_RECIPE = "persona-pool"
+_EPILOG = "Exit codes: 0 done, 1 the writer failed, 2 bad usage or data, 3 stopped early and resumable."
+
+_BUILD: Flags = {
+    "out": (
+        Annotated[
+            Path,
+            typer.Option(
+                "-o",
+                "--out",
+                metavar="POOL",
+                help="The pool, a JSONL file. Its run is kept beside it (.run.db); the same command goes on with it.",
+            ),
+        ],
+        ...,
+    ),
+    "model": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="[writer=]MODEL",
+                help="Who writes: offline/attentive, any LiteLLM model, python:module:function. "
+                "[default: offline/attentive]",
+            ),
+        ],
+        None,
+    ),
+    "temperature": (
+        Annotated[
+            list[str] | None, typer.Option(metavar="[writer=]T", help="Sampling temperature. [default: writer=0.8]")
+        ],
+        None,
+    ),
+    "seed": (Annotated[int, typer.Option(help="Of every random draw.")], 0),
+    "prompts": (
+        Annotated[
+            Path | None, typer.Option(metavar="DIR", help="Your prompts: files that replace those with the same ids.")
+        ],
+        None,
+    ),
+}
+
+Pool = Annotated[Path, typer.Argument(metavar="POOL", help="A pool's JSONL file.", show_default=False)]
+
+
+def register(app: typer.Typer, arguments: list[str]) -> None:
+    """Add `personas` to the commands; the recipe of `build` is imported only when the arguments name it."""
+    personas = typer.Typer(
+        help="Pools of profiles and personalities, and the personas that they are combined into.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    options = _pool_options() if arguments[:2] == ["personas", "build"] else {}
+    personas.command("build", epilog=_EPILOG)(with_options(_build, {**options, **_BUILD}))
+    for command in (combine, check):
+        personas.command()(command)
+    personas.command("import")(import_)
+    app.add_typer(personas, name="personas")
+
+
+def _pool_options() -> Flags:
+    from dialoom.runs.recipes import load_recipe
+
+    return flags_of(load_recipe(_RECIPE).options_type)
+
+
+def _build(**values: Any) -> None:
+    """Have a model write profiles or personalities, round for round, and keep those that are unlike all before."""
+    from .pool_building import build_pool
+
+    common = {name: values.pop(name) for name in _BUILD}
+    given = {name: value for name, value in values.items() if value is not None}
+    raise typer.Exit(build_pool(_RECIPE, given, **common))
+
+
+def combine(
+    profiles: Annotated[Path, typer.Argument(metavar="PROFILES", help="A pool of profiles.", show_default=False)],
+    personalities: Annotated[
+        Path, typer.Argument(metavar="PERSONALITIES", help="A pool of personalities.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="PERSONAS", help="The personas, a JSONL file.")],
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many; at most as many as there are pairs.")],
+    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
+) -> None:
+    """Draw personas from two pools: random pairs of a profile and a personality, no pair twice."""
+    from .pool_files import combine_pools
+
+    combine_pools(profiles, personalities, count, seed, out)
+
+
+def check(
+    pool: Pool,
+    embedder: Annotated[str, typer.Option(help="What tells how similar texts are: lexical or st:MODEL.")] = "lexical",
+    threshold: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Show the pairs that are more similar than this.")
+    ] = 0.6,
+    nearest: Annotated[int, typer.Option(min=0, help="Show this many pairs of nearest neighbours.")] = 5,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Look at a pool: how many texts of which rounds, what stands there twice, and which are most alike."""
+    from .pool_files import check_pool
+
+    check_pool(pool, embedder, threshold, nearest, json)
+
+
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="profile.jsonl or personality.jsonl of the release.", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="POOL", help="The pool, a JSONL file.")],
+) -> None:
+    """Make a pool of an ALOE release's file, one JSON text a line, and say what was mended in it."""
+    from .pool_files import import_pool
+
+    import_pool(file, out)

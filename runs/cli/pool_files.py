@@ -1,0 +1,131 @@
+"""`dialoom personas combine`, `check` and `import`: plain work on files, which makes no call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dialoom.personas import (
+    EmbedderError,
+    Mendings,
+    PoolEntry,
+    combined,
+    entries_of,
+    local_embedder,
+    read_pool,
+    write_personas,
+    write_pool,
+)
+from dialoom.personas.similarity import nearest_neighbours
+from dialoom.runs.errors import RunError
+
+
+def combine_pools(profiles: Path, personalities: Path, count: int, seed: int, out: Path) -> None:
+    """Carry out `dialoom personas combine`."""
+    first, second = _read(profiles), _read(personalities)
+    try:
+        written = write_personas(out, combined(first, second, count, seed))
+    except ValueError as error:
+        raise RunError(f"-n: {error}") from error
+    typer.echo(f"wrote {written:,} personas to {out}")
+
+
+def import_pool(file: Path, out: Path) -> None:
+    """Carry out `dialoom personas import`."""
+    entries = _read(file)
+    if out.exists():
+        raise RunError(f"{out} exists; give another file with -o")
+    typer.echo(f"wrote {write_pool(out, entries):,} texts to {out}")
+
+
+def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: bool) -> None:
+    """Carry out `dialoom personas check`."""
+    mendings = Mendings()
+    lines = list(entries_of(path, mendings))
+    entries, twins = _told_apart(lines)
+    if not entries:
+        raise RunError(f"{path}: the pool is empty: it holds no text")
+    try:
+        similar = local_embedder(embedder)
+        neighbours = nearest_neighbours(similar.embed([entry.text for _, entry in entries]))
+    except EmbedderError as error:
+        raise RunError(f"--embedder: {error}") from error
+    pairs = _pairs(neighbours)
+    shown = [pair for rank, pair in enumerate(pairs) if rank < most or pair[2] > threshold]
+    found = {
+        "texts": len(entries),
+        "seeds": sum(entry.round == 0 for _, entry in entries),
+        "rounds": max(entry.round for _, entry in entries),
+        "duplicates": [{"line": line, "as_line": first, "id": id_} for line, first, id_ in twins],
+        "above_threshold": sum(similarity > threshold for *_, similarity in pairs),
+        "nearest": [
+            {
+                "similarity": similarity,
+                "lines": [entries[place][0] for place in (one, other)],
+                "ids": [entries[place][1].id for place in (one, other)],
+                "texts": [entries[place][1].text for place in (one, other)],
+            }
+            for one, other, similarity in shown
+        ],
+        "mended": {kind: count for kind, count in mendings.items() if count},
+        "embedder": embedder,
+        "threshold": threshold,
+        "meaning": similar.meaning,
+    }
+    typer.echo(json.dumps(found, ensure_ascii=False) if as_json else _report(path, found, mendings))
+
+
+def _read(path: Path) -> list[PoolEntry]:
+    """A pool, and a line about what was mended in it."""
+    mendings = Mendings()
+    entries = read_pool(path, mendings)
+    if summary := mendings.summary():
+        typer.echo(f"{path}: {summary}")
+    return entries
+
+
+def _told_apart(lines: list[tuple[int, PoolEntry]]) -> tuple[list[tuple[int, PoolEntry]], list[tuple[int, int, str]]]:
+    """The lines with a text of their own, and of each other one: its line, that of its twin, and its id."""
+    first: dict[str, int] = {}
+    own: list[tuple[int, PoolEntry]] = []
+    twins: list[tuple[int, int, str]] = []
+    for line, entry in lines:
+        if entry.text in first:
+            twins.append((line, first[entry.text], entry.id))
+        else:
+            first[entry.text] = line
+            own.append((line, entry))
+    return own, twins
+
+
+def _pairs(neighbours: Sequence[tuple[int, float] | None]) -> list[tuple[int, int, float]]:
+    """Every pair of which one is the other's nearest neighbour, the most similar first."""
+    found = {
+        (min(place, near[0]), max(place, near[0]), near[1]) for place, near in enumerate(neighbours) if near is not None
+    }
+    return sorted(found, key=lambda pair: (-pair[2], pair))
+
+
+def _report(path: Path, found: dict[str, Any], mendings: Mendings) -> str:
+    lines = [
+        f"{path}: {found['texts']:,} texts, {found['seeds']:,} of them seeds, {found['rounds']:,} rounds",
+        f"{found['above_threshold']:,} pairs of neighbours are more similar than {found['threshold']:g}",
+        f"({found['meaning']})",
+    ]
+    if summary := mendings.summary():
+        lines.insert(1, f"mended while reading: {summary}")
+    lines += [f"line {each['line']} is the same text as line {each['as_line']}" for each in found["duplicates"]]
+    if found["nearest"]:
+        lines.append("nearest neighbours:")
+    for each in found["nearest"]:
+        (one, other), (text, twin) = each["lines"], each["texts"]
+        lines += [f"  {each['similarity']:.2f}  line {one}: {_short(text)}", f"        line {other}: {_short(twin)}"]
+    return "\n".join(lines)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 90 else text[:89].rstrip() + "…"

@@ -1,0 +1,206 @@
+"""`dialoom personas`: pools are built, resumed, checked, imported and combined, and mistakes are named."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialoom.personas import read_personas, read_pool
+from tests.conftest import Command
+from tests.server import Answer, completion, serving
+
+BUILD = ["personas", "build", "--model", "offline/attentive"]
+
+
+def stopped_at(folder: Path, line: str, number: int, *arguments: object, **options: Any) -> int:
+    """The exit code of the command after it got a signal at the moment when it printed that line."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dialoom", *map(str, arguments)],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+    assert process.stderr is not None
+    for told in process.stderr:
+        if line in told:
+            process.send_signal(number)
+            break
+    process.communicate(timeout=120)
+    return process.returncode
+
+
+def calls(dialoom: Command, run: str) -> int:
+    """How many calls a run has made."""
+    return int(json.loads(dialoom("status", run, "--json").stdout)["calls"])
+
+
+def test_both_pools_are_built_and_combined(dialoom: Command, tmp_path: Path) -> None:
+    """300 profiles and 70 personalities by the offline model, through the lexical filter at its default threshold."""
+    built = dialoom(*BUILD, "--kind", "profile", "--target", 300, "-o", "profiles.jsonl")
+    assert "threshold 0.6: lexical similarity is about the share" in built.stdout
+    assert "round 3: 20 of 20 kept, 80 in the pool" in built.stderr
+    assert "wrote 300 texts to profiles.jsonl after 14 rounds: the target is reached" in built.stdout
+    dialoom(*BUILD, "--kind", "personality", "--target", 70, "-o", "personalities.jsonl")
+    pools = [read_pool(tmp_path / f"{name}.jsonl") for name in ("profiles", "personalities")]
+    assert [len(pool) for pool in pools] == [300, 70]
+    assert max(entry.similarity or 0 for pool in pools for entry in pool) <= 0.6
+
+    dialoom("personas", "combine", "profiles.jsonl", "personalities.jsonl", "-n", 3310, "--seed", 5, "-o", "one.jsonl")
+    dialoom("personas", "combine", "profiles.jsonl", "personalities.jsonl", "-n", 3310, "--seed", 5, "-o", "two.jsonl")
+    people = read_personas(tmp_path / "one.jsonl")
+    assert len({person.id for person in people}) == 3310
+    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
+    refused = dialoom("personas", "combine", "profiles.jsonl", "personalities.jsonl", "-n", 21001, "-o", "x", code=2)
+    assert "give 21,000 pairs; give a number from 1 to that" in refused.stderr
+
+
+def test_the_same_command_goes_on_after_a_kill_to_the_same_bytes(dialoom: Command, tmp_path: Path) -> None:
+    """SIGKILL in the middle, SIGINT later (exit 3), then to the end; another configuration is refused."""
+    build = [*BUILD, "--target", 200, "--seed", 3]
+    dialoom(*build, "-o", "whole.jsonl")
+    assert stopped_at(tmp_path, "round 3:", signal.SIGKILL, *build, "-o", "pool.jsonl") == -signal.SIGKILL
+    assert stopped_at(tmp_path, "round 5:", signal.SIGINT, *build, "-o", "pool.jsonl") == 3
+    assert not (tmp_path / "pool.jsonl").exists()
+    refused = dialoom(*BUILD, "--target", 100, "--threshold", 0.5, "-o", "pool.jsonl", code=2)
+    assert "target: 200 then, 100 now; threshold: 0.6 then, 0.5 now; seed: 3 then, 0 now" in refused.stderr
+    resumed = dialoom(*build, "-o", "pool.jsonl")
+    assert "round 1:" not in resumed.stderr
+    assert (tmp_path / "pool.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert calls(dialoom, "pool.run.db") == calls(dialoom, "whole.run.db") == 9
+
+
+def test_a_finished_pool_is_left_alone_once_it_was_edited(dialoom: Command, tmp_path: Path) -> None:
+    """The same command makes no call again; a pool without a run beside it is not overwritten."""
+    build = [*BUILD, "--target", 30, "-o", "pool.jsonl"]
+    dialoom(*build)
+    pool = tmp_path / "pool.jsonl"
+    content = pool.read_text()
+    assert "wrote 30 texts" in dialoom(*build).stdout
+    assert pool.read_text() == content
+    assert calls(dialoom, "pool.run.db") == 1
+    pool.write_text(content.replace("She is", "She was", 1))
+    assert "no longer what its run made" in dialoom(*build, code=2).stderr
+    (tmp_path / "pool.run.db").unlink()
+    assert "pool.jsonl exists, and no run of it" in dialoom(*build, code=2).stderr
+
+
+def words(body: dict[str, Any], _number: int) -> Answer:
+    """Five new texts from the messages' hash; for an embedding, a vector from each text's hash."""
+    if "input" in body:
+        vectors = [[byte - 128 for byte in hashlib.sha256(text.encode()).digest()] for text in body["input"]]
+        data = [{"object": "embedding", "index": place, "embedding": vector} for place, vector in enumerate(vectors)]
+        usage = {"prompt_tokens": 7, "total_tokens": 7}
+        return 200, {"object": "list", "data": data[::-1], "model": "m", "usage": usage}
+    hash_ = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
+    return completion(json.dumps({"items": [f"This person has the number {hash_[place:][:8]}." for place in range(5)]}))
+
+
+def test_a_provider_s_embeddings_are_paid_for_once(dialoom: Command, tmp_path: Path) -> None:
+    """They go through the ledger like other calls: killed and resumed, no text is embedded again."""
+    build = ["personas", "build", "--model", "openai/gpt-4o-mini", "--target", 60]
+    build += ["--embedder", "litellm:openai/text-embedding-3-small"]
+    with serving(words) as server:
+        environment = {**os.environ, "OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none-of-yours"}
+        dialoom(*build, "-o", "whole.jsonl", env=environment)
+        server.requests.clear()
+        killed = stopped_at(tmp_path, "round 4:", signal.SIGKILL, *build, "-o", "pool.jsonl", env=environment)
+        assert killed == -signal.SIGKILL
+        dialoom(*build, "-o", "pool.jsonl", env=environment)
+        embedded = [body["input"] for body in server.requests if "input" in body]
+    assert (tmp_path / "pool.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    # Only a request that was in flight at the kill may be sent again, and nothing is embedded in two requests.
+    again = [texts for texts, count in Counter(map(tuple, embedded)).items() if count > 1]
+    assert len(again) <= 1
+    assert max(Counter(text for texts in set(map(tuple, embedded)) for text in texts).values()) == 1
+    status = json.loads(dialoom("status", "whole.run.db", "--json").stdout)
+    assert status["roles"]["embedder"]["model"] == "embed:openai/text-embedding-3-small"
+    assert status["roles"]["embedder"]["calls"] == status["roles"]["writer"]["calls"] + 1
+    assert status["roles"]["embedder"]["cost"] is not None, "LiteLLM knows the price of this model"
+
+
+def test_a_writer_that_fails_is_asked_again_by_the_same_command(dialoom: Command, tmp_path: Path) -> None:
+    """Exit 1 and no pool; once the writer is well, the run goes on."""
+    (tmp_path / "poet.py").write_text(
+        "import json, pathlib\n"
+        "async def write(messages):\n"
+        "    if not pathlib.Path('well').exists():\n"
+        "        return 'Roses are red.'\n"
+        "    return json.dumps({'items': ['He collects thimbles.', 'She brews nettle beer.']})\n"
+    )
+    build = ["personas", "build", "--model", "python:poet:write", "--target", 22, "-o", "pool.jsonl"]
+    failed = dialoom(*build, code=1)
+    assert "the answer holds no JSON object" in failed.stderr
+    assert not (tmp_path / "pool.jsonl").exists()
+    (tmp_path / "well").touch()
+    assert "wrote 22 texts" in dialoom(*build).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--threshold", "1.5"], "--threshold 1.5: Input should be less than or equal to 1"),
+        (["--threshold", "-0.1"], "--threshold -0.1: Input should be greater than or equal to 0"),
+        (["--kind", "habit"], "--kind 'habit': Input should be 'profile' or 'personality'"),
+        (["--embedder", "bert"], "'bert' is no embedder; give lexical, st:MODEL"),
+        (["--embedder", "litellm:nobody/knows"], "unknown model 'nobody/knows'"),
+        (["--model", "offline/poet"], "unknown model 'offline/poet'"),
+        (["--seeds", "none.jsonl"], "there is no such file"),
+        (["--seeds", "empty.jsonl"], "the pool is empty"),
+        (["--seeds", "broken.jsonl"], "broken.jsonl:2: not JSON"),
+        (["--prompts", "none"], "no such folder"),
+    ],
+)
+def test_mistakes_are_named_and_nothing_is_made(
+    dialoom: Command, tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    """Exit 2, one line, no file."""
+    (tmp_path / "empty.jsonl").write_text("\n")
+    (tmp_path / "broken.jsonl").write_text('"fine"\n"cut o')
+    refused = dialoom("personas", "build", *arguments, "-o", "pool.jsonl", code=2)
+    assert told in refused.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"empty.jsonl", "broken.jsonl"}
+
+
+def test_a_pool_is_looked_at(dialoom: Command, tmp_path: Path) -> None:
+    """Counts, twins with their lines, and the nearest neighbours."""
+    (tmp_path / "pool.jsonl").write_text(
+        '{"text": "He carves spoons out of birch.", "round": 2}\n'
+        '"She repairs pinball machines."\n'
+        '"Spoons of birch are carved by him."\n\n'
+        '"She repairs pinball machines."\n'
+    )
+    shown = dialoom("personas", "check", "pool.jsonl").stdout
+    assert "3 texts, 2 of them seeds, 2 rounds" in shown
+    assert "1 pairs of neighbours are more similar than 0.6" in shown
+    assert "lexical similarity is about the share of content words" in shown
+    assert "line 5 is the same text as line 2" in shown
+    assert "1.00  line 1: He carves spoons" in shown
+    found = json.loads(dialoom("personas", "check", "pool.jsonl", "--json").stdout)
+    assert found["nearest"][0]["lines"] == [1, 3]
+    assert found["mended"] == {"blank lines left out": 1}
+    refused = dialoom("personas", "check", "pool.jsonl", "--embedder", "litellm:openai/x", code=2)
+    assert "here, give lexical or st:" in refused.stderr
+
+
+def test_a_release_s_file_is_imported(dialoom: Command, tmp_path: Path) -> None:
+    """What was mended is said; what exists is not overwritten; broken lines are named."""
+    (tmp_path / "profile.jsonl").write_text('"She rows."\n"He fences.""He swims."\n"She sings."   \n')
+    done = dialoom("personas", "import", "profile.jsonl", "-o", "pool.jsonl")
+    assert "1 lines with several values split; 1 lines with spaces at their end" in done.stdout
+    assert "wrote 4 texts to pool.jsonl" in done.stdout
+    assert [entry.text for entry in read_pool(tmp_path / "pool.jsonl")][1:3] == ["He fences.", "He swims."]
+    assert "exists" in dialoom("personas", "import", "profile.jsonl", "-o", "pool.jsonl", code=2).stderr
+    (tmp_path / "profile.jsonl").write_text('"She rows."\n{"name": "x"}\n')
+    broken = dialoom("personas", "import", "profile.jsonl", "-o", "other.jsonl", code=2)
+    assert "profile.jsonl:2: holds an object with 'name'; a text or an object with a 'text' is needed" in broken.stderr

@@ -1,0 +1,136 @@
+"""The pool's graph, whatever a writer writes: what is kept, what is left out, and when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dialoom.graphs import RecipeError, Stage
+from dialoom.graphs.pools import RECIPE, PoolScenario
+from dialoom.graphs.pools.options import PoolOptions
+from dialoom.graphs.pools.rounds import PoolTexts
+from dialoom.personas import DataError, LexicalEmbedder
+from dialoom.personas.similarity import Kept
+
+words = st.sampled_from("heron otter lemon glacier piano canal violin thistle ferry lantern".split())
+texts = st.lists(words, min_size=0, max_size=5).map(" ".join)
+batches = st.lists(st.lists(texts, max_size=6), max_size=12)
+
+
+class Writer:
+    """Plays every role of the recipe: writes one batch a round, and nothing once they are used up."""
+
+    def __init__(self, batches: list[list[str]]) -> None:
+        self.batches = list(batches)
+        self.shown: list[list[str]] = []
+
+    def __getitem__(self, prompt_id: str) -> Any:
+        async def role(inputs: dict[str, Any], at: Any) -> PoolTexts:  # noqa: ARG001
+            self.shown.append(inputs["examples"])
+            return PoolTexts(items=self.batches.pop(0) if self.batches else [])
+
+        return role
+
+
+def built(seeds: list[str], writer: Writer, **options: Any) -> tuple[dict[str, Any], list[str]]:
+    """The final state, and what was told on the way."""
+    chosen = PoolOptions(**options)
+    scenario = PoolScenario.of(chosen, seeds)
+    told: list[str] = []
+    stage = Stage(scenario, writer, "thread", 0, tell=told.append)  # type: ignore[arg-type]
+    graph = RECIPE.graph(chosen).compile()
+    state = asyncio.run(graph.ainvoke(RECIPE.initial(scenario), {"recursion_limit": 1000}, context=stage))
+    return state, told
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(texts.filter(bool), min_size=1, max_size=6), batches, st.floats(0, 1), st.integers(1, 12))
+def test_no_two_texts_of_a_pool_are_nearer_than_the_threshold(
+    seeds: list[str], written: list[list[str]], threshold: float, target: int
+) -> None:
+    """Nor was anything left out that is not nearer to something kept, as long as there was room."""
+    state, _ = built(seeds, Writer(written), threshold=threshold, target=target)
+    kept = [entry["text"] for entry in state["entries"]]
+    vectors = LexicalEmbedder().embed(kept)
+    for place, vector in enumerate(vectors):
+        nearest = Kept(vectors[:place]).nearest(vector)
+        entry = state["entries"][place]
+        assert nearest is None or nearest[1] <= threshold
+        assert (entry["neighbour"], entry["similarity"]) == (
+            (None, None) if nearest is None else (state["entries"][nearest[0]]["id"], round(nearest[1], 4))
+        )
+    assert [entry["round"] for entry in state["entries"]] == sorted(entry["round"] for entry in state["entries"])
+    if state["ended_by"] == "bottleneck":
+        seen = [text for batch in written[: len(state["rounds"]) - 1] for text in batch if text]
+        left_out = LexicalEmbedder().embed([text for text in seen if " ".join(text.split()) not in kept])
+        assert all(nearest[1] > threshold for vector in left_out if (nearest := Kept(vectors).nearest(vector)))
+    for figures, batch in zip(state["rounds"][1:], written, strict=False):
+        assert figures["kept"] + figures["too_near"] + figures["unseen"] == len(batch)
+
+
+def test_a_pool_grows_to_its_target_and_no_further() -> None:
+    """The rest of the round's texts is not needed, and said to be so."""
+    writer = Writer([["heron otter", "lemon piano"], ["canal ferry", "violin thistle", "lantern glacier"]])
+    state, told = built(["red sky"], writer, target=4)
+    assert [entry["text"] for entry in state["entries"]] == ["red sky", "heron otter", "lemon piano", "canal ferry"]
+    assert state["ended_by"] == "target"
+    assert told == [
+        "1 of 1 seeds kept",
+        "round 1: 2 of 2 kept, 3 in the pool",
+        "round 2: 1 of 3 kept, 4 in the pool, which is full: 2 were not needed",
+    ]
+
+
+def test_rounds_that_keep_too_little_end_it() -> None:
+    """Only those in a row count, and only if they kept fewer than the least."""
+    same = ["heron otter"]
+    writer = Writer([same, same, ["lemon piano"], same, same, ["canal ferry"]])
+    state, _ = built(["red sky"], writer, target=50, patience=2)
+    assert [figures["kept"] for figures in state["rounds"]] == [1, 1, 0, 1, 0, 0]
+    assert state["ended_by"] == "bottleneck"
+    writer = Writer([["heron otter"], ["lemon piano"], ["canal ferry"]])
+    state, _ = built(["red sky"], writer, target=50, patience=2, least=2)
+    assert [figures["kept"] for figures in state["rounds"]] == [1, 1, 1]
+
+
+def test_the_writer_is_shown_texts_of_the_pool() -> None:
+    """As many as wanted, drawn anew in each round, the same for the same seed."""
+    seeds = ["heron", "otter", "lemon", "glacier", "piano", "canal", "violin"]
+    writers = [Writer([]), Writer([])]
+    for writer in writers:
+        built(seeds, writer, examples=3, patience=6)
+    assert writers[0].shown == writers[1].shown
+    assert all(len(set(shown)) == 3 and set(shown) <= set(seeds) for shown in writers[0].shown)
+    assert any(one != other for one, other in pairwise(writers[0].shown))
+
+
+def planned(**options: Any) -> list[str]:
+    """What planning says."""
+    notes: list[str] = []
+    list(RECIPE.scenarios(PoolOptions(**options), None, notes.append))  # type: ignore[arg-type]
+    return notes
+
+
+def test_planning_says_what_the_threshold_means_and_what_was_mended(tmp_path: Path) -> None:
+    """And refuses what cannot be read."""
+    seeds = tmp_path / "seeds.jsonl"
+    seeds.write_text('"She rows."\n\n"He fences."  \n')
+    notes = planned(seeds=seeds)
+    assert notes[0].startswith("threshold 0.6: lexical similarity is about the share of content words")
+    assert notes[1] == "seeds: 1 blank lines left out; 1 lines with spaces at their end"
+    seeds.write_text("")
+    with pytest.raises(DataError, match="the pool is empty"):
+        planned(seeds=seeds)
+
+
+def test_an_embedder_that_is_not_installed_is_refused_when_planning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that installs it."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(RecipeError, match=r"--embedder: .* pip install 'dialoom\[st\]'"):
+        planned(embedder="st:another-model")
