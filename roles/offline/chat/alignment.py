@@ -106,15 +106,14 @@ def aligned(profile: str, personality: str, message: str, answer: str, *, crude:
     if crude:
         score = max(1, (3 if echoed else 2) + (len(echoed) > 2) - bool(stock))
         return Alignment(score, float(len(echoed)), f"{len(echoed)} words of the message come back in it.")
-    speaker = Speaker.of(profile, personality)
-    facts = facts_of(profile, speaker)
+    facts = facts_of(profile, Speaker.of(profile))
     odd = _at_odds(facts, message, answer)
     if odd:
         return Alignment(1, 0.0, odd)
     taken = taken_up(facts, message, answer)
     fits = [
         manner
-        for trait in facts_of(personality, speaker)
+        for trait in facts_of(personality, Speaker.of(personality))
         for manner in manners_of(trait.source)
         if manner.suits(answer)
     ]

@@ -16,7 +16,8 @@ _END = Lazy(
     r"(?<=[.!?…])(?<!\b[A-Z]\.)(?<!\b(?:Mr|St|Dr|vs)\.)(?<!\bMrs\.)(?<!e\.g\.)[\"”')]*\s+|\s*\n\s*|\s*;\s*\n?(?=[A-Z])"
 )
 _LEANS = Lazy(
-    r"(?:it|its|they|their|this (?!(?:winter|summer|spring|autumn|year|week|month|person))|that|these|those|"
+    r"(?:(?:she|he|i) \w+ (?:them|it)\b|it|its|they|their|this (?!(?:winter|summer|spring|autumn|year|week|"
+    r"month|person))|that|these|those|"
     r"there|both|the (?:dog|cat|boy|girl|two|other)s?)\b",
     re.IGNORECASE,
 )
@@ -55,7 +56,9 @@ def facts_of(text: str, speaker: Speaker) -> tuple[Fact, ...]:
             told = as_told_by(source, speaker).strip().rstrip(".;").rstrip()
             # A pronoun of the person itself leans on nothing.
             leans = (
-                bool(found) and bool(_LEANS.match(source)) and not source.lower().startswith(speaker.pronoun or "\0")
+                bool(found)
+                and bool(_LEANS.match(source))
+                and not re.match(rf"{speaker.pronoun or '-'} (?!\w+ (?:them|it)\b)", source.lower())
             )
             leans = leans and not (speaker.pronoun == "they" and source.lower().startswith("their"))
             found.append(Fact(source, told, telling(told), joint, leans))

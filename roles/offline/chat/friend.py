@@ -167,15 +167,16 @@ class Known:
 def from_induction(profile: str, personality: str, lines: Sequence[str], draws: Draws) -> Known:
     """Gather what was induced about the person from the lines of the chat."""
     message = lines[-1] if lines else ""
-    speaker = Speaker.of(profile, personality)
-    facts = facts_of(profile, speaker)
+    facts = facts_of(profile, Speaker.of(profile))
     fresh = given_away(facts, [message])
     before = given_away(facts, lines[:-1])
     news = sorted(fresh - before) or sorted(fresh)
     now = retold(facts[news[0]].told) if news else statement_in(message)
     told_in = {at: place for place in reversed(range(len(lines))) for at in given_away(facts, [lines[place]])}
     earlier = tuple((told_in.get(at, 0), retold(fact.told)) for at, fact in enumerate(facts) if at not in fresh)
-    manners = [manner for trait in facts_of(personality, speaker) for manner in manners_of(trait.source)]
+    manners = [
+        manner for trait in facts_of(personality, Speaker.of(personality)) for manner in manners_of(trait.source)
+    ]
     seen = shown_in([message])
     # What shows in the message itself comes first: it suits the moment.
     ordered = [manner for manner in seen if manner in manners] + draws.shuffled(list(dict.fromkeys(manners)))

@@ -18,8 +18,8 @@ def induced(profile: str, personality: str, lines: Sequence[str]) -> str:
         personality: All traits.
         lines: The user's lines; nobody else's are evidence.
     """
-    speaker = Speaker.of(profile, personality)
-    facts, traits = facts_of(profile, speaker), facts_of(personality, speaker)
+    # The two come from pools of their own: one may say "she" and the other "they".
+    facts, traits = facts_of(profile, Speaker.of(profile)), facts_of(personality, Speaker.of(personality))
     told = given_away(facts, lines)
     shown = given_away(traits, lines)
     for at, trait in enumerate(traits):

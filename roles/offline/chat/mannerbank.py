@@ -539,7 +539,7 @@ _ALL = (
         (
             "I don't give up easily, in case you wondered.",
             "I've made up my mind, and that's that.",
-            "I'll get there, you'll see|get there, you will see.",
+            "I'll get there, you'll see.",
             "Nobody's going to talk me out of it.",
             "I stick with it, whatever they say.",
             "Once I start, I finish.",

@@ -11,12 +11,13 @@ from .person import as_told_to
 from .subjectbank import DISLIKE, HARDSHIP, ORIGIN, SUBJECTS
 from .subjects import Subject, subject_of
 from .verbs import ing_form, is_plain_form
-from .words import telling
+from .words import stem, telling
 
 _SAD = Lazy(
     r"\b(?:died|death|dead|passed away|lost (?:my|his|her|a|both)\b|widow\w*|(?:sleep|sleeps|slept) badly|"
     r"cancer|illness|ill\b|injur\w+|accident|"
-    r"surgery|depress\w+|grie[fv]\w*|insomnia|migraines?|diabet\w+|chronic|arthritis|panic|in debt|debts|sick\b|"
+    r"surgery|depress\w+|grie[fv]\w*|insomnia|migraines?|diabet\w+|chronic|blood pressure|operations?|"
+    r"operated on|malaria|hernia|cataract|arthritis|panic|in debt|debts|sick\b|"
     r"stroke|heart attack|unemployed|laid off|estranged|miscarriage|pain|broke my)\b",
     re.IGNORECASE,
 )
@@ -138,7 +139,8 @@ _LOWER = frozenset(
 def lowered(text: str) -> str:
     """Lower the first letter of a statement if its first word is not a name."""
     head = re.split(r"[\s'’,]", text, maxsplit=1)[0].lower()
-    return text[:1].lower() + text[1:] if head in _LOWER else text
+    common = head in _LOWER or any(stem(head) in subject.words for subject in SUBJECTS)
+    return text[:1].lower() + text[1:] if common else text
 
 
 def shortened(text: str, most: int = 15) -> str:

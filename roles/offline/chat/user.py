@@ -144,17 +144,17 @@ def user_line(profile: str, personality: str, own: Sequence[str], replies: Seque
         replies: What the other one answered so far.
         draws: Chooses the fact, the manner and the words.
     """
-    speaker = Speaker.of(profile, personality)
-    facts = facts_of(profile, speaker)
+    facts = facts_of(profile, Speaker.of(profile))
     line = ""
     for attempt in range(6):
-        line = _line(facts, _manners(personality, speaker), own, replies, draws.fork(attempt))
+        line = _line(facts, _manners(personality), own, replies, draws.fork(attempt))
         if line and line not in own:
             return line
     return line or "Well, here I am."
 
 
-def _manners(personality: str, speaker: Speaker) -> list[Manner]:
+def _manners(personality: str) -> list[Manner]:
+    speaker = Speaker.of(personality)
     found = [manner for trait in facts_of(personality, speaker) for manner in manners_of(trait.source)]
     return list(dict.fromkeys(found))
 

@@ -169,7 +169,15 @@ _LIBRARY = PromptLibrary.load(
 
 
 def ask(prompt: str, seed: int = 0, model: str = "attentive", **inputs: Any) -> str:
-    """Render one of the ALOE prompts as the gateway sends it and have it answered."""
+    """Render one of the ALOE prompts as the gateway sends it and have it answered.
+
+    Whoever answers finds its own side of the history under its own name, as the graph shows it.
+    """
+    if prompt in ("preferred", "rejected"):
+        sides = {"assistant": prompt}
+        inputs["history"] = [
+            {**line, "speaker": sides.get(line["speaker"], line["speaker"])} for line in inputs["history"]
+        ]
     messages: list[ChatMessage] = _LIBRARY[f"aloe/{prompt}"].render(inputs)
     return offline.answer(model, alternating(tuple(messages)), seed=seed)
 

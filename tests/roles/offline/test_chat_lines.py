@@ -63,6 +63,13 @@ def test_no_line_is_said_twice(who: Chatter) -> None:
         assert len(set(talk.lines(speaker))) == 12
 
 
+def test_profile_and_personality_may_call_the_person_differently() -> None:
+    """They are drawn from two pools: "she" in one and "they" in the other is one person all the same."""
+    mixed = Chatter(SHE.profile, "They are stubborn. They keep their distance. They laugh at their own mishaps.")
+    lines = benchmark(mixed).lines("user")
+    assert not any(re.search(r"\b(?:[Ss]he|[Hh]er)\b", line) for line in lines)
+
+
 def test_no_two_dialogues_are_alike() -> None:
     """Another seed or another person makes another dialogue."""
     talks = {str(benchmark(who, seed, rounds=3).history) for who in PEOPLE for seed in range(4)}
