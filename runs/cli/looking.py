@@ -10,7 +10,6 @@ from typing import Any
 import typer
 import yaml
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
@@ -21,6 +20,8 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile, RunStore, Usage
 from dialoom.runs.store.runfile import FIRST_JUDGING
+
+from .tables import make_console, print_tables
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
 
@@ -72,7 +73,7 @@ def print_status(path: Path, as_json: bool) -> None:
             models = ", ".join(judging.model_names.values())
             table.add_row(f"judging {judging.name!r}", models, *_cells(status.by_judging.get(judging.name, Usage())))
     table.add_row("all", "", *_cells(status.usage))
-    _console().print(table)
+    make_console().print(table)
     if status.usage.unanswered:
         typer.echo(f"{status.usage.unanswered:,} calls were sent and not answered: under way, or lost in a crash")
     if status.pending:
@@ -152,12 +153,7 @@ def report_run(paths: list[Path], out: Path | None, judging: str | None, names: 
         places = " and ".join(map(str, paths))
         raise RunError(f"{places} {'has' if len(paths) == 1 else 'have'} no finished scenario to report on yet")
     typer.echo(title)
-    console = _console()
-    for table in tables:
-        console.print(_rich(table))
-        for note in table.notes:
-            console.print(f"  {escape(note)}", style="dim", highlight=False)
-        console.print()
+    print_tables(tables)
 
 
 def _write_report(tables: list[Table], charts: list[Chart], out: Path, title: str) -> None:
@@ -189,7 +185,7 @@ def compact_run(path: Path) -> None:
 
 
 def _print_episode(episode: Episode, described: dict[str, Any], models: dict[str, str]) -> None:
-    console = _console()
+    console = make_console()
     console.print(f"[bold]{escape(episode.id)}[/bold]", highlight=False)
     for key, value in described.items():
         text = (
@@ -217,15 +213,6 @@ def _print_episode(episode: Episode, described: dict[str, Any], models: dict[str
         )
 
 
-def _rich(table: Table) -> RichTable:
-    shown = RichTable(title=escape(table.title), title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    for column in table.columns:
-        shown.add_column(escape(column))
-    for cells in reporting.texts_of(table):
-        shown.add_row(*(escape(cell.replace(" [", "\n[", 1).replace("] n=", "]\nn=", 1)) for cell in cells))
-    return shown
-
-
 def _usage(usage: Usage) -> dict[str, Any]:
     return {
         "calls": usage.calls,
@@ -241,9 +228,3 @@ def _cells(usage: Usage) -> list[str]:
     tokens = ["unknown" if count is None else f"{count:,}" for count in (usage.input_tokens, usage.output_tokens)]
     cost = "unknown" if usage.cost is None else f"${usage.cost:,.4f}"
     return [f"{usage.calls:,}", f"{usage.failed:,}", f"{usage.replays:,}", *tokens, cost]
-
-
-def _console() -> Console:
-    """Standard output; as wide as the terminal, or wide enough for tables where there is none."""
-    console = Console(soft_wrap=False)
-    return console if console.is_terminal else Console(width=160, soft_wrap=False)

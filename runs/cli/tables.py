@@ -1,0 +1,81 @@
+"""Tables of reports as people read them, however wide their terminal is."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from dialoom.graphs import Table
+from dialoom.runs import report as reporting
+
+_ENDLESS = 10_000
+"""Wider than any table, in letters."""
+
+
+def make_console() -> Console:
+    """Standard output; as wide as the terminal, or wide enough for texts where there is none."""
+    console = Console(soft_wrap=False)
+    return console if console.is_terminal else Console(width=160, soft_wrap=False)
+
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Tables as people read them, each with its notes; one that is wider than the terminal comes in pieces."""
+    console = make_console()
+    for table in tables:
+        console.print(escape(table.title), style="bold", highlight=False)
+        for piece in _pieces(table, console):
+            console.print(piece)
+        for note in table.notes:
+            console.print(f"  {escape(note)}", style="dim", highlight=False)
+        console.print()
+
+
+def _pieces(table: Table, console: Console) -> Iterator[RichTable]:
+    """The table, its columns shared out over as many pieces as the terminal's width needs; the first are in each.
+
+    Where there is no terminal, there is no width either: a file or a pipe gets the table whole.
+    """
+    width = console.width if console.is_terminal else _ENDLESS
+    rows = list(reporting.texts_of(table))
+    told = _telling(table)
+    rest = list(range(len(told), len(table.columns)))
+    while True:
+        count = len(rest)
+        while count > 1 and _width(_rich(table, rows, [*told, *rest[:count]]), console) > width:
+            count -= 1
+        piece = _rich(table, rows, [*told, *rest[:count]])
+        if not console.is_terminal:
+            console.width = max(console.width, _width(piece, console))
+        yield piece
+        rest = rest[count:]
+        if not rest:
+            return
+
+
+def _telling(table: Table) -> list[int]:
+    """The columns that tell the rows apart: those of texts that it begins with, or the first."""
+    texts = itertools.takewhile(
+        lambda number: all(isinstance(row[number], str) for row in table.rows), range(len(table.columns))
+    )
+    return list(texts) or [0]
+
+
+def _width(shown: RichTable, console: Console) -> int:
+    """How wide it is with nothing broken."""
+    return console.measure(shown, options=console.options.update_width(_ENDLESS)).maximum
+
+
+def _rich(table: Table, rows: list[list[str]], chosen: list[int]) -> RichTable:
+    """The chosen columns as rich draws them."""
+    shown = RichTable(box=box.SIMPLE_HEAD)
+    for number in chosen:
+        shown.add_column(escape(table.columns[number]), overflow="fold")
+    for row in rows:
+        cells = (row[number].replace(" [", "\n[", 1).replace("] n=", "]\nn=", 1) for number in chosen)
+        shown.add_row(*map(escape, cells))
+    return shown
