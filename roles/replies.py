@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -39,24 +40,44 @@ REPLY_TYPES: Mapping[str, type[BaseModel]] = {"verdict": Verdict, "score-1-4": S
 
 
 def parse_reply(text: str, type_: type[BaseModel]) -> BaseModel:
-    """The reply as its type.
+    """The reply as its type; JSON that is slightly broken is mended, and only that.
 
     Raises:
         ValueError: If the text holds no JSON object, or not one of that type; the message can be shown to the model.
     """
-    values = first_json_object(text)
-    if values is None:
-        raise ValueError("the answer holds no JSON object")
-    try:
-        return type_.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the object"
-        raise ValueError(f"{key}: {first['msg']}, got {first['input']!r:.60}") from error
+    problem = ""
+    for values in _candidates(text, type_):
+        try:
+            return type_.model_validate(values)
+        except ValidationError as error:
+            problem = problem or _problem(error)
+    raise ValueError(problem or "the answer holds no JSON object")
+
+
+def _candidates(text: str, type_: type[BaseModel]) -> Iterator[dict[str, Any]]:
+    """Objects that may be the answer, the likeliest first: what is proper JSON, unless it stands in a broken object."""
+    proper, at = _first_proper_object(text)
+    beginning = _BEGINNING.search(text)
+    is_within = beginning is not None and beginning.start() < at and "}" not in text[beginning.start() : at]
+    if proper is not None and not is_within:
+        yield proper
+    if beginning is not None and (mended := _mended_object(text[beginning.start() :], type_)) is not None:
+        yield mended
+
+
+def _problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"]) or "the object"
+    return f"{key}: {first['msg']}, got {first['input']!r:.60}"
 
 
 def first_json_object(text: str) -> dict[str, Any] | None:
     """The first JSON object in a text, whatever stands around it (a sentence, a code fence)."""
+    return _first_proper_object(text)[0]
+
+
+def _first_proper_object(text: str) -> tuple[dict[str, Any] | None, int]:
+    """The object and where it begins."""
     decoder = json.JSONDecoder()
     start = text.find("{")
     while start >= 0:
@@ -65,5 +86,31 @@ def first_json_object(text: str) -> dict[str, Any] | None:
         except (json.JSONDecodeError, RecursionError):
             start = text.find("{", start + 1)
             continue
-        return value if isinstance(value, dict) else None
-    return None
+        return (value if isinstance(value, dict) else None), start
+    return None, len(text)
+
+
+_BEGINNING = re.compile(r"""\{\s*["'`“”‘’]?\w[\w -]{0,60}["'`“”‘’]?\s*:""")
+_CUT_VALUE = re.compile(r"""[:\[,]\s*[^\s"'{}\[\],:]+$""")
+_LONGEST = 100_000
+
+
+def _mended_object(text: str, type_: type[BaseModel]) -> dict[str, Any] | None:
+    """The object that a text begins with, with its quotes, commas, line breaks and braces put right.
+
+    Nothing is made of one that has none of the type's keys, or that breaks off within a number or a word: `{"score": 1`
+    may have been going to be 10.
+    """
+    if len(text) > _LONGEST or _CUT_VALUE.search(text.rstrip()):
+        return None
+    import json_repair  # needed for few replies
+
+    try:
+        found = json_repair.loads(text, skip_json_loads=True)
+    except (ValueError, RecursionError):
+        return None
+    meant = found[0] if isinstance(found, list) and found else found
+    if not isinstance(meant, dict):
+        return None
+    keys = {name for field, info in type_.model_fields.items() for name in (field, info.alias)}
+    return meant if keys & meant.keys() else None

@@ -12,7 +12,7 @@ from dialoom.prompts import ChatMessage, Prompt
 
 from .binding import ModelBinding
 from .errors import UnparsedReplyError
-from .gateway import CallPlace, Gateway, Request
+from .gateway import CallPlace, Completion, Gateway, Request
 from .replies import parse_reply
 
 
@@ -57,27 +57,26 @@ class Role:
         """
         messages = self.prompt.render(inputs)
         place = at.place()
-        text = await self._call(messages, place)
-        if self.reply_type is None:
-            if text:
-                return text
-            problem = "the answer is empty"
-        else:
-            try:
-                return parse_reply(text, self.reply_type)
-            except ValueError as error:
-                problem = str(error)
-        text = await self._call([*messages, *_asking_again(text, problem)], place.again())
-        if self.reply_type is None:
-            if text:
-                return text
-            raise UnparsedReplyError(self.prompt.id, text, problem)
+        first = await self._call(messages, place)
         try:
-            return parse_reply(text, self.reply_type)
+            return self._read(first)
         except ValueError as error:
-            raise UnparsedReplyError(self.prompt.id, text, str(error)) from error
+            again = [*messages, *_asking_again(first.text.strip(), _told(error, first))]
+        second = await self._call(again, place.again())
+        try:
+            return self._read(second)
+        except ValueError as error:
+            raise UnparsedReplyError(self.prompt.id, second.text.strip(), _told(error, second)) from error
 
-    async def _call(self, messages: list[ChatMessage], place: CallPlace) -> str:
+    def _read(self, completion: Completion) -> Any:
+        text = completion.text.strip()
+        if self.reply_type is not None:
+            return parse_reply(text, self.reply_type)
+        if not text:
+            raise ValueError("the answer is empty")
+        return text
+
+    async def _call(self, messages: list[ChatMessage], place: CallPlace) -> Completion:
         request = Request(
             role=self.prompt.front.role,
             prompt_id=self.prompt.id,
@@ -86,9 +85,17 @@ class Role:
             temperature=self.binding.temperature,
             seed=place.seed,
             messages=tuple(messages),
+            reply_type=self.reply_type,
+            api_base=self.binding.api_base,
         )
-        completion = await self.gateway.complete(request, place)
-        return completion.text.strip()
+        return await self.gateway.complete(request, place)
+
+
+def _told(error: ValueError, completion: Completion) -> str:
+    """What was wrong with a reply, as its model is told, or whoever reads why there is none."""
+    if completion.finish_reason == "length":
+        return f"{error}, and it was cut off because it was too long"
+    return str(error)
 
 
 def _asking_again(text: str, problem: str) -> list[ChatMessage]:

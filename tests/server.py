@@ -1,10 +1,16 @@
-"""A real HTTP server on loopback that speaks as much of the OpenAI API as LiteLLM asks for, and keeps count."""
+"""A real HTTP server on loopback that speaks as much of the OpenAI API as LiteLLM asks for, and keeps count.
+
+It can also be what providers are on a bad day: slow, busy, silent, broken off in the middle, or wrong.
+"""
 
 from __future__ import annotations
 
+import email.utils
 import json
+import socket
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,21 +19,50 @@ from typing import Any
 Answer = tuple[int, dict[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer of which more is to be said than a status and a body.
+
+    Attributes:
+        body: Sent as JSON.
+        headers: Sent besides the usual ones.
+        raw: Sent instead of `body`, as it stands.
+        delay: Seconds before anything is sent; it ends early when the server closes.
+        cut: How many bytes of the body are sent before the connection is closed; `None` for all of them.
+    """
+
+    status: int = 200
+    body: dict[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    raw: bytes | None = None
+    delay: float = 0.0
+    cut: int | None = None
+
+
 @dataclass
 class ChatServer:
     """What it was asked and how it answers.
 
     Attributes:
-        answer: From a request's body and its number (from 1) to a status and a body.
+        answer: From a request's body and its number (from 1) to a status and a body, or a `Response`.
         requests: Every request's body, in order of arrival.
         keys: The keys that came with them.
+        paths: The paths that they were sent to.
+        in_flight: How many requests are being answered.
+        most_in_flight: How many were at most.
+        completed: How many answers were sent to their end, refusals included.
     """
 
-    answer: Callable[[dict[str, Any], int], Answer]
+    answer: Callable[[dict[str, Any], int], Answer | Response]
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    in_flight: int = 0
+    most_in_flight: int = 0
+    completed: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    closing: threading.Event = field(default_factory=threading.Event)
 
 
 def completion(text: str, prompt_tokens: int = 10, completion_tokens: int = 5) -> Answer:
@@ -37,48 +72,98 @@ def completion(text: str, prompt_tokens: int = 10, completion_tokens: int = 5) -
         "completion_tokens": completion_tokens,
         "total_tokens": prompt_tokens + completion_tokens,
     }
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-    return 200, {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "m",
-        "choices": [choice],
-        "usage": usage,
-    }
+    return ended(text, "stop", usage=usage)
 
 
-def error(status: int, message: str) -> Answer:
+def ended(text: str | None, finish_reason: str, usage: Any = None, **message: Any) -> Answer:
+    """An answer that ended for another reason than usual, or with another usage; what else its message holds."""
+    said = {"role": "assistant", "content": text, **message}
+    choice = {"index": 0, "finish_reason": finish_reason, "message": said}
+    body = {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+    return 200, body if usage is None else {**body, "usage": usage}
+
+
+def error(status: int, message: str, code: str | None = None, kind: str = "error") -> Answer:
     """A provider's refusal."""
-    return status, {"error": {"message": message, "type": "error", "code": str(status)}}
+    return status, {"error": {"message": message, "type": kind, "code": code or str(status)}}
+
+
+def busy(status: int = 429, **headers: str) -> Response:
+    """Turned away for now; `retry_after="7"` and the like become headers."""
+    said = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(*error(status, "slow down"), headers=said)
+
+
+def http_date(seconds_from_now: float) -> str:
+    """The other form of Retry-After."""
+    return email.utils.formatdate(time.time() + seconds_from_now, usegmt=True)
+
+
+def too_long(most: int = 8192) -> Answer:
+    """The request is longer than the model reads."""
+    message = f"This model's maximum context length is {most} tokens. However, your messages resulted in 9000 tokens."
+    return error(400, message, "context_length_exceeded", "invalid_request_error")
+
+
+def silence() -> Response:
+    """Nothing comes until the server closes."""
+    return Response(delay=3600.0, cut=0)
+
+
+def broken_off() -> Response:
+    """The connection is lost in the middle of a proper answer."""
+    return Response(*completion("half of this will arrive"), cut=40)
 
 
 @contextmanager
-def serving(answer: Callable[[dict[str, Any], int], Answer]) -> Iterator[ChatServer]:
+def serving(answer: Callable[[dict[str, Any], int], Answer | Response]) -> Iterator[ChatServer]:
     """The server, on a port of its own, until the block ends."""
     state = ChatServer(answer)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with state.lock:
                 state.requests.append(body)
-                state.keys.append(self.headers.get("Authorization", ""))
+                state.keys.append(self.headers.get("Authorization") or self.headers.get("x-api-key") or "")
+                state.paths.append(self.path)
                 number = len(state.requests)
-            status, content = state.answer(body, number)
-            data = json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
+                state.in_flight += 1
+                state.most_in_flight = max(state.most_in_flight, state.in_flight)
+            try:
+                answer = state.answer(body, number)
+                self._send(answer if isinstance(answer, Response) else Response(*answer))
+            finally:
+                with state.lock:
+                    state.in_flight -= 1
+
+        def _send(self, answer: Response) -> None:
+            if answer.delay:
+                state.closing.wait(answer.delay)
+            data = json.dumps(answer.body).encode() if answer.raw is None else answer.raw
+            self.send_response(answer.status)
+            for name, value in {"Content-Type": "application/json", **answer.headers}.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            self.wfile.write(data)
+            self.wfile.write(data[: answer.cut])
+            if answer.cut is None:
+                with state.lock:
+                    state.completed += 1
+            else:
+                self.wfile.flush()
+                self.connection.shutdown(socket.SHUT_RDWR)
+                self.close_connection = True
 
         def log_message(self, *_arguments: Any) -> None:
             """Say nothing."""
 
     class Server(ThreadingHTTPServer):
+        request_queue_size = 256
+
         def handle_error(self, request: Any, client_address: Any) -> None:
             """A client that was killed in the middle is what some tests are about."""
 
@@ -89,6 +174,7 @@ def serving(answer: Callable[[dict[str, Any], int], Answer]) -> Iterator[ChatSer
     try:
         yield state
     finally:
+        state.closing.set()
         server.shutdown()
         server.server_close()
         thread.join()

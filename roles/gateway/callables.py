@@ -19,6 +19,8 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles.errors import BindingError, PermanentProviderError
 
 from .calls import Completion, Request
+from .secrets import redacted
+from .thinking import without_thinking
 
 Reply = Callable[[list[ChatMessage]], Awaitable[str]]
 
@@ -40,10 +42,11 @@ class CallableBackend:
             task.cancel()
             raise
         except Exception as error:
-            raise PermanentProviderError(f"{self.name} raised {type(error).__name__}: {error}") from error
+            raise PermanentProviderError(redacted(f"{self.name} raised {type(error).__name__}: {error}")) from error
         if not isinstance(text, str):
             raise PermanentProviderError(f"{self.name} returned {type(text).__name__} {text!r:.60}; text is needed")
-        return Completion(text=text)
+        said, reasoning = without_thinking(text)
+        return Completion(text=said, reasoning=reasoning)
 
 
 def python_backend(spec: str) -> CallableBackend:

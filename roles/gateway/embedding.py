@@ -16,7 +16,8 @@ import numpy as np
 from dialoom.roles.errors import BindingError, PermanentProviderError
 
 from .calls import Completion, Request
-from .litellm_backend import OFFLINE, classified, ensure_known, load_litellm
+from .classification import classified
+from .litellm_backend import OFFLINE, TIMEOUT, ensure_known, load_litellm
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,17 @@ class EmbeddingBackend:
         texts = [message["content"] for message in request.messages]
         try:
             response = await load_litellm().aembedding(
-                model=self.model, input=texts, encoding_format="float", drop_params=True, max_retries=0, num_retries=0
+                model=self.model,
+                input=texts,
+                encoding_format="float",
+                api_base=request.api_base,
+                timeout=TIMEOUT,
+                drop_params=True,
+                max_retries=0,
+                num_retries=0,
             )
         except Exception as error:
-            raise classified(error, self.model) from error
+            raise classified(error, self.model, request) from None
         try:
             vectors = [_packed(each["embedding"]) for each in sorted(response.data, key=lambda each: each["index"])]
         except (TypeError, KeyError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import gc
 import os
@@ -10,39 +11,84 @@ from typing import Any
 
 from dialoom.prompts import ChatMessage
 from dialoom.roles import offline
-from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
+from dialoom.roles.errors import BindingError, ProviderError, TransientProviderError
 
+from .cache_markers import marked, wants_markers
 from .calls import Completion, Request
-from .secrets import redacted
+from .classification import classified, status_of
+from .completions import completion_of, salvaged
+from .structure import is_refused, response_format
 
 OFFLINE = "offline/"
-_TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
+TIMEOUT = 600.0
+"""Seconds after which an attempt that has not been answered is given up, and made again: the slowest models think for
+minutes, and a connection that is dead without saying so must not hold its place for ever."""
+
+_UNREADABLE = "Invalid response object"
 
 
 class LiteLLMBackend:
-    """One attempt per call: retrying is the gateway's, so LiteLLM's and the SDKs' own is off."""
+    """One HTTP request per attempt: retrying is the gateway's, so LiteLLM's and the SDKs' own is off.
+
+    Args:
+        timeout: Seconds that an attempt may take.
+    """
+
+    def __init__(self, timeout: float = TIMEOUT) -> None:
+        self._timeout = timeout
+        self._shapeless: set[tuple[str, str | None]] = set()
 
     async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
         """One attempt.
 
         Raises:
-            TransientProviderError: Rate limit, overload, time-out, lost connection.
+            TransientProviderError: Rate limit, overload, time-out, lost connection, an answer that is none.
             PermanentProviderError: Anything else that the provider refused.
         """
         litellm = load_litellm()
+        options = self._options(litellm, request)
+        shown: list[object] = []
         try:
-            response = await litellm.acompletion(
-                model=request.model,
-                messages=alternating(request.messages),
-                temperature=request.temperature,
-                seed=request.seed,
-                drop_params=True,
-                max_retries=0,
-                num_retries=0,
-            )
+            async with asyncio.timeout(self._timeout):
+                response = await litellm.acompletion(
+                    **options, logger_fn=lambda details: shown.append(details.get("original_response"))
+                )
         except Exception as error:
-            raise classified(error, request.model) from error
-        return _completion(response)
+            if _UNREADABLE in str(error) and (kept := _salvaged(shown, request.model)) is not None:
+                return kept
+            # Not chained: the original's message may hold a key.
+            raise self._failure(error, request, "response_format" in options) from None
+        return completion_of(response, request.model)
+
+    def _options(self, litellm: ModuleType, request: Request) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "model": request.model,
+            "messages": alternating(request.messages),
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "timeout": self._timeout,
+            "drop_params": True,
+            "max_retries": 0,
+            "num_retries": 0,
+        }
+        if request.model.startswith(OFFLINE):
+            return options
+        if wants_markers(litellm, request.model):
+            options["messages"] = marked(request.messages)
+        if request.api_base is not None:
+            options["api_base"] = request.api_base
+        if _address(request) not in self._shapeless and (shape := response_format(litellm, request)) is not None:
+            options["response_format"] = shape
+        return options
+
+    def _failure(self, error: Exception, request: Request, was_shaped: bool) -> ProviderError:
+        """What the error is; the refusal of a shape is passing, since the next attempt will not ask for one."""
+        failure = classified(error, request.model, request)
+        if not was_shaped or not is_refused(status_of(error), str(error)):
+            return failure
+        self._shapeless.add(_address(request))
+        said = str(failure).partition(" - ")[0]
+        return TransientProviderError(f"{said} - it is not asked for a shape (response_format) from now on")
 
 
 def alternating(messages: tuple[ChatMessage, ...]) -> list[dict[str, str]]:
@@ -104,26 +150,11 @@ def load_litellm() -> ModuleType:
     return litellm
 
 
-def _completion(response: Any) -> Completion:
-    choice, usage = response.choices[0], getattr(response, "usage", None)
-    details = getattr(usage, "prompt_tokens_details", None)
-    cost = (response._hidden_params or {}).get("response_cost")
-    return Completion(
-        text=choice.message.content or "",
-        input_tokens=getattr(usage, "prompt_tokens", None),
-        output_tokens=getattr(usage, "completion_tokens", None),
-        cached_tokens=getattr(details, "cached_tokens", None),
-        cost=None if cost is None else float(cost),
-        finish_reason=choice.finish_reason,
-    )
+def _address(request: Request) -> tuple[str, str | None]:
+    return request.model, request.api_base
 
 
-def classified(error: Exception, model: str) -> ProviderError:
-    """What a provider's exception is to us: worth another attempt or not, without any key in its message."""
-    status = getattr(error, "status_code", None)
-    message = redacted(f"{model}: {type(error).__name__}: {error}")
-    if isinstance(status, int) and 400 <= status < 500 and status not in _TRANSIENT_STATUS:
-        return PermanentProviderError(message)
-    if isinstance(status, int) or isinstance(error, (OSError, TimeoutError)):
-        return TransientProviderError(message)
-    return PermanentProviderError(message)
+def _salvaged(shown: list[object], model: str) -> Completion | None:
+    """The reply, if LiteLLM has shown the answer's text before it could not read it."""
+    texts = [each for each in shown if isinstance(each, str)]
+    return salvaged(texts[-1], model) if texts else None

@@ -1,0 +1,41 @@
+"""Marks that tell a provider how much of a request its prompt cache should keep, for those that want to be told."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from dialoom.prompts import ChatMessage
+
+_HOSTS = frozenset({"bedrock", "bedrock_converse", "vertex_ai", "vertex_ai_beta", "openrouter", "azure_ai"})
+
+
+def wants_markers(litellm: ModuleType, model: str) -> bool:
+    """Whether the model's provider caches only what is marked: Anthropic, at its own address or at another's.
+
+    The others cache prefixes by themselves, or not at all.
+    """
+    name, provider, *_ = litellm.get_llm_provider(model)
+    if provider == "anthropic":
+        return True
+    return provider in _HOSTS and "claude" in name and bool(litellm.utils.supports_prompt_caching(model))
+
+
+def marked(messages: tuple[ChatMessage, ...]) -> list[dict[str, Any]]:
+    """The messages in parts, with neighbours of the same role joined, and the ends of the stable prefix marked.
+
+    There are two: the instructions, which a whole scenario shares, and all but the last message, which this role's next
+    request will begin with.
+    """
+    system = max((index for index, message in enumerate(messages) if message["role"] == "system"), default=-1)
+    ends = {index for index in (system, len(messages) - 2) if index >= 0}
+    joined: list[dict[str, Any]] = []
+    for index, message in enumerate(messages):
+        part: dict[str, Any] = {"type": "text", "text": message["content"]}
+        if index in ends and message["content"].strip():  # an empty part may not be marked
+            part["cache_control"] = {"type": "ephemeral"}
+        if joined and joined[-1]["role"] == message["role"]:
+            joined[-1]["content"].append({**part, "text": "\n\n" + part["text"]})
+        else:
+            joined.append({"role": message["role"], "content": [part]})
+    return joined

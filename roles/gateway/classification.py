@@ -1,0 +1,120 @@
+"""What a provider's failure is to us: worth another attempt, or final, and then with advice."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dialoom.roles.errors import PermanentProviderError, ProviderError, TransientProviderError
+
+from .calls import Request
+from .retry_after import retry_after
+from .secrets import redacted
+
+_TRANSIENT = frozenset({408, 409, 425, 429})
+_OVERLOAD = frozenset({429, 503, 529})
+_LONGEST = 600
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|context (?:window|length)|(?:prompt|input|request) is too (?:long|large)",
+    re.IGNORECASE,
+)
+_POLICY = re.compile(
+    r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system", re.IGNORECASE
+)
+_NOISE = re.compile(r"^(?:litellm\.\w+: |\w+(?:Error|Exception|Timeout): |Timeout Error: |\w+(?:Exception|Error) - )+")
+
+
+def classified(error: Exception, model: str, request: Request | None = None) -> ProviderError:
+    """A provider's exception as one of ours, without any key in its message.
+
+    Args:
+        error: What LiteLLM raised.
+        model: The model that was asked.
+        request: What it was asked, for advice.
+    """
+    said = str(error)
+    status = status_of(error)
+    message = f"{model}: {type(error).__name__}{f' ({status})' if status else ''}: {_shown(said)}"
+    if _is_out_of_money(error, status, said):
+        return PermanentProviderError(f"{message} - the account has no credit left: top it up, then retry the run")
+    if status is not None and 400 <= status < 500 and status not in _TRANSIENT:
+        advice = _advice(error, status, model, request)
+        return PermanentProviderError(f"{message} - {advice}" if advice else message)
+    if status is None and not isinstance(error, (OSError, TimeoutError)):
+        return PermanentProviderError(message)
+    is_overload = status in _OVERLOAD or "overloaded" in said.lower()
+    return TransientProviderError(message, is_overload, retry_after(_headers(error), said))
+
+
+def status_of(error: Exception) -> int | None:
+    """The HTTP status that LiteLLM has found or chosen for an exception."""
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def _shown(said: str) -> str:
+    """What the provider said, without LiteLLM's preface; keys are taken out first, or a part of one could be left."""
+    text = " ".join(_NOISE.sub("", redacted(said)).split())
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+
+
+def _headers(error: Exception) -> Mapping[str, str]:
+    """LiteLLM puts the response's headers beside it: the response that it makes up itself has none."""
+    headers = getattr(error, "litellm_response_headers", None)
+    return headers if headers is not None else getattr(getattr(error, "response", None), "headers", None) or {}
+
+
+def _is_out_of_money(error: Exception, status: int | None, said: str) -> bool:
+    """OpenAI says that with the status of a rate limit, and LiteLLM leaves the code to the exception's cause."""
+    if status == 402:
+        return True
+    return status == 429 and ("insufficient_quota" in said or _body_code(error) == "insufficient_quota")
+
+
+def _body_code(error: BaseException | None) -> Any:
+    while error is not None:
+        if isinstance(body := getattr(error, "body", None), dict):
+            return body.get("code") or body.get("type")
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _advice(error: Exception, status: int, model: str, request: Request | None) -> str:
+    kind = type(error).__name__
+    role = request.role if request else "ROLE"
+    # LiteLLM knows these two for some providers only.
+    told = f"{error} {_body_code(error)}"
+    if kind == "ContextWindowExceededError" or status == 413 or (status in (400, 422) and _TOO_LONG.search(told)):
+        letters = sum(len(message["content"]) for message in request.messages) if request else 0
+        length = f" (about {letters // 4:,} tokens)" if letters else ""
+        return (
+            f"the request is longer than the model reads{length}: name one with a longer context "
+            f"(--model {role}=MODEL) or make the conversation shorter"
+        )
+    if kind == "ContentPolicyViolationError" or (status in (400, 403) and _POLICY.search(told)):
+        return "the provider refuses what it says: its content policy stands against this scenario with this model"
+    if status == 401:
+        return f"a key that the provider accepts is needed in {_key_names(model)}"
+    if status == 403:
+        return f"the key in {_key_names(model)} may not use this model: check the account's access to it"
+    if status == 404:
+        at = f" at {request.api_base}" if request and request.api_base else ""
+        return f"there is no such model{at}: check its name (--model {role}=PROVIDER/NAME) and the address (--api-base)"
+    return "" if status != 400 else "the provider will not take this request as it is; the same one is not sent again"
+
+
+def _key_names(model: str) -> str:
+    """The environment variables that the model's provider reads its key from."""
+    import litellm
+
+    try:
+        missing = litellm.validate_environment(model)["missing_keys"]
+        provider = litellm.get_llm_provider(model)[1]
+    except Exception:
+        missing, provider = [], ""
+    if missing:
+        return " or ".join(missing)
+    likely = [name for name in sorted(os.environ) if name.startswith(provider.upper()) and name.endswith("API_KEY")]
+    return " or ".join(likely) or f"{provider.upper() or 'PROVIDER'}_API_KEY"

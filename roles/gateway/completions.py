@@ -1,0 +1,109 @@
+"""Reading a provider's answer: its text, its reasoning, why it ended, and what it took, as far as that can be so."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dialoom.roles.errors import PermanentProviderError, TransientProviderError
+
+from .calls import Completion
+from .thinking import without_thinking
+
+
+def completion_of(response: Any, model: str) -> Completion:
+    """LiteLLM's response as a completion.
+
+    Raises:
+        TransientProviderError: If it holds no choice.
+        PermanentProviderError: If the provider's content filter has taken all of it.
+    """
+    if not response.choices:
+        raise TransientProviderError(f"{model}: the answer holds no choice")
+    choice = response.choices[0]
+    message = choice.message
+    details = getattr(message, "provider_specific_fields", None) or {}
+    completion = _completion(
+        message.content,
+        getattr(message, "reasoning_content", None),
+        details.get("refusal"),
+        choice.finish_reason,
+        model,
+    )
+    cost = (response._hidden_params or {}).get("response_cost")
+    return _booked(completion, getattr(response, "usage", None), cost)
+
+
+def salvaged(raw: object, model: str) -> Completion | None:
+    """The reply out of an answer that LiteLLM cannot read, such as one whose usage holds words.
+
+    It has been paid for, so it is used; what it took is unknown.
+
+    Args:
+        raw: The answer's body as it came, if LiteLLM has shown it.
+        model: The model that gave it.
+    """
+    try:
+        choice = json.loads(raw)["choices"][0] if isinstance(raw, str) else {}
+        message = choice["message"]
+        content, reasoning, refusal = (message.get(key) for key in ("content", "reasoning_content", "refusal"))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return _completion(_text(content), _text(reasoning), _text(refusal), _text(choice.get("finish_reason")), model)
+
+
+def _completion(
+    content: str | None, reasoning: str | None, refusal: str | None, finish_reason: str | None, model: str
+) -> Completion:
+    text, thoughts = without_thinking(content or "")
+    if not text.strip() and refusal:
+        text, finish_reason = refusal, "refusal"  # that is what it said
+    if not text.strip() and finish_reason == "content_filter":
+        raise PermanentProviderError(
+            f"{model}: the reply was taken by the provider's content filter (finish reason content_filter) - its "
+            "policy stands against this scenario with this model"
+        )
+    known = [part for part in (reasoning, thoughts) if part]
+    return Completion(text=text, finish_reason=finish_reason, reasoning="\n\n".join(known) or None)
+
+
+def _booked(completion: Completion, usage: Any, cost: Any) -> Completion:
+    """With tokens and cost, where the figures can be true; a provider that says nothing has LiteLLM say 0."""
+    asked, said = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    if asked == 0:
+        asked = None
+    if said == 0 and (asked is None or completion.text or completion.reasoning):
+        said = None
+    cached = _cached(usage)
+    is_consistent = cached is None or 0 <= cached <= (asked or 0)
+    is_priced = isinstance(cost, int | float) and cost >= 0 and asked is not None and said is not None and is_consistent
+    return Completion(
+        text=completion.text,
+        input_tokens=asked,
+        output_tokens=said,
+        cached_tokens=cached if is_consistent else None,
+        cost=float(cost) if is_priced else None,
+        finish_reason=completion.finish_reason,
+        reasoning=completion.reasoning,
+    )
+
+
+def _cached(usage: Any) -> int | None:
+    """Tokens read from a prompt cache, as stated; LiteLLM keeps them in the first place, or only in the second."""
+    details = getattr(usage, "prompt_tokens_details", None)
+    for value in (getattr(details, "cached_tokens", None), getattr(usage, "cache_read_input_tokens", None)):
+        if isinstance(value, int):
+            return value
+    return None
+
+
+def _count(holder: Any, name: str) -> int | None:
+    value = getattr(holder, name, None)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _text(value: object) -> str | None:
+    """A text, also one that comes in parts."""
+    if isinstance(value, list):
+        return "".join(str(part.get("text", "")) for part in value if isinstance(part, dict))
+    return value if isinstance(value, str) else None

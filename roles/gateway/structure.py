@@ -1,0 +1,48 @@
+"""Holding a model to the shape of a reply, by JSON schema or JSON mode, where LiteLLM says that it can be."""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+from typing import Any
+
+from pydantic import BaseModel
+
+from .calls import Request
+
+
+def response_format(litellm: ModuleType, request: Request) -> dict[str, Any] | None:
+    """The `response_format` of a request; `None` if its reply has no shape, or its model cannot be held to one."""
+    if request.reply_type is None:
+        return None
+    if litellm.supports_response_schema(request.model):
+        return _schema(request.reply_type)
+    # Providers refuse JSON mode in a request that does not speak of JSON.
+    is_spoken_of = any("json" in message["content"].lower() for message in request.messages)
+    if is_spoken_of and "response_format" in (litellm.get_supported_openai_params(request.model) or ()):
+        return {"type": "json_object"}
+    return None
+
+
+def is_refused(status: int | None, message: str) -> bool:
+    """Whether a provider's error says that it is the shape that it refuses."""
+    named = re.search(r"response_?format|json_schema|json_object|output_(?:config|format)|guided_json", message, re.I)
+    return status in (400, 404, 422) and named is not None
+
+
+def _schema(type_: type[BaseModel]) -> dict[str, Any]:
+    """The type's JSON schema, in the strict form: no defaults, nothing optional, nothing else."""
+    schema = _strict(type_.model_json_schema())
+    return {"type": "json_schema", "json_schema": {"name": type_.__name__, "strict": True, "schema": schema}}
+
+
+def _strict(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_strict(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    strict = {key: _strict(value) for key, value in node.items() if key not in ("default", "title")}
+    if isinstance(properties := node.get("properties"), dict):
+        strict["properties"] = {name: _strict(value) for name, value in properties.items()}
+        strict |= {"required": list(properties), "additionalProperties": False}
+    return strict

@@ -1,0 +1,29 @@
+"""Asking a server through the gateway."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dialoom.prompts import ChatMessage
+from dialoom.roles import Completion, Gateway
+from dialoom.roles.gateway import Request
+from dialoom.roles.gateway.gateway import Limits
+from tests.ledgers import MemoryLedger, a_place
+
+KEY = "sk-planted-4f9a8c7b6d5e4f3a2b1c"
+QUICK = Limits(longest_wait=0.01)
+
+
+def request(url: str | None, model: str = "openai/gpt-4o-mini", content: str = "Say heron.", **fields: Any) -> Request:
+    """A request to a server."""
+    messages: tuple[ChatMessage, ...] = (
+        {"role": "system", "content": "You are brief."},
+        {"role": "user", "content": content},
+    )
+    given: dict[str, Any] = {"messages": messages, **fields}
+    return Request("judge", "t/x", "0", model, 0.0, 5, api_base=url, **given)
+
+
+async def ask(asked: Request, ledger: MemoryLedger | None = None) -> Completion:
+    """One call through a gateway that hardly waits."""
+    return await Gateway(ledger or MemoryLedger(), QUICK).complete(asked, a_place())

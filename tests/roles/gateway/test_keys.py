@@ -1,0 +1,150 @@
+"""Keys: out of the environment or a file, to the provider, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialoom.roles import BindingError
+from dialoom.roles.gateway.keys import load_env_file
+from dialoom.roles.gateway.secrets import redacted
+from tests.conftest import Command
+from tests.invented import write_release
+from tests.roles.gateway.asking import KEY
+from tests.server import Answer, Response, completion, error, serving
+
+# A key that does not look like one, in a variable whose name does not say so.
+PLAIN = "plain+4f9a/8c7b=6d5e"
+WITH_FILE = """
+import sys
+from pathlib import Path
+from dialoom.roles.gateway.keys import load_env_file
+load_env_file(Path("keys.env"))
+from dialoom.runs.cli import main
+main()
+"""
+
+
+def test_a_files_lines_become_the_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comments, quotes and `export` as usual; what the environment has already wins."""
+    for name in ("DIALOOM_TEST_A", "DIALOOM_TEST_C", "DIALOOM_TEST_D"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("DIALOOM_TEST_B", "mine")
+    path = tmp_path / "keys.env"
+    path.write_text(
+        "# mine\n\nDIALOOM_TEST_A=one\nDIALOOM_TEST_B='two'\nexport DIALOOM_TEST_C=\"thr ee\" # three\n"
+        "DIALOOM_TEST_D=a=b==\r\n"
+    )
+    assert load_env_file(path) == [f"DIALOOM_TEST_{letter}" for letter in "ABCD"]
+    assert [os.environ[f"DIALOOM_TEST_{letter}"] for letter in "ABCD"] == ["one", "mine", "thr ee", "a=b=="]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (f"A_KEY=x\n\n{KEY}\n", 3),
+        (f"# key\n{KEY}={KEY}\n", 2),
+        ("\n\nOPENAI_API_KEY=\n", 3),
+        (f"OPENAI_API_KEY='{KEY}\n", 1),
+        (f"OPENAI_API_KEY {KEY}\n", 1),
+    ],
+)
+def test_a_wrong_line_is_named_and_never_shown(tmp_path: Path, text: str, line: int) -> None:
+    """Nor is anything loaded from that file."""
+    path = tmp_path / "keys.env"
+    path.write_text(text)
+    before = dict(os.environ)
+    with pytest.raises(BindingError, match=f"keys.env', line {line}:") as caught:
+        load_env_file(path)
+    assert "planted" not in str(caught.value)
+    assert dict(os.environ) == before
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """There is none; or it is no text."""
+    with pytest.raises(BindingError, match="cannot be read: No such file"):
+        load_env_file(tmp_path / "keys.env")
+    (tmp_path / "keys.env").write_bytes(b"A=\xff\xfe")
+    with pytest.raises(BindingError, match="no UTF-8 text"):
+        load_env_file(tmp_path / "keys.env")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bearer abc.def",
+        "sk-proj-abcdefgh12345678",
+        "https://x.test/v1?key=abcdefgh&alt=sse",
+        "http://me:abcdefgh@proxy.test/",
+        "AIzaSyabcdefgh0123456789abcdefg",
+        "gsk_abcdefgh0123456789abcdef",
+        '{"key": "quo\\"ted-abcdefgh"}',
+        "quo%22ted-abcdefgh",
+    ],
+)
+def test_what_looks_like_a_key_is_taken_out(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its shape, or because the environment holds it, however it is quoted."""
+    monkeypatch.setenv("DIALOOM_TEST_KEY", 'quo"ted-abcdefgh')
+    assert "abc" not in redacted(text)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file's bytes."""
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def leaking(key: str, folder: Path, meanwhile: dict[str, bytes]) -> Any:
+    """A provider that quotes the key in each of its errors: one that passes, then one that stays.
+
+    Before the last one it looks at the run's files as they are then, the write-ahead log among them.
+    """
+
+    def answer(_body: dict[str, Any], number: int) -> Answer | Response:
+        if number == 3:
+            meanwhile.update(contents(folder))
+        if number == 1:
+            return completion("Well.")
+        return error(503 if number == 2 else 400, f"no good: {key} and {json.dumps(key)}; {'x' * 570} {key}")
+
+    return answer
+
+
+@pytest.mark.parametrize("key", [KEY, PLAIN])
+@pytest.mark.parametrize("source", ["environment", "file"])
+def test_a_planted_key_reaches_the_provider_and_nothing_else(
+    dialoom: Command, players: list[str], tmp_path: Path, source: str, key: str
+) -> None:
+    """Every file that a run leaves, its log, its error and its exports are searched."""
+    write_release(tmp_path / "release")
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    meanwhile: dict[str, bytes] = {}
+    with serving(leaking(key, tmp_path, meanwhile)) as server:
+        cast = [*players[:2], *players[4:], "--model", "assistant=openai/gpt-4o-mini"]
+        plan = ["run", "personalens", "--profiles", "release", "--tasks", "single", *cast, "-o", "r.db"]
+        environment = {**bare, "OPENAI_API_BASE": server.url}
+        if source == "environment":
+            done = dialoom(*plan, code=1, env={**environment, "OPENAI_API_KEY": key})
+        else:
+            (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={key}\nOTHER={key}\n")
+            command = [sys.executable, "-c", WITH_FILE, *plan]
+            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
+            assert done.returncode == 1, done.stderr
+            (tmp_path / "keys.env").unlink()
+        assert server.keys == [f"Bearer {key}"] * 3
+    said = done.stdout + done.stderr
+    for looking in (("status", "r.db", "--json"), ("show", "r.db", "1"), ("export", "r.db", "-o", "r.jsonl")):
+        said += dialoom(*looking).stdout
+    assert "no good" in said, "the error itself is shown"
+    meanwhile.pop("keys.env", None)
+    assert b"no good" in meanwhile["r.db-wal"], "the passing error is in the log already"
+    kept = [*contents(tmp_path).items(), *meanwhile.items()]
+    for form in (key, json.dumps(key)[1:-1]):
+        assert form not in said
+        assert [name for name, content in kept if form.encode() in content] == []

@@ -1,0 +1,121 @@
+"""Structured replies: what is asked of which model, and what happens when it will not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from dialoom.prompts import Prompt
+from dialoom.roles import Gateway, ModelBinding, PermanentProviderError, Role, Score5, UnparsedReplyError, Verdict
+from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
+from tests.ledgers import MemoryLedger, a_place
+from tests.roles.gateway.asking import QUICK, ask, request
+from tests.server import Answer, ChatServer, completion, ended, error, serving
+
+pytestmark = pytest.mark.usefixtures("keyed")
+
+PROMPT = "---\nid: t/x\nversion: 1\nrole: judge\ninputs: []\nreply: text\n---\n=== user ===\nAnswer in JSON.\n"
+
+
+class Once:
+    """Where one call is made."""
+
+    def place(self) -> Any:
+        """The same place each time."""
+        return a_place()
+
+
+async def played(server: ChatServer, type_: type[BaseModel] | None, ledger: MemoryLedger | None = None) -> Any:
+    """What a role makes of the server's replies."""
+    binding = ModelBinding(model="openai/gpt-4o-mini", temperature=0.0, api_base=server.url)
+    return await Role(Prompt.parse(PROMPT, "t"), binding, type_, Gateway(ledger or MemoryLedger(), QUICK))({}, Once())
+
+
+async def test_a_model_that_knows_schemas_is_given_the_types() -> None:
+    """In the strict form that providers want: everything required, nothing else allowed."""
+    with serving(lambda _body, _number: completion('{"score": 4, "explanation": "so"}')) as server:
+        assert await played(server, Score5) == Score5(score=4, explanation="so")
+    (body,) = server.requests
+    assert body["response_format"]["type"] == "json_schema"
+    given = body["response_format"]["json_schema"]
+    assert given["strict"] is True and given["name"] == "Score5"
+    assert given["schema"]["required"] == ["score", "explanation"]
+    assert given["schema"]["additionalProperties"] is False
+    assert given["schema"]["properties"]["score"] == {"type": "integer", "minimum": 1, "maximum": 5}
+    assert "default" not in str(given)
+
+
+async def test_a_role_of_plain_text_is_held_to_no_shape() -> None:
+    """Nothing is asked for."""
+    with serving(lambda _body, _number: completion("Words.")) as server:
+        assert await played(server, None) == "Words."
+    assert "response_format" not in server.requests[0]
+
+
+@pytest.mark.parametrize(("content", "is_asked"), [("Answer in JSON.", True), ("Answer.", False)])
+async def test_a_model_without_schemas_is_asked_for_json_mode_if_the_request_speaks_of_it(
+    content: str, is_asked: bool
+) -> None:
+    """Providers refuse JSON mode in a request that does not."""
+    with serving(lambda _body, _number: completion('{"score": 4}')) as server:
+        await ask(request(server.url, "hosted_vllm/x", content, reply_type=Score5))
+    assert server.requests[0].get("response_format") == ({"type": "json_object"} if is_asked else None)
+
+
+async def test_a_provider_that_refuses_shapes_is_not_asked_for_one_again() -> None:
+    """The refusal is a failed attempt of the first call; later calls do without at once."""
+
+    def answer(body: dict[str, Any], _number: int) -> Answer:
+        if "response_format" in body:
+            return error(400, "Invalid parameter: 'response_format' is not supported with this model.")
+        return completion('{"score": 4}')
+
+    ledger = MemoryLedger()
+    gateway = Gateway(ledger, QUICK)
+    with serving(answer) as server:
+        for step in (1, 2):
+            reply = await gateway.complete(request(server.url, reply_type=Score5), a_place(step=step))
+            assert reply.text == '{"score": 4}'
+        assert ["response_format" in body for body in server.requests] == [True, False, False]
+    assert len(ledger.attempts) == 1
+    assert "not asked for a shape" in ledger.attempts[0][1].error
+
+
+async def test_another_bad_request_is_final_although_a_shape_was_asked_for() -> None:
+    """Only a refusal that names the shape is taken for one."""
+    with serving(lambda _body, _number: error(400, "temperature is too high")) as server:
+        with pytest.raises(PermanentProviderError):
+            await ask(request(server.url, reply_type=Score5))
+        assert len(server.requests) == 1
+
+
+async def test_the_offline_model_is_asked_for_no_shape_and_needs_no_address() -> None:
+    """It is no provider; LiteLLM says that every custom one knows JSON mode."""
+    asked = request(None, "offline/generic", "Answer in JSON.", reply_type=Verdict)
+    assert (await LiteLLMBackend().complete(asked, "key")).text
+
+
+async def test_broken_json_is_mended_without_a_second_ask() -> None:
+    """One request."""
+    with serving(lambda _body, _number: completion("Sure: {'score': 4, 'explanation': 'it\n's fine',}")) as server:
+        assert (await played(server, Score5)).score == 4
+        assert len(server.requests) == 1
+
+
+async def test_a_reply_that_is_no_answer_is_asked_for_once_more_and_then_given_up() -> None:
+    """The error is shown to the model, and a reply that was cut off is told so."""
+    with serving(lambda _body, _number: ended('{"score": 4', "length")) as server:
+        with pytest.raises(UnparsedReplyError, match="cut off because it was too long"):
+            await played(server, Score5)
+        assert len(server.requests) == 2
+    assert "cut off because it was too long" in server.requests[1]["messages"][-1]["content"]
+
+
+async def test_reasoning_is_not_shown_to_the_model_again() -> None:
+    """The second ask quotes what the model said, not what it thought."""
+    answer = completion("<think>five?</think>Five.")
+    with serving(lambda _body, _number: answer) as server, pytest.raises(UnparsedReplyError):
+        await played(server, Score5)
+    assert [message["content"] for message in server.requests[1]["messages"]][1] == "Five."
