@@ -20,6 +20,7 @@ from typing import Any
 
 from dialoom.graphs.personalens import RECIPE
 from dialoom.prompts import ChatMessage
+from dialoom.roles import Gateway
 from dialoom.roles.binding import bindings
 from dialoom.roles.gateway.litellm_backend import alternating, load_litellm
 from dialoom.runs import Fault, RunConfig
@@ -39,6 +40,12 @@ class Silent:
         raise RuntimeError(error)
 
     def told(self, work: Work, text: str) -> None:
+        """Not of interest."""
+
+    def stopping(self, fault: Fault | None, reason: str) -> None:
+        """Nothing bounds the work."""
+
+    def calling(self, gateway: Gateway) -> None:
         """Not of interest."""
 
 

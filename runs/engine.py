@@ -16,9 +16,10 @@ from langgraph.runtime import RunControl
 
 from dialoom.graphs import Outcome, Recipe, Stage
 from dialoom.graphs.recipe import Graph
-from dialoom.roles import Cast
+from dialoom.roles import BudgetError, Cast, Gateway
 
 from .errors import FATAL, Fault, fault_of
+from .limits import FailOnError
 from .store import RunStore, Work
 from .store.errors import store_error
 
@@ -43,6 +44,14 @@ class Progress(Protocol):
         """A scenario's node has something to say."""
         ...
 
+    def stopping(self, fault: Fault | None, reason: str) -> None:
+        """The work is stopped early: the budget is used up, or (without a fault) too many scenarios failed."""
+        ...
+
+    def calling(self, gateway: Gateway) -> None:
+        """The gateway that the work's calls go through."""
+        ...
+
 
 class Engine:
     """Carries out work until there is none, it is asked to stop, or going on makes no sense.
@@ -55,6 +64,7 @@ class Engine:
         seed: The run's seed.
         concurrency: How many scenarios are under way at once.
         progress: Is told of each result.
+        fail_on_error: When failures stop the run; by default never.
     """
 
     def __init__(
@@ -66,6 +76,7 @@ class Engine:
         seed: int,
         concurrency: int,
         progress: Progress,
+        fail_on_error: FailOnError | None = None,
     ) -> None:
         self._store = store
         self._recipe = recipe
@@ -74,6 +85,8 @@ class Engine:
         self._seed = seed
         self._concurrency = concurrency
         self._progress = progress
+        self._fail_on_error = fail_on_error or FailOnError()
+        self._finished = self._failures = 0
         self._control: dict[str, RunControl] = {}
         self._draining = False
         self._workers: list[asyncio.Task[None]] = []
@@ -139,13 +152,30 @@ class Engine:
             outcome = self._recipe.outcome(work.scenario, state)
         except GraphDrained:
             return
+        except BudgetError as error:
+            self._give_up(Fault.BUDGET, str(error))
         except Exception as error:
             await self._failed(work, graph, config, error)
+            self._count(failures=1)
         else:
             await self._store.finish(work, outcome)
             self._progress.finished(work)
+            self._count(failures=0)
         finally:
             del self._control[work.thread]
+
+    def _count(self, failures: int) -> None:
+        """Count a result, and stop if too many were failures."""
+        self._finished += 1
+        self._failures += failures
+        if reason := self._fail_on_error.exceeded(self._failures, self._finished):
+            self._give_up(None, reason)
+
+    def _give_up(self, fault: Fault | None, reason: str) -> None:
+        """Stop as an interrupt does; the first reason is the one that counts."""
+        if not self._draining:
+            self._progress.stopping(fault, reason)
+            self.drain()
 
     async def _play(
         self, work: Work, graph: Compiled, config: RunnableConfig, control: RunControl, resuming: bool
@@ -165,6 +195,7 @@ class Engine:
             self._cast,
             work.thread,
             self._seed,
+            work.sample,
             tell=lambda text: self._progress.told(work, text),
         )
         # A step begins while the checkpoint before it is being committed. Nothing can come of that step before the

@@ -7,7 +7,15 @@ from enum import StrEnum
 from dialoom.graphs import RecipeError
 from dialoom.personas import DataError
 from dialoom.prompts import PromptError
-from dialoom.roles import BindingError, PermanentProviderError, TransientProviderError, UnparsedReplyError
+from dialoom.roles import (
+    BindingError,
+    BudgetError,
+    CacheError,
+    NotRecordedError,
+    PermanentProviderError,
+    TransientProviderError,
+    UnparsedReplyError,
+)
 
 from .store.errors import StoreError
 
@@ -28,19 +36,23 @@ class Fault(StrEnum):
     PROVIDER_TRANSIENT = "provider, transient"
     PROVIDER_PERMANENT = "provider, permanent"
     REPLY = "reply"
+    BUDGET = "budget"
+    NOT_RECORDED = "not recorded"
     BUG = "bug"
 
 
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
     ((RunError, RecipeError, BindingError, PromptError), Fault.CONFIGURATION),
     ((DataError,), Fault.DATA),
-    ((StoreError,), Fault.STORE),
+    ((StoreError, CacheError), Fault.STORE),
     ((TransientProviderError,), Fault.PROVIDER_TRANSIENT),
     ((PermanentProviderError,), Fault.PROVIDER_PERMANENT),
     ((UnparsedReplyError,), Fault.REPLY),
+    ((BudgetError,), Fault.BUDGET),
+    ((NotRecordedError,), Fault.NOT_RECORDED),
 )
 
-FATAL = frozenset({Fault.CONFIGURATION, Fault.DATA, Fault.STORE})
+FATAL = frozenset({Fault.CONFIGURATION, Fault.DATA, Fault.STORE, Fault.NOT_RECORDED})
 """Faults that every other scenario would meet as well: the run stops instead of failing one after another."""
 
 

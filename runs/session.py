@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Gateway, ModelBinding
 from dialoom.roles.binding import bindings
 from dialoom.roles.cast import check_cast
-from dialoom.roles.gateway.gateway import Limits, check_model
+from dialoom.roles.gateway.cache import ResponseCache
+from dialoom.roles.gateway.gateway import check_model
+from dialoom.roles.gateway.tracing import open_tracing
 
 from .config import RunConfig
 from .engine import Engine, Progress
 from .errors import RunError
+from .limits import FailOnError, RunLimits
 from .recipes import load_recipe
 from .store import Judging, RunStore, Work
 from .store.connections import Synchronous
@@ -72,24 +76,81 @@ def reopen(path: Path, tell: Tell, synchronous: Synchronous = "normal") -> RunSt
     return store
 
 
-async def play(store: RunStore, concurrency: int, progress: Progress, resuming: bool) -> bool:
-    """Play all pending scenarios. Returns whether all of them were reached (not when interrupted)."""
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How calls are made in one sitting; nothing of it changes what they say.
+
+    Attributes:
+        limits: Budget, prices and rates.
+        replay_only: Make no call at all: every reply must be recorded.
+        fail_on_error: When failures stop the run.
+        cache: The file in which replies are shared with other runs.
+        otel: Whether a span of each call is sent to OpenTelemetry.
+    """
+
+    limits: RunLimits = field(default_factory=RunLimits)
+    replay_only: bool = False
+    fail_on_error: FailOnError = field(default_factory=FailOnError)
+    cache: Path | None = None
+    otel: bool = False
+
+
+async def play(
+    store: RunStore,
+    concurrency: int,
+    progress: Progress,
+    resuming: bool,
+    conduct: Conduct | None = None,
+    only: Container[int] | None = None,
+) -> bool:
+    """Play all pending scenarios, or those at some positions of the plan.
+
+    Returns:
+        Whether all of them were reached (not when interrupted).
+    """
     config = store.config
     recipe = load_recipe(config.recipe)
     graph = recipe.graph(recipe.options_type.model_validate(config.options))
-    work = store.pending(recipe)
-    return await _run(store, recipe, graph, config.models, work, concurrency, progress, resuming)
+    work = store.pending(recipe, only)
+    return await _run(store, recipe, graph, config.models, work, concurrency, progress, resuming, conduct)
 
 
 async def judge(
-    store: RunStore, judging: Judging, models: Mapping[str, ModelBinding], concurrency: int, progress: Progress
+    store: RunStore,
+    judging: Judging,
+    models: Mapping[str, ModelBinding],
+    concurrency: int,
+    progress: Progress,
+    conduct: Conduct | None = None,
+    again: bool = False,
 ) -> bool:
-    """Judge finished scenarios into a set of judgements. Returns whether all of them were reached."""
+    """Judge finished scenarios into a set of judgements. Returns whether all of them were reached.
+
+    Args:
+        store: The run.
+        judging: The set.
+        models: Who judges.
+        concurrency: How many scenarios are under way at once.
+        progress: Is told of each result.
+        conduct: How calls are made.
+        again: Whether to replace what is unparsed in the set, instead of judging what it has not judged yet.
+    """
     recipe = load_recipe(store.config.recipe)
+    graph = judging_graph(recipe)
+    work = (store.to_rejudge if again else store.to_judge)(recipe, judging.name)
+    return await _run(store, recipe, graph, models, work, concurrency, progress, True, conduct)
+
+
+def judging_graph(recipe: Recipe) -> Graph:
+    """The graph that only judges.
+
+    Raises:
+        RunError: If the recipe has none.
+    """
     graph = recipe.judging()
-    assert graph is not None, "open_judging refuses recipes that cannot judge again"
-    work = store.to_judge(recipe, judging.name)
-    return await _run(store, recipe, graph, models, work, concurrency, progress, resuming=True)
+    if graph is None:
+        raise RunError(f"recipe {recipe.name!r} has no judging of its own")
+    return graph
 
 
 def open_judging(
@@ -109,8 +170,7 @@ def open_judging(
     """
     recipe = load_recipe(store.config.recipe)
     roles = recipe.judging_roles()
-    if recipe.judging() is None:
-        raise RunError(f"recipe {recipe.name!r} has no judging of its own")
+    judging_graph(recipe)
     bound = bindings(roles, models, temperatures)
     for binding in bound.values():
         check_model(binding.model)
@@ -135,12 +195,20 @@ async def _run(
     concurrency: int,
     progress: Progress,
     resuming: bool,
+    conduct: Conduct | None,
 ) -> bool:
-    gateway = Gateway(store.ledger, Limits(concurrency))
-    cast = Cast(_prompts_of(store.prompts, models), models, gateway, recipe.reply_types)
-    engine = Engine(store, recipe, graph, cast, store.config.seed, concurrency, progress)
-    with _interrupts(engine):
-        await engine.run(work, resuming)
+    conduct = conduct or Conduct()
+    limits = conduct.limits.for_gateway(concurrency, conduct.replay_only)
+    spent = store.taken(limits.prices) if limits.budget.is_bounded else None
+    with ExitStack() as opened:
+        cache = None if conduct.cache is None else opened.enter_context(ResponseCache(conduct.cache))
+        tracing = opened.enter_context(open_tracing()) if conduct.otel else None
+        gateway = Gateway(store.ledger, limits, spent, cache, tracing)
+        progress.calling(gateway)
+        cast = Cast(_prompts_of(store.prompts, models), models, gateway, recipe.reply_types)
+        engine = Engine(store, recipe, graph, cast, store.config.seed, concurrency, progress, conduct.fail_on_error)
+        with _interrupts(engine):
+            await engine.run(work, resuming)
     return not engine.is_draining
 
 

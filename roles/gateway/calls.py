@@ -63,7 +63,7 @@ class Request:
     @property
     def expected_tokens(self) -> int:
         """Roughly how many tokens the request will take: one for four letters, and a reply of usual length."""
-        return sum(len(message["content"]) for message in self.messages) // 4 + _USUAL_REPLY
+        return expected_tokens(sum(len(message["content"]) for message in self.messages))
 
     def key(self, place: CallPlace) -> str:
         """The call's identity (SHA-256): equal only for the same request at the same place."""
@@ -73,6 +73,11 @@ class Request:
             [[message["role"], message["content"]] for message in self.messages],
         ]
         return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
+
+
+def expected_tokens(letters: int, requests: int = 1) -> int:
+    """Roughly how many tokens requests of so many letters in all will take, each with a reply of usual length."""
+    return letters // 4 + requests * _USUAL_REPLY
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from dialoom import __version__
 
+from .agree_command import agree
+from .conduct import CALLING
+from .doctor_command import doctor
+from .export_command import register as register_export
+from .flags import with_more
+from .personas_command import register as register_personas
 from .run_command import register as register_run
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
@@ -35,8 +41,12 @@ def build_app(arguments: list[str]) -> typer.Typer:
     )
     app.callback()(_version)
     register_run(app, arguments)
-    for command in (resume, status, show, judge, report, export, compact):
-        app.command(epilog=_EPILOG if command is resume else None)(command)
+    for command in (resume, retry, status, show, judge, report, agree, compact):
+        made = with_more(command, CALLING) if command in _CALLING else command
+        app.command(epilog=_EPILOG if command in _CALLING else None)(made)
+    app.command()(doctor)
+    register_export(app, arguments)
+    register_personas(app, arguments)
     return app
 
 
@@ -78,11 +88,36 @@ def resume(
     synchronous: Annotated[
         Literal["normal", "full"], typer.Option(help="What a commit survives: normal a crash, full a power cut too.")
     ] = "normal",
+    **given: Any,
 ) -> None:
     """Go on with a run where it stopped: finished scenarios stay as they are, begun ones go on from their last step."""
     from .play import resume_run
 
-    raise typer.Exit(resume_run(run, concurrency, retry_failed, synchronous))
+    raise typer.Exit(resume_run(run, concurrency, retry_failed, synchronous, given))
+
+
+def retry(
+    run: Run,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Failed scenarios, from their last step. The default.")
+    ] = False,
+    unparsed: Annotated[
+        bool, typer.Option("--unparsed", help="Judgements whose replies could not be read: ask for other ones.")
+    ] = False,
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="A scenario, from its beginning and with replies of its own. Repeatable."),
+    ] = None,
+    judging: Annotated[
+        str | None, typer.Option("--judging", metavar="NAME", help="Of which set; by default the run's own.")
+    ] = None,
+    concurrency: Concurrency = 16,
+    **given: Any,
+) -> None:
+    """Try again what did not come out well: failed scenarios, unparsed judgements, or chosen scenarios anew."""
+    from .retrying import retry_run
+
+    raise typer.Exit(retry_run(run, failed, unparsed, scenario or [], judging, concurrency, given))
 
 
 def status(
@@ -124,11 +159,12 @@ def judge(
     name: Annotated[str | None, typer.Option(help="What to call these judgements; by default the model.")] = None,
     concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed judgings again.")] = False,
+    **given: Any,
 ) -> None:
     """Judge a run's dialogues once more; the judgements are kept apart from the run's own, and can be compared."""
     from .play import judge_run
 
-    raise typer.Exit(judge_run(run, name, model, temperature or [], concurrency, retry_failed))
+    raise typer.Exit(judge_run(run, name, model, temperature or [], concurrency, retry_failed, given))
 
 
 def compact(run: Run) -> None:
@@ -151,22 +187,20 @@ def report(
     table: Annotated[
         list[str] | None, typer.Option("--table", metavar="NAME", help="Only this table, e.g. scores. Repeatable.")
     ] = None,
+    cost: Annotated[
+        bool, typer.Option("--cost", help="What the calls of each role took instead: tokens, prompt caches, money.")
+    ] = False,
 ) -> None:
     """Scores with their intervals, and what the dialogues are like; several runs of one recipe side by side."""
-    from .looking import report_run
+    from .looking import report_cost, report_run
 
+    if cost:
+        if judging or table:
+            raise typer.BadParameter("--cost is a report of its own; leave out --judging and --table")
+        report_cost(runs, out)
+        return
     report_run(runs, out, judging, table or [])
 
 
-def export(
-    run: Run,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="A file; a folder for formats of files.")],
-    format: Annotated[str, typer.Option("--format", help="dialogues, or one of the recipe's: personalens, sft.")] = (
-        "dialogues"
-    ),
-    judging: JudgingName = None,
-) -> None:
-    """Write a run's finished scenarios in plan order, for other programs."""
-    from .looking import export_run
-
-    export_run(run, format, out, judging)
+_CALLING = (resume, retry, judge)
+"""The commands that make calls, besides `run`."""

@@ -1,4 +1,4 @@
-"""`status`, `show`, `report`, `export` and `compact`: everything that makes no call."""
+"""`status`, `show`, `report` and `compact`: everything that makes no call."""
 
 from __future__ import annotations
 
@@ -12,25 +12,30 @@ import yaml
 from rich import box
 from rich.markup import escape
 from rich.table import Table as RichTable
+from rich.text import Text
+from rich.tree import Tree
 
-from dialoom.graphs import Chart, Episode, Table
+from dialoom.graphs import Chart, Episode, Outline, Table
 from dialoom.runs import export as exporting
 from dialoom.runs import report as reporting
+from dialoom.runs.cost import cost_table
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile, RunStore, Usage
 from dialoom.runs.store.runfile import FIRST_JUDGING
 
+from .standing import Standing
 from .tables import make_console, print_tables
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
+_STYLES = {"plain": "", "heading": "bold", "user": "cyan", "assistant": "green", "note": "dim", "new": "yellow"}
 
 
 def print_status(path: Path, as_json: bool) -> None:
     """How far a run is, and what each role has taken."""
     with RunFile(path) as run:
         config, status = run.config, run.status()
-        judgings = run.judgings()
+        judgings, standing = run.judgings(), Standing.of(run)
     if as_json:
         typer.echo(
             json.dumps(
@@ -55,6 +60,7 @@ def print_status(path: Path, as_json: bool) -> None:
                         for judging in judgings
                         if judging.name != FIRST_JUDGING
                     },
+                    **standing.as_json(),
                 }
             )
         )
@@ -76,6 +82,8 @@ def print_status(path: Path, as_json: bool) -> None:
     make_console().print(table)
     if status.usage.unanswered:
         typer.echo(f"{status.usage.unanswered:,} calls were sent and not answered: under way, or lost in a crash")
+    for line in standing.lines(str(path)):
+        typer.echo(line)
     if status.pending:
         typer.echo(f"go on with: dialoom resume {path}")
 
@@ -127,7 +135,7 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> 
         line = exporting.dialogue(episode, scenario, recipe, models, prompts)
         typer.echo(json.dumps({**line, "state": episode.state}, ensure_ascii=False))
         return
-    _print_episode(episode, scenario.described(), models)
+    _print_episode(episode, scenario.described(), models, recipe.outline(episode))
 
 
 def report_run(paths: list[Path], out: Path | None, judging: str | None, names: list[str]) -> None:
@@ -156,21 +164,24 @@ def report_run(paths: list[Path], out: Path | None, judging: str | None, names: 
     print_tables(tables)
 
 
+def report_cost(paths: list[Path], out: Path | None) -> None:
+    """Print what the calls of each run took, or write it."""
+    tables = [cost_table(path) for path in paths]
+    if len(paths) > 1:
+        for table, path in zip(tables, paths, strict=True):
+            table.name, table.title = f"{table.name}-{path.stem}", f"{table.title}: {path.name}"
+    if out is not None:
+        _write_report(tables, [], out, "Calls")
+    else:
+        print_tables(tables)
+
+
 def _write_report(tables: list[Table], charts: list[Chart], out: Path, title: str) -> None:
     can_draw = not charts or reporting.can_draw()
     for written in reporting.write(tables, out, title, charts if can_draw else ()):
         typer.echo(str(written))
     if not can_draw:
         typer.echo(f"no charts: they are drawn with matplotlib, which is not installed: {reporting.HOW_TO_INSTALL}")
-
-
-def export_run(path: Path, format_: str, out: Path, judging: str | None) -> None:
-    """Write the run's finished scenarios and say how many."""
-    with RunFile(path) as run:
-        count = exporting.export(run, format_, out, judging)
-        status = run.status()
-    rest = f" ({status.pending:,} scenarios are pending)" if status.pending else ""
-    typer.echo(f"{count:,} {'files' if out.is_dir() else 'lines'} written to {out}{rest}")
 
 
 def compact_run(path: Path) -> None:
@@ -184,7 +195,9 @@ def compact_run(path: Path) -> None:
     typer.echo(f"{path}: {before} before, {after} now")
 
 
-def _print_episode(episode: Episode, described: dict[str, Any], models: dict[str, str]) -> None:
+def _print_episode(
+    episode: Episode, described: dict[str, Any], models: dict[str, str], outline: Outline | None
+) -> None:
     console = make_console()
     console.print(f"[bold]{escape(episode.id)}[/bold]", highlight=False)
     for key, value in described.items():
@@ -196,7 +209,10 @@ def _print_episode(episode: Episode, described: dict[str, Any], models: dict[str
         console.print(f"  [dim]{key}:[/dim] {escape(text)}", highlight=False)
     played = ", ".join(f"{role} {model}" for role, model in models.items())
     console.print(f"  [dim]models:[/dim] {escape(played)}", highlight=False)
-    for message in episode.outcome.messages:
+    if outline is not None:
+        console.print()
+        console.print(_tree(outline))
+    for message in episode.outcome.messages if outline is None else ():
         colour = _COLOURS.get(message.role, "magenta")
         console.print(f"\n[bold {colour}]{escape(message.role)}[/bold {colour}]", highlight=False)
         console.print(escape(message.content), highlight=False)
@@ -211,6 +227,15 @@ def _print_episode(episode: Episode, described: dict[str, Any], models: dict[str
             f"[dim]{escape(judgement.explanation)}[/dim]",
             highlight=False,
         )
+
+
+def _tree(outline: Outline, parent: Tree | None = None) -> Tree:
+    """The outline as rich draws it."""
+    line = Text.assemble(*((span.text, _STYLES[span.style]) for span in outline.spans))
+    tree = Tree(line, guide_style="dim") if parent is None else parent.add(line)
+    for part in outline.parts:
+        _tree(part, tree)
+    return tree
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import typer
 import yaml
@@ -15,10 +15,15 @@ from dialoom.graphs import Recipe, RecipeOptions
 from dialoom.roles.binding import bindings
 from dialoom.runs import session
 from dialoom.runs.config import DEFAULT_CONCURRENCY, DEFAULT_MODEL, RunConfig
-from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, RunError
+from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, Fault, RunError
+from dialoom.runs.estimate import estimate
+from dialoom.runs.limits import RunLimits
+from dialoom.runs.session import Conduct
 from dialoom.runs.store import RunFile, RunStore
 from dialoom.runs.store.connections import Synchronous
 
+from .conduct import KEPT, REPLAY_ONLY, SITTING, conduct_of
+from .dry_run import print_estimate
 from .progress import Watcher
 
 
@@ -33,49 +38,101 @@ class _Common(BaseModel):
     concurrency: int | None = None
     prompts: Path | None = None
     synchronous: Synchronous = "normal"
+    max_cost: float | str | None = None
+    max_tokens: int | str | None = None
+    max_calls: int | str | None = None
+    price: list[str] | str | dict[str, str | list[float]] | None = None
+    rpm: list[str] | int | str | dict[str, int] | None = None
+    tpm: list[str] | int | str | dict[str, int] | None = None
+    api_base: list[str] | str | dict[str, str] | None = None
+    env_file: Path | None = None
+    fail_on_error: int | str | None = None
+    cache: Path | None = None
+    otel: bool = False
+    log_format: Literal["text", "json"] = "text"
 
 
 def start_run(spec: str, recipe: Recipe, given: dict[str, Any], config: Path | None, **common: Any) -> int:
     """Carry out `dialoom run`; returns the exit code."""
     file_common, file_options = _config_file(config, recipe)
-    chosen = _Common.model_validate({**file_common, **{key: value for key, value in common.items() if value}})
+    chosen = _Common.model_validate(
+        {**file_common, **{key: value for key, value in common.items() if value and key in _Common.model_fields}}
+    )
     if common.get("seed") is not None:
         chosen.seed = common["seed"]
-    if chosen.out is None:
+    if chosen.out is None and not common.get("dry_run"):
         raise RunError("-o RUN is missing: give the file in which the run is to be kept, such as -o run.db")
-    options = _options(recipe, {**file_options, **given})
+    options = options_of(recipe, {**file_options, **given})
     models = bindings(
         recipe.roles_used(options),
-        _assignments(file_common.get("model")) + _assignments(common.get("model")),
+        [
+            *_assignments(dict(recipe.models_named(options))),
+            *_assignments(file_common.get("model")),
+            *_assignments(common.get("model")),
+        ],
         _assignments(file_common.get("temperature")) + _assignments(common.get("temperature")),
         DEFAULT_MODEL,
+        _assignments(file_common.get("api_base")) + _assignments(common.get("api_base")),
     )
+    conduct = conduct_of(
+        RunLimits().changed(file_common),
+        {**chosen.model_dump(include={*SITTING}), **{name: common.get(name) for name in (*KEPT, *REPLAY_ONLY)}},
+    )
+    conduct.limits.check_prices(binding.model for binding in models.values())
     if offline := [role for role, binding in models.items() if binding.model == DEFAULT_MODEL]:
         typer.echo(
             f"{', '.join(offline)}: played by {DEFAULT_MODEL}, a scripted stand-in; --model [ROLE=]MODEL names another"
         )
     run_config = RunConfig(recipe=spec, options=options.model_dump(mode="json"), models=models, seed=chosen.seed or 0)
+    if chosen.out is None or common.get("dry_run"):
+        print_estimate(estimate(run_config, chosen.prompts, conduct.limits, typer.echo), conduct.limits)
+        return EXIT_DONE
     store = session.start(chosen.out, run_config, chosen.prompts, typer.echo, chosen.synchronous)
+    keep_limits(store, conduct)
     typer.echo(f"planned {store.status().total:,} scenarios in {chosen.out}")
     concurrency = chosen.concurrency or DEFAULT_CONCURRENCY
-    return _played(store, lambda watcher: session.play(store, concurrency, watcher, resuming=False))
+    return played(store, concurrency, conduct, resuming=False, log_format=chosen.log_format)
 
 
-def resume_run(path: Path, concurrency: int, retry_failed: bool, synchronous: Synchronous) -> int:
+def resume_run(
+    path: Path, concurrency: int, retry_failed: bool, synchronous: Synchronous, given: Mapping[str, Any]
+) -> int:
     """Carry out `dialoom resume`; returns the exit code."""
     store = session.reopen(path, typer.echo, synchronous)
-    if retry_failed:
-        typer.echo(f"{store.retry():,} failed scenarios are tried again")
-    return _played(store, lambda watcher: session.play(store, concurrency, watcher, resuming=True))
+    try:
+        conduct = conduct_of(RunLimits.of(store), given)
+        conduct.limits.check_prices(store.config.model_names.values())
+        keep_limits(store, conduct)
+        if retry_failed:
+            typer.echo(f"{store.retry():,} failed scenarios are tried again")
+    except BaseException:
+        store.close()
+        raise
+    return played(store, concurrency, conduct, resuming=True, log_format=given.get("log_format"))
+
+
+def keep_limits(store: RunStore, conduct: Conduct) -> None:
+    """Keep budget, prices and rates in the run's file, if they are other ones than before."""
+    if conduct.limits != RunLimits.of(store):
+        store.keep_limits(conduct.limits.model_dump_json())
 
 
 def judge_run(
-    path: Path, name: str | None, models: list[str], temperatures: list[str], concurrency: int, retry_failed: bool
+    path: Path,
+    name: str | None,
+    models: list[str],
+    temperatures: list[str],
+    concurrency: int,
+    retry_failed: bool,
+    given: Mapping[str, Any],
 ) -> int:
     """Carry out `dialoom judge`; returns the exit code."""
     store = RunStore(path)
     try:
+        conduct = conduct_of(RunLimits.of(store), given)
         judging, bound = session.open_judging(store, name, models, temperatures)
+        conduct.limits.check_prices(judging.model_names.values())
+        keep_limits(store, conduct)
         if retry_failed:
             typer.echo(f"{store.retry(judging.name):,} failed judgings are tried again")
         todo = store.count_to_judge(judging.name)
@@ -83,24 +140,35 @@ def judge_run(
         store.close()
         raise
     again = f"dialoom judge {path} --name {judging.name!r} " + " ".join(f"--model {model}" for model in models)
-    watcher = Watcher(store, todo, f"judging as {judging.name!r}", again)
-    return _watched(store, watcher, lambda: session.judge(store, judging, bound, concurrency, watcher))
+    watcher = Watcher(store, todo, f"judging as {judging.name!r}", again, log_format=given.get("log_format") or "text")
+    return watched(store, watcher, lambda: session.judge(store, judging, bound, concurrency, watcher, conduct))
 
 
-def _played(store: RunStore, work: Callable[[Watcher], Awaitable[bool]]) -> int:
-    watcher = Watcher(store, store.status().pending, "playing", f"dialoom resume {store.path}")
-    code = _watched(store, watcher, lambda: work(watcher))
+def played(store: RunStore, concurrency: int, conduct: Conduct, resuming: bool, log_format: str | None = None) -> int:
+    """Play what is pending, close the file, and say how it went; returns the exit code."""
+    watcher = Watcher(
+        store,
+        store.status().pending,
+        "playing",
+        f"dialoom resume {store.path}",
+        log_format=log_format or "text",
+    )
+    code = watched(store, watcher, lambda: session.play(store, concurrency, watcher, resuming, conduct))
     if code == EXIT_DONE:
         with RunFile(store.path) as run:
             return EXIT_SOME_FAILED if run.status().failed else EXIT_DONE
     return code
 
 
-def _watched(store: RunStore, watcher: Watcher, work: Callable[[], Awaitable[bool]]) -> int:
-    """Do the work under a progress display, close the file, and say how it went."""
+def watched(store: RunStore, watcher: Watcher, work: Callable[[], Awaitable[bool]]) -> int:
+    """Do the work under a progress display, close the file, and say how it went; returns the exit code."""
 
     async def run() -> bool:
-        return await work()
+        showing = asyncio.create_task(watcher.watch())
+        try:
+            return await work()
+        finally:
+            showing.cancel()
 
     try:
         with watcher:
@@ -108,6 +176,9 @@ def _watched(store: RunStore, watcher: Watcher, work: Callable[[], Awaitable[boo
         watcher.summary(complete)
     finally:
         store.close()
+    if watcher.stopped is not None:
+        fault, _ = watcher.stopped
+        return EXIT_STOPPED if fault is Fault.BUDGET else EXIT_SOME_FAILED
     if not complete:
         return EXIT_STOPPED
     return EXIT_SOME_FAILED if watcher.errors else EXIT_DONE
@@ -142,7 +213,12 @@ def _config_file(path: Path | None, recipe: Recipe) -> tuple[dict[str, Any], dic
     return common, own
 
 
-def _options(recipe: Recipe, values: dict[str, Any]) -> RecipeOptions:
+def options_of(recipe: Recipe, values: dict[str, Any]) -> RecipeOptions:
+    """A recipe's options from what flags give.
+
+    Raises:
+        RunError: Naming the flag and the value that is wrong.
+    """
     fields = recipe.options_type.model_fields
     for name, value in values.items():
         if name in fields and isinstance(value, str) and str(fields[name].annotation).startswith("tuple"):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 
-if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
+from .conduct import CALLING
+from .flags import flags_of, with_options
 
+if TYPE_CHECKING:
     from dialoom.graphs import Recipe
 
 _COMMON: dict[str, tuple[Any, Any]] = {
@@ -59,6 +59,21 @@ _COMMON: dict[str, tuple[Any, Any]] = {
         Annotated[Path | None, typer.Option(metavar="FILE", help="YAML with any of these options; flags win.")],
         None,
     ),
+    "api_base": (
+        Annotated[
+            list[str] | None,
+            typer.Option(metavar="[ROLE=]URL", help="Where a role's model is served. Repeatable."),
+        ],
+        None,
+    ),
+    "dry_run": (
+        Annotated[
+            bool,
+            typer.Option("--dry-run", help="Estimate calls, tokens and cost per role; send nothing and write nothing."),
+        ],
+        False,
+    ),
+    **CALLING,
 }
 
 
@@ -109,42 +124,4 @@ def _command(spec: str, recipe: Recipe) -> Any:
         given = {name: value for name, value in values.items() if value is not None and value != []}
         raise typer.Exit(start_run(spec, recipe, given, **common))
 
-    parameters = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in {**_recipe_options(recipe), **_COMMON}.items()
-    ]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return command
-
-
-def _recipe_options(recipe: Recipe) -> dict[str, tuple[Any, Any]]:
-    """Each field of the recipe's options as a flag that is absent by default: then the field's own default stands."""
-    return {name: (_option(name, field), None) for name, field in recipe.options_type.model_fields.items()}
-
-
-def _option(name: str, field: FieldInfo) -> Any:
-    flag = "--" + (field.alias or name).replace("_", "-")
-    type_, repeated = _flag_type(field.annotation)
-    default = field.get_default()
-    shown = ", ".join(map(str, default)) if isinstance(default, tuple) else default
-    help_ = (field.description or "") + (f" [default: {shown}]" if type_ is not bool and shown is not None else "")
-    if type_ is bool:
-        both = f"{flag}/--no-{flag[2:]}"
-        word = "on" if default else "off"
-        option = typer.Option(both, help=f"{help_} [default: {word}]", show_default=False)
-        return Annotated[bool | None, option]
-    option = typer.Option(flag, help=help_, show_default=False)
-    return Annotated[list[type_] | None, option] if repeated else Annotated[type_ | None, option]  # type: ignore[valid-type]
-
-
-def _flag_type(annotation: Any) -> tuple[type, bool]:
-    """The type that a flag's text becomes, and whether the flag can be repeated. Pydantic does the strict checking."""
-    arguments = [argument for argument in get_args(annotation) if argument not in (type(None), Ellipsis)]
-    if get_origin(annotation) is tuple:
-        return _flag_type(arguments[0])[0], True
-    if annotation in (bool, int, float, Path):
-        return annotation, False
-    if len(arguments) == 1 and get_origin(annotation) is not None:
-        return _flag_type(arguments[0])
-    return str, False
+    return with_options(command, {**flags_of(recipe.options_type), **_COMMON})

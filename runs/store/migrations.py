@@ -69,4 +69,16 @@ def _attempts(connection: sqlite3.Connection) -> None:
         schema.create_attempts(Database(connection))
 
 
-STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _texts_once, 2: _details, 3: _attempts}
+def _samples(connection: sqlite3.Connection) -> None:
+    """4 to 5: scenarios can be played anew and judgements made again, with replies of their own."""
+    for column in ("sample", "take"):
+        connection.execute(f"ALTER TABLE scenarios ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
+    schema.create_rejudgings(Database(connection))
+
+
+STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {
+    1: _texts_once,
+    2: _details,
+    3: _attempts,
+    4: _samples,
+}

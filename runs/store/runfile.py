@@ -13,13 +13,16 @@ from typing import Any, Self
 from dialoom.graphs import Episode, Outcome, Recipe, Scenario
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
+from dialoom.roles.gateway.budget import Taken
+from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.config import RunConfig
 
 from . import documents
 from .connections import open_for_reading
 from .episodes import read_episodes, read_outcome
 from .errors import StoreError
-from .status import Status, read_status
+from .status import Status, Troubles, Usage, read_status, read_troubles, read_usage_by_scenario
+from .taken import counted
 
 FIRST_JUDGING = "run"
 """The name of the judgements that a run makes itself."""
@@ -73,6 +76,12 @@ class RunFile:
         return RunConfig.model_validate_json(self._value("config"))
 
     @property
+    def limits(self) -> str:
+        """What bounds its calls, as it was given last: the JSON of a `RunLimits`."""
+        row = self._reader.execute("SELECT value FROM run WHERE key = 'limits'").fetchone()
+        return "{}" if row is None else str(row["value"])
+
+    @property
     def is_planned(self) -> bool:
         """Whether planning was finished; it is one transaction, so it is whole or not there."""
         return self._reader.execute("SELECT 1 FROM run WHERE key = 'planned'").fetchone() is not None
@@ -111,6 +120,28 @@ class RunFile:
     def status(self) -> Status:
         """How far the run is and what it has taken."""
         return read_status(self._reader)
+
+    def troubles(self) -> dict[str, Troubles]:
+        """Attempts that failed, by model."""
+        return read_troubles(self._reader)
+
+    def taken(self, prices: Prices) -> Taken:
+        """What the run has taken in all, as its budget counts."""
+        return counted(self._reader, prices)
+
+    def rejudgings(self) -> dict[str, int]:
+        """How many scenarios' unparsed judgements are yet to be made again, by set."""
+        query = "SELECT judging, count(*) FROM rejudgings WHERE state = 'pending' GROUP BY judging"
+        return dict(self._reader.execute(query).fetchall())
+
+    def unparsed(self, judging: str) -> int:
+        """How many judgements of a set are unparsed."""
+        query = "SELECT count(*) FROM judgements WHERE judging = ? AND status = 'unparsed'"
+        return int(self._reader.execute(query, (judging,)).fetchone()[0])
+
+    def usage_by_scenario(self) -> dict[int, dict[str, Usage]]:
+        """What the calls of each played scenario took, by role. For small runs: it is held at once."""
+        return read_usage_by_scenario(self._reader)
 
     def resolve(self, name: str) -> int:
         """The position of a scenario by its id, the beginning of its id, or its place in the plan (from 1).

@@ -10,7 +10,7 @@ import sqlite3
 from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -46,10 +46,12 @@ def _scenarios(database: Database) -> None:
             "state": str,
             "fault": str,
             "error": str,
+            "sample": int,
+            "take": int,
         },
         pk="position",
-        not_null={"id", "facets", "content", "state"},
-        defaults={"state": "pending"},
+        not_null={"id", "facets", "content", "state", "sample", "take"},
+        defaults={"state": "pending", "sample": 0, "take": 0},
     )
     database.table("scenarios").create_index(["id"], unique=True)
     database.table("scenarios").create_index(["state", "position"])
@@ -73,6 +75,14 @@ def _scenarios(database: Database) -> None:
             "explanation": str,
         },
         pk=("scenario", "judging", "ordinal"),
+    )
+    create_rejudgings(database)
+
+
+def create_rejudgings(database: Database) -> None:
+    """Finished scenarios whose unparsed judgements are made again, and with which sample."""
+    database.table("rejudgings").create(
+        {"scenario": int, "judging": str, "sample": int, "state": str}, pk=("scenario", "judging")
     )
 
 

@@ -52,6 +52,24 @@ class Status:
         return self.total - self.done - self.failed
 
 
+@dataclass(frozen=True, slots=True)
+class Troubles:
+    """Attempts at one model's calls that failed, be it that a later one was answered.
+
+    Attributes:
+        attempts: All of them.
+        throttled: Those that were turned away because it was too much: rate limit, overload.
+    """
+
+    attempts: int
+    throttled: int
+
+
+def read_troubles(connection: sqlite3.Connection) -> dict[str, Troubles]:
+    """The troubles by model, of those that had any."""
+    return {model: Troubles(*figures) for model, *figures in connection.execute(_TROUBLES)}
+
+
 def read_status(connection: sqlite3.Connection) -> Status:
     """The status, consistent in itself while others write."""
     connection.execute("BEGIN")
@@ -64,6 +82,15 @@ def read_status(connection: sqlite3.Connection) -> Status:
         connection.execute("COMMIT")
     done, failed = states.get("done", 0), states.get("failed", 0)
     return Status(sum(states.values()), done, failed, total, by_role, by_judging)
+
+
+def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str, Usage]]:
+    """Usage of the run's own calls, by the scenario's position and the role."""
+    positions = [row[0] for row in connection.execute("SELECT DISTINCT scenario FROM calls ORDER BY scenario")]
+    return {
+        position: _usage(connection, "role", f"judging IS NULL AND scenario = {int(position)}")
+        for position in positions
+    }
 
 
 def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, Usage]:
@@ -79,3 +106,10 @@ SELECT {group}, count(reply) + count(error), count(error), count(*) - count(repl
     coalesce(sum(cached_tokens), 0),
     iif(count(reply) = count(cost), total(cost), NULL)
 FROM calls WHERE {which} GROUP BY {group}"""
+
+# What an attempt failed of stands in its error, as LiteLLM and the providers call it.
+_TROUBLES = """
+SELECT model, count(*), count(*) FILTER (WHERE
+    attempts.retry_after IS NOT NULL OR attempts.error LIKE '%RateLimit%' OR attempts.error LIKE '%rate limit%'
+    OR attempts.error LIKE '%429%' OR attempts.error LIKE '%overload%' OR attempts.error LIKE '%ServiceUnavailable%')
+FROM attempts JOIN calls ON calls.id = attempts.call GROUP BY model ORDER BY model"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,8 @@ class Work:
         thread: The checkpoints' thread.
         judging: The set that the judgements go to.
         outcome: What is to be judged; `None` if the scenario is to be played.
+        sample: 0; another number gets replies of its own instead of those that the ledger holds.
+        again: Whether only the judgements that are unparsed in the set are to be replaced.
     """
 
     position: int
@@ -47,6 +49,8 @@ class Work:
     thread: str
     judging: str = FIRST_JUDGING
     outcome: Outcome | None = None
+    sample: int = 0
+    again: bool = False
 
 
 class RunStore(RunFile):
@@ -128,8 +132,17 @@ class RunStore(RunFile):
         """Open a set of judgements."""
         self._now(lambda connection: _insert_judging(connection, judging))
 
+    def keep_limits(self, limits: str) -> None:
+        """Keep what bounds the run's calls: the JSON of a `RunLimits`."""
+        row = ("limits", limits)
+        self._now(lambda connection: connection.execute("INSERT OR REPLACE INTO run VALUES (?, ?)", row).rowcount)
+
     def retry(self, judging: str | None = None) -> int:
-        """Make failed scenarios (or failed judgings of a set) pending again; returns how many."""
+        """Make failed scenarios (or failed judgings of a set) pending again; returns how many.
+
+        They go on from their last step. Replies that the ledger holds are used again, unless it was a reply that a
+        scenario failed by: then it gets other ones from there on.
+        """
 
         def work(connection: sqlite3.Connection) -> int:
             if judging is not None:
@@ -140,32 +153,85 @@ class RunStore(RunFile):
                 "DELETE FROM outcomes WHERE scenario IN (SELECT position FROM scenarios WHERE state = 'failed')"
             )
             return connection.execute(
-                "UPDATE scenarios SET state = 'pending', fault = NULL, error = NULL WHERE state = 'failed'"
+                f"UPDATE scenarios SET state = 'pending', sample = iif(fault = 'reply', {_NEXT_SAMPLE}, sample), "
+                "fault = NULL, error = NULL WHERE state = 'failed'"
             ).rowcount
 
         return self._now(work)
 
-    def pending(self, recipe: Recipe) -> Iterator[Work]:
-        """Scenarios to play, in plan order, read page by page as they are asked for."""
+    def play_anew(self, position: int) -> None:
+        """Make a scenario pending from its beginning, with replies of its own; what had come of it is dropped.
+
+        Its earlier calls and checkpoints stay in the file.
+        """
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                f"UPDATE scenarios SET state = 'pending', sample = {_NEXT_SAMPLE}, take = {_NEXT_SAMPLE}, "
+                "fault = NULL, error = NULL WHERE position = ?",
+                (position,),
+            )
+            for table in ("outcomes", "judgements", "judged", "rejudgings"):
+                connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
+
+        self._now(work)
+
+    def rejudge(self, judging: str) -> int:
+        """Have the unparsed judgements of a set made again; returns of how many scenarios.
+
+        Those that were to be made again already go on with the replies that they have got.
+        """
+
+        def work(connection: sqlite3.Connection) -> int:
+            connection.execute(_REJUDGE, (judging,))
+            count = "SELECT count(*) FROM rejudgings WHERE judging = ? AND state = 'pending'"
+            return int(connection.execute(count, (judging,)).fetchone()[0])
+
+        return self._now(work)
+
+    def to_rejudge(self, recipe: Recipe, judging: str) -> Iterator[Work]:
+        """Finished scenarios whose unparsed judgements in a set are to be made again, in plan order."""
         query = (
-            "SELECT position, content FROM scenarios WHERE state = 'pending' AND position > ? ORDER BY position LIMIT ?"
+            "SELECT position, content, take, rejudgings.sample FROM scenarios JOIN rejudgings ON scenario = position "
+            "WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2"
+        )
+        for page in self._pages(query, judging):
+            for row in page:
+                scenario = self._unpacked(recipe, row["content"])
+                thread = f"{_thread(scenario, row['take'])}#{judging}#{row['sample']}"
+                outcome = self.outcome(row["position"])
+                yield Work(row["position"], scenario, thread, judging, outcome, row["sample"], again=True)
+
+    def pending(self, recipe: Recipe, only: Container[int] | None = None) -> Iterator[Work]:
+        """Scenarios to play, in plan order, read page by page as they are asked for.
+
+        Args:
+            recipe: Whose they are.
+            only: Their positions, if not all are wanted.
+        """
+        query = (
+            "SELECT position, content, take, sample FROM scenarios WHERE state = 'pending' AND position > ? "
+            "ORDER BY position LIMIT ?"
         )
         for page in self._pages(query):
             for row in page:
+                if only is not None and row["position"] not in only:
+                    continue
                 scenario = self._unpacked(recipe, row["content"])
-                yield Work(row["position"], scenario, scenario.id)
+                yield Work(row["position"], scenario, _thread(scenario, row["take"]), sample=row["sample"])
 
     def to_judge(self, recipe: Recipe, judging: str) -> Iterator[Work]:
         """Finished scenarios that a set has no judgements of yet, in plan order."""
         query = (
-            "SELECT position, content FROM scenarios WHERE state = 'done' AND position > ?1 AND NOT EXISTS "
+            "SELECT position, content, take FROM scenarios WHERE state = 'done' AND position > ?1 AND NOT EXISTS "
             "(SELECT 1 FROM judged WHERE judging = ?3 AND scenario = position) ORDER BY position LIMIT ?2"
         )
         for page in self._pages(query, judging):
             for row in page:
                 scenario = self._unpacked(recipe, row["content"])
                 outcome = self.outcome(row["position"])
-                yield Work(row["position"], scenario, f"{scenario.id}#{judging}", judging, outcome)
+                thread = f"{_thread(scenario, row['take'])}#{judging}"
+                yield Work(row["position"], scenario, thread, judging, outcome)
 
     def count_to_judge(self, judging: str) -> int:
         """How many of these there are."""
@@ -177,7 +243,7 @@ class RunStore(RunFile):
 
     def begin(self, work: Work) -> None:
         """Say that work is under way, so that its calls are booked on its scenario."""
-        self._threads[work.thread] = (work.position, None if work.outcome is None else work.judging)
+        self._threads[work.thread] = (work.position, None if work.judging == FIRST_JUDGING else work.judging)
 
     def end(self, work: Work) -> None:
         """Say that it is not, any more."""
@@ -187,6 +253,10 @@ class RunStore(RunFile):
         """Keep a result, in one transaction with its judgements."""
 
         def keep(connection: sqlite3.Connection) -> None:
+            if work.again:
+                _replace_unparsed(connection, work, outcome.judgements)
+                _end_rejudging(connection, work, "done")
+                return
             if work.outcome is None:
                 _insert_outcome(connection, self._texts, work.position, outcome)
                 connection.execute("UPDATE scenarios SET state = 'done' WHERE position = ?", (work.position,))
@@ -201,6 +271,9 @@ class RunStore(RunFile):
         """Keep a failure, and what the scenario had come to."""
 
         def keep(connection: sqlite3.Connection) -> None:
+            if work.again:
+                _end_rejudging(connection, work, "failed")
+                return
             if work.outcome is not None:
                 row = (work.judging, work.position, "failed", fault, error)
                 connection.execute("INSERT INTO judged VALUES (?, ?, ?, ?, ?)", row)
@@ -263,6 +336,23 @@ def remove(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
+def _thread(scenario: Scenario, take: int) -> str:
+    """A scenario's thread of checkpoints: one that is played anew has another."""
+    return f"{scenario.id}@{take}" if take else scenario.id
+
+
+# No sample of a scenario's calls has the number of an earlier one.
+_NEXT_SAMPLE = "1 + max(sample, (SELECT coalesce(max(sample), 0) FROM rejudgings WHERE scenario = position))"
+
+# One that failed by a provider keeps its sample, so that what was answered is not paid twice.
+_REJUDGE = f"""
+INSERT INTO rejudgings (scenario, judging, sample, state)
+SELECT position, ?1, {_NEXT_SAMPLE}, 'pending' FROM scenarios WHERE state = 'done' AND position IN
+    (SELECT scenario FROM judgements WHERE judging = ?1 AND status = 'unparsed')
+ON CONFLICT (scenario, judging) DO UPDATE
+SET sample = iif(state = 'done', excluded.sample, sample), state = 'pending'"""
+
+
 def _initialise(path: Path, config: RunConfig, prompts: PromptLibrary) -> None:
     connection = sqlite3.connect(path)
     try:
@@ -308,6 +398,32 @@ def _insert_outcome(connection: sqlite3.Connection, texts: Texts, position: int,
     )
 
 
+def _replace_unparsed(connection: sqlite3.Connection, work: Work, judgements: Iterable[Judgement]) -> None:
+    """Put what was judged again in the place of the unparsed judgement of the same thing."""
+    made = {(each.metric, each.target, each.turn): each for each in judgements}
+    which = "scenario = ? AND judging = ? AND status = 'unparsed'"
+    query = f"SELECT ordinal, metric, target, turn FROM judgements WHERE {which}"
+    update = (
+        "UPDATE judgements SET score = ?, is_verdict = ?, status = ?, explanation = ? "
+        "WHERE scenario = ? AND judging = ? AND ordinal = ?"
+    )
+    for ordinal, *thing in connection.execute(query, (work.position, work.judging)).fetchall():
+        if (judgement := made.get((thing[0], thing[1], thing[2]))) is not None:
+            where = (work.position, work.judging, ordinal)
+            connection.execute(update, (*_scored(judgement), *where))
+
+
+def _end_rejudging(connection: sqlite3.Connection, work: Work, state: str) -> None:
+    update = "UPDATE rejudgings SET state = ? WHERE scenario = ? AND judging = ?"
+    connection.execute(update, (state, work.position, work.judging))
+
+
+def _scored(judgement: Judgement) -> tuple[float | None, bool, str, str]:
+    """The columns that hold a judge's word."""
+    score = judgement.score
+    return None if score is None else float(score), isinstance(score, bool), judgement.status, judgement.explanation
+
+
 def _insert_judgements(connection: sqlite3.Connection, work: Work, judgements: Iterable[Judgement]) -> None:
     rows = [
         (
@@ -317,10 +433,7 @@ def _insert_judgements(connection: sqlite3.Connection, work: Work, judgements: I
             judgement.metric,
             judgement.target,
             judgement.turn,
-            None if judgement.score is None else float(judgement.score),
-            isinstance(judgement.score, bool),
-            judgement.status,
-            judgement.explanation,
+            *_scored(judgement),
         )
         for ordinal, judgement in enumerate(judgements)
     ]

@@ -1,0 +1,74 @@
+"""What `dialoom run ... --dry-run` prints."""
+
+from __future__ import annotations
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from dialoom.runs.config import DEFAULT_MODEL
+from dialoom.runs.estimate import Estimate, Expected
+from dialoom.runs.limits import RunLimits
+
+_WIDTH = 160
+
+
+def print_estimate(estimate: Estimate, limits: RunLimits) -> None:
+    """The table by role, how it was made and how far it may be off, and what bounds it would pass."""
+    typer.echo(f"{estimate.scenarios:,} scenarios; nothing was sent, nothing is written")
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("role", "model", "calls", "input tokens", "output tokens", "cost"):
+        table.add_column(column, justify="left" if column in ("role", "model") else "right")
+    for role, model, expected in estimate.by_role:
+        table.add_row(role, model, *_cells(expected))
+    table.add_row("all", "", *_cells(estimate.total))
+    console = Console(soft_wrap=False)
+    (console if console.is_terminal else Console(width=_WIDTH, soft_wrap=False)).print(table)
+    typer.echo(_how(estimate))
+    for warning in _warnings(estimate, limits):
+        typer.echo(warning)
+
+
+def _how(estimate: Estimate) -> str:
+    least, most = (_tokens_and_cost(each) for each in (estimate.least, estimate.most))
+    sample = (
+        f"all {estimate.sampled:,} scenarios were"
+        if estimate.sampled == estimate.scenarios
+        else f"{estimate.sampled:,} of the scenarios, drawn with the seed, were"
+    )
+    return (
+        f"An estimate: {sample} played by {DEFAULT_MODEL}, with a token for four letters. Real models say more or "
+        "less, and count otherwise; prompt caching is not reckoned with. If every scenario were like the shortest of "
+        f"these: {least}; like the longest: {most}."
+    )
+
+
+def _warnings(estimate: Estimate, limits: RunLimits) -> list[str]:
+    """Bounds that the run would come to before its end, and prices that are missing."""
+    total, budget = estimate.total, limits.budget
+    told = [
+        f"--price {model}=IN,OUT would tell what {role} costs"
+        for role, model, expected in estimate.by_role
+        if expected.cost is None
+    ]
+    tokens = total.input_tokens + total.output_tokens
+    for flag, bound, expected in (
+        ("--max-calls", budget.max_calls, total.calls),
+        ("--max-tokens", budget.max_tokens, tokens),
+        ("--max-cost", budget.max_cost, total.cost),
+    ):
+        if bound is not None and expected is not None and expected > bound:
+            told.append(f"{flag} {bound:g} would be used up before the run is done")
+    return told
+
+
+def _tokens_and_cost(expected: Expected) -> str:
+    _, input_tokens, output_tokens, cost = _cells(expected)
+    return f"{input_tokens} + {output_tokens} tokens, cost {cost}"
+
+
+def _cells(expected: Expected) -> tuple[str, str, str, str]:
+    counts = (f"{round(count):,}" for count in (expected.calls, expected.input_tokens, expected.output_tokens))
+    calls, input_tokens, output_tokens = counts
+    return calls, input_tokens, output_tokens, "unknown" if expected.cost is None else f"${expected.cost:,.4f}"

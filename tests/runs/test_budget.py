@@ -1,0 +1,204 @@
+"""A budget is kept to the call, survives what runs survive, and changes nothing of what comes out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command, lines_of
+from tests.invented import write_release
+from tests.server import Answer, ChatServer, completion, serving
+
+
+def said(body: dict[str, Any], number: int) -> Answer:  # noqa: ARG001
+    """A reply that depends on all that was said; the user ends the dialogue with the fourth."""
+    words = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
+    replies = sum(message["role"] == "assistant" for message in body["messages"])
+    return completion(words + (" TERMINATE" if body["model"] == "user" and replies >= 3 else ""))
+
+
+def served(server: ChatServer) -> list[str]:
+    """A cast of two that the server plays."""
+    cast = ["--model", "user=openai/user", "--model", "assistant=openai/assistant", "--no-judge"]
+    return [*cast, "--api-base", server.url]
+
+
+def with_key() -> dict[str, str]:
+    """The environment, with a key for the server."""
+    return {**os.environ, "OPENAI_API_KEY": "sk-test"}
+
+
+def status_of(dialoom: Command, run: str) -> dict[str, Any]:
+    """What `status` says, for programs."""
+    return dict(json.loads(dialoom("status", run, "--json").stdout))
+
+
+def exported(dialoom: Command, folder: Path, run: str) -> list[dict[str, Any]]:
+    """A run's dialogues."""
+    dialoom("export", run, "-o", f"{run}.jsonl")
+    return lines_of(folder / f"{run}.jsonl")
+
+
+def test_calls_never_exceed_the_budget_and_a_higher_one_goes_on(dialoom: Command, tmp_path: Path) -> None:
+    """Eight dialogues share eleven calls: the server sees eleven, and in the end as many as without a budget."""
+    write_release(tmp_path / "release", users=4)
+    with serving(said) as server:
+        plan = ["run", "personalens", "--profiles", "release", *served(server), "--concurrency", 8]
+        dialoom(*plan, "-o", "whole.db", env=with_key())
+        needed = len(server.requests)
+        server.requests.clear()
+        stopped = dialoom(*plan, "-o", "run.db", "--max-calls", 11, code=3, env=with_key())
+        assert len(server.requests) == 11
+        assert "--max-calls 11 is used up" in stopped.stdout
+        assert "dialoom resume run.db --max-calls MORE" in stopped.stdout
+        status = status_of(dialoom, "run.db")
+        assert (status["calls"], status["unanswered_calls"], status["scenarios"]["failed"]) == (11, 0, 0)
+        assert status["limits"]["max_calls"] == 11
+        dialoom("resume", "run.db", code=3, env=with_key())
+        assert len(server.requests) == 11, "resume keeps to the budget that was given last"
+        dialoom("resume", "run.db", "--max-calls", "none", env=with_key())
+        assert len(server.requests) == needed, "nothing was paid twice"
+    assert exported(dialoom, tmp_path, "run.db") == exported(dialoom, tmp_path, "whole.db")
+
+
+def test_the_books_hold_after_sigkill(dialoom: Command, tmp_path: Path) -> None:
+    """Calls that a killed process had sent count, as they may have been billed: the server sees no more."""
+
+    def slowly(body: dict[str, Any], number: int) -> Answer:
+        time.sleep(0.03)
+        return said(body, number)
+
+    write_release(tmp_path / "release", users=6)
+    with serving(slowly) as server:
+        plan = ["run", "personalens", "--profiles", "release", *served(server), "--concurrency", "6"]
+        command = [sys.executable, "-m", "dialoom", *map(str, plan), "-o", "run.db", "--max-calls", "45"]
+        quiet = subprocess.DEVNULL
+        process = subprocess.Popen(command, cwd=tmp_path, env=with_key(), stdout=quiet, stderr=quiet)
+        deadline = time.monotonic() + 60
+        while len(server.requests) < 20 and time.monotonic() < deadline:
+            threading.Event().wait(0.002)
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL, "it was at work"
+        dialoom("resume", "run.db", code=3, env=with_key())
+        status = status_of(dialoom, "run.db")
+        assert len(server.requests) <= 45
+        assert status["calls"] + status["unanswered_calls"] == 45
+        assert status["counted"]["calls"] == 45
+
+
+def test_no_judge_that_is_under_way_is_cut_off(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Six judges ask at once; whichever the budget refuses waits for the others, and every call sent is booked."""
+    write_release(tmp_path / "release", users=2)
+    plan = ["run", "personalens", "--profiles", "release", *players]
+    dialoom(*plan, "-o", "whole.db")
+    dialoom(*plan, "-o", "run.db", "--max-calls", 8, code=3)
+    for bound in (22, 31, 43):
+        dialoom("resume", "run.db", "--max-calls", bound, code=3)
+    dialoom("resume", "run.db", "--max-calls", 48)
+    status = status_of(dialoom, "run.db")
+    assert (status["calls"], status["unanswered_calls"]) == (48, 0)
+    assert exported(dialoom, tmp_path, "run.db") == exported(dialoom, tmp_path, "whole.db")
+
+
+def test_tokens_and_cost_are_bounded_too(dialoom: Command, tmp_path: Path) -> None:
+    """A stated price makes a bound on the cost possible; `status` shows both, and what counts against them."""
+    write_release(tmp_path / "release", users=4)
+    with serving(said) as server:
+        plan = ["run", "personalens", "--profiles", "release", *served(server)]
+        stopped = dialoom(*plan, "-o", "tokens.db", "--max-tokens", 1500, code=3, env=with_key())
+        assert "--max-tokens 1500 is used up" in stopped.stdout
+        status = status_of(dialoom, "tokens.db")
+        assert 0 < status["counted"]["tokens"] == 15 * status["calls"] <= 1500
+        prices = ["--price", "openai/user=1000,2000", "--price", "openai/assistant=1000,2000"]
+        stopped = dialoom(*plan, "-o", "cost.db", *prices, "--max-cost", 2, code=3, env=with_key())
+        assert "--max-cost 2 is used up" in stopped.stdout
+        status = status_of(dialoom, "cost.db")
+        assert 0 < status["cost"] <= 2
+        assert abs(status["cost"] - status["calls"] * 0.02) < 1e-9, "ten tokens in, five out, at the stated price"
+        dialoom("resume", "cost.db", "--max-cost", "none", env=with_key())
+        assert status_of(dialoom, "cost.db")["limits"]["prices"] == {
+            "openai/user": "1000,2000",
+            "openai/assistant": "1000,2000",
+        }
+
+
+def test_a_bound_on_an_unknown_price_is_refused(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """With the model and the flag that would help; nothing is written."""
+    write_release(tmp_path / "release")
+    plan = ["run", "personalens", "--profiles", "release", *players, "-o", "run.db", "--max-cost", 1]
+    refused = dialoom(*plan, code=2)
+    assert "the price of python:players:user is unknown" in refused.stderr
+    assert "--price python:players:user=IN,OUT" in refused.stderr
+    assert not list(tmp_path.glob("run.db*"))
+    free = [part for role in ("user", "assistant", "judge") for part in ("--price", f"python:players:{role}=0,0")]
+    dialoom(*plan, *free)
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "right"),
+    [
+        ("--max-calls", "many", "a whole number from 0"),
+        ("--max-cost", "-1", "US dollars from 0"),
+        ("--price", "m=1", "MODEL=IN,OUT"),
+        ("--rpm", "m=0", "no whole number from 1"),
+        ("--fail-on-error", "110%", "5%"),
+    ],
+)
+def test_bounds_that_are_none_are_named(
+    dialoom: Command, players: list[str], tmp_path: Path, flag: str, value: str, right: str
+) -> None:
+    """The flag, the value, and what would be right."""
+    write_release(tmp_path / "release")
+    plan = ["run", "personalens", "--profiles", "release", *players, "-o", "run.db"]
+    refused = dialoom(*plan, flag, value, code=2)
+    assert flag in refused.stderr
+    assert right in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
+    assert not list(tmp_path.glob("run.db*"))
+
+
+def test_limits_may_stand_in_the_configuration_file(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Flags win over it."""
+    write_release(tmp_path / "release")
+    (tmp_path / "c.yaml").write_text("max-calls: 3\nrpm: 6000\ntpm: {m: 9}\nprice: {m: [1, 2.5]}\nfail-on-error: 5%\n")
+    plan = ["run", "personalens", "--profiles", "release", *players, "--config", "c.yaml"]
+    dialoom(*plan, "-o", "file.db", code=3)
+    limits = status_of(dialoom, "file.db")["limits"]
+    assert limits == {"max_calls": 3, "prices": {"m": "1,2.5"}, "rpm": {"": 6000}, "tpm": {"m": 9}}
+    dialoom(*plan, "-o", "flag.db", "--max-calls", 4, code=3)
+    assert status_of(dialoom, "flag.db")["calls"] == 4
+    assert "4 of 4 calls taken" in dialoom("status", "flag.db").stdout
+
+
+def test_replay_only_makes_no_call(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """What is recorded is enough for a finished run; where it ends, the run stops and stays as it is."""
+    write_release(tmp_path / "release")
+    plan = ["run", "personalens", "--profiles", "release", *players]
+    dialoom(*plan, "-o", "run.db", "--max-calls", 9, code=3)
+    stopped = dialoom("resume", "run.db", "--max-calls", "none", "--replay-only", code=2)
+    assert "is not recorded" in stopped.stderr
+    status = status_of(dialoom, "run.db")
+    assert status["calls"] == 9
+    assert status["scenarios"]["failed"] == 0
+    dialoom("resume", "run.db")
+    dialoom("resume", "run.db", "--replay-only")
+
+
+def test_log_lines_can_be_json(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """One event a line on standard error."""
+    write_release(tmp_path / "release")
+    plan = ["run", "personalens", "--profiles", "release", *players, "--log-format", "json", "--max-calls", 5]
+    stopped = dialoom(*plan, "-o", "run.db", code=3)
+    events = [json.loads(line) for line in stopped.stderr.splitlines()]
+    assert "--max-calls 5 is used up" in next(event["reason"] for event in events if event["event"] == "stopping")

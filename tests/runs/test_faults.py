@@ -1,0 +1,63 @@
+"""A run that only fails is stopped, and can go on when the cause is mended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+from tests.invented import write_release
+
+
+def moody_players(folder: Path, players: list[str]) -> list[str]:
+    """A cast whose assistant fails until there is a file `calm`."""
+    (folder / "moody.py").write_text(
+        "from pathlib import Path\n"
+        "async def assistant(messages):\n"
+        "    if not Path('calm').exists():\n"
+        "        raise ValueError('not in the mood')\n"
+        "    return 'fine'\n"
+    )
+    return [*players[:2], *players[4:], "--model", "assistant=python:moody:assistant"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "least", "most"), [("3", 3, 5), ("50%", 20, 22)], ids=["so many", "such a share of at least 20"]
+)
+def test_a_run_that_only_fails_is_stopped(
+    dialoom: Command, players: list[str], tmp_path: Path, bound: str, least: int, most: int
+) -> None:
+    """It drains, says why and how to go on, and the rest stays pending."""
+    write_release(tmp_path / "release", users=20)
+    cast = moody_players(tmp_path, players)
+    plan = ["run", "personalens", "--profiles", "release", *cast, "--concurrency", 2, "-o", "run.db"]
+    stopped = dialoom(*plan, "--fail-on-error", bound, code=1)
+    assert f"--fail-on-error {bound}" in stopped.stdout
+    assert "dialoom resume run.db --retry-failed" in stopped.stdout
+    scenarios = json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]
+    assert least <= scenarios["failed"] <= most, "no more than what was under way"
+    assert scenarios["pending"] == scenarios["total"] - scenarios["failed"]
+    (tmp_path / "calm").touch()
+    dialoom("resume", "run.db", "--retry-failed", "--fail-on-error", bound)
+    assert json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]["done"] == scenarios["total"]
+
+
+def test_a_share_that_is_borne_stops_nothing(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Every fourth dialogue fails, which is not more than 30 %."""
+    write_release(tmp_path / "release", users=12)
+    (tmp_path / "some.py").write_text(
+        "begun = 0\n"
+        "async def assistant(messages):\n"
+        "    global begun\n"
+        "    begun += len(messages) < 3\n"
+        "    if len(messages) < 3 and begun % 4 == 0:\n"
+        "        raise ValueError('every fourth')\n"
+        "    return 'fine'\n"
+    )
+    cast = [*players[:2], *players[4:], "--model", "assistant=python:some:assistant"]
+    plan = ["run", "personalens", "--profiles", "release", *cast, "--concurrency", 1, "-o", "run.db"]
+    dialoom(*plan, "--fail-on-error", "30%", code=1)
+    scenarios = json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]
+    assert (scenarios["failed"], scenarios["pending"]) == (6, 0)
