@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from types import ModuleType
 from typing import Any
 
@@ -10,6 +11,7 @@ from dialoom.prompts import ChatMessage
 _HOSTS = frozenset({"bedrock", "bedrock_converse", "vertex_ai", "vertex_ai_beta", "openrouter", "azure_ai"})
 
 
+@functools.cache
 def wants_markers(litellm: ModuleType, model: str) -> bool:
     """Whether the model's provider caches only what is marked: Anthropic, at its own address or at another's.
 

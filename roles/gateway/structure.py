@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from types import ModuleType
 from typing import Any
@@ -15,13 +16,12 @@ def response_format(litellm: ModuleType, request: Request) -> dict[str, Any] | N
     """The `response_format` of a request; `None` if its reply has no shape, or its model cannot be held to one."""
     if request.reply_type is None:
         return None
-    if litellm.supports_response_schema(request.model):
+    knows_schemas, knows_json = _abilities(litellm, request.model)
+    if knows_schemas:
         return _schema(request.reply_type)
     # Providers refuse JSON mode in a request that does not speak of JSON.
     is_spoken_of = any("json" in message["content"].lower() for message in request.messages)
-    if is_spoken_of and "response_format" in (litellm.get_supported_openai_params(request.model) or ()):
-        return {"type": "json_object"}
-    return None
+    return {"type": "json_object"} if is_spoken_of and knows_json else None
 
 
 def is_refused(status: int | None, message: str) -> bool:
@@ -30,6 +30,14 @@ def is_refused(status: int | None, message: str) -> bool:
     return status in (400, 404, 422) and named is not None
 
 
+@functools.cache
+def _abilities(litellm: ModuleType, model: str) -> tuple[bool, bool]:
+    """Whether a model knows JSON schemas, and JSON mode. LiteLLM takes a while to look that up."""
+    knows_json = "response_format" in (litellm.get_supported_openai_params(model) or ())
+    return bool(litellm.supports_response_schema(model)), knows_json
+
+
+@functools.cache
 def _schema(type_: type[BaseModel]) -> dict[str, Any]:
     """The type's JSON schema, in the strict form: no defaults, nothing optional, nothing else."""
     schema = _strict(type_.model_json_schema())
