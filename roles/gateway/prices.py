@@ -82,7 +82,7 @@ def _listed(model: str) -> Price | None:
     from .litellm_backend import load_litellm
 
     try:
-        known = load_litellm().get_model_info(model)
+        known = load_litellm().get_model_info(model.removeprefix("embed:"))
     except Exception:
         return None
     figures = [known.get(key) for key in ("input_cost_per_token", "output_cost_per_token")]

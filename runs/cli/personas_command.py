@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .conduct import KEPT, SITTING
 from .flags import Flags, flags_of, with_options
 
 _RECIPE = "persona-pool"
@@ -49,7 +50,12 @@ _BUILD: Flags = {
         ],
         None,
     ),
+    "api_base": (
+        Annotated[list[str] | None, typer.Option(metavar="[ROLE=]URL", help="Where an API of your own is served.")],
+        None,
+    ),
 }
+_CALLING: Flags = {**KEPT, **SITTING}
 
 Pool = Annotated[Path, typer.Argument(metavar="POOL", help="A pool's JSONL file.", show_default=False)]
 
@@ -62,7 +68,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
         rich_markup_mode=None,
     )
     options = _pool_options() if arguments[:2] == ["personas", "build"] else {}
-    personas.command("build", epilog=_EPILOG)(with_options(_build, {**options, **_BUILD}))
+    personas.command("build", epilog=_EPILOG)(with_options(_build, {**options, **_BUILD, **_CALLING}))
     for command in (combine, check):
         personas.command()(command)
     personas.command("import")(import_)
@@ -80,8 +86,9 @@ def _build(**values: Any) -> None:
     from .pool_building import build_pool
 
     common = {name: values.pop(name) for name in _BUILD}
+    calling = {name: values.pop(name) for name in _CALLING}
     given = {name: value for name, value in values.items() if value is not None}
-    raise typer.Exit(build_pool(_RECIPE, given, **common))
+    raise typer.Exit(build_pool(_RECIPE, given, calling, **common))
 
 
 def combine(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from dialoom.roles.binding import bindings
 from dialoom.runs import session
 from dialoom.runs.config import DEFAULT_MODEL, RunConfig
 from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, RunError
+from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile, RunStore
 
-from .play import options_of, watched
-from .progress import Watcher
+from .conduct import conduct_of
+from .play import keep_limits, options_of, played
 
 _CONCURRENCY = 4
 """Calls at once: one scenario asks for one text after another, so this is never reached."""
@@ -27,33 +29,69 @@ _CONCURRENCY = 4
 def build_pool(
     name: str,
     given: dict[str, Any],
+    calling: Mapping[str, Any],
     out: Path,
-    model: list[str] | None,
-    temperature: list[str] | None,
-    seed: int,
     prompts: Path | None,
+    **common: Any,
 ) -> int:
-    """Carry out `dialoom personas build`; returns the exit code."""
+    """Carry out `dialoom personas build`; returns the exit code.
+
+    Args:
+        name: The recipe's.
+        given: Its options.
+        calling: How calls are made: budget, prices, rates and the like.
+        out: The pool's file.
+        prompts: A folder of overrides.
+        common: `seed`, and lists of `model`, `temperature` and `api_base` options.
+    """
     recipe = load_recipe(name)
-    options = options_of(recipe, given)
-    named = [f"{role}={each}" for role, each in recipe.models_named(options).items()]
-    models = bindings(recipe.roles_used(options), [*named, *(model or [])], temperature or [], DEFAULT_MODEL)
-    config = RunConfig(recipe=name, options=options.model_dump(mode="json"), models=models, seed=seed)
+    config = _configured(name, recipe, given, **common)
     run = out.with_suffix(".run.db")
     if out == run:
         raise RunError(f"-o {out}: a pool is a JSONL file, such as pool.jsonl; its run is kept as {run.name} beside it")
     again = run.exists()
     if not again and out.exists():
         raise RunError(f"{out} exists, and no run of it ({run.name}) is beside it; give another file with -o")
-    if offline := [role for role, binding in models.items() if binding.model == DEFAULT_MODEL]:
-        typer.echo(f"{', '.join(offline)}: played by {DEFAULT_MODEL}, a scripted stand-in; --model MODEL names another")
+    # What is wrong with these is to be said before anything is made.
+    conduct_of(RunLimits(), calling).limits.check_prices(config.model_names.values())
+    if config.offline_roles:
+        typer.echo(
+            f"{', '.join(config.offline_roles)}: played by an offline model, a scripted stand-in; "
+            "--model MODEL names another"
+        )
     store = _reopened(run, config, recipe, prompts) if again else session.start(run, config, prompts, typer.echo)
-    watcher = Watcher(store, store.status().pending, "building", f"dialoom resume {run}")
-    code = watched(store, watcher, lambda: session.play(store, _CONCURRENCY, watcher, resuming=again))
+    code = _played(store, calling, resuming=again)
     if code != EXIT_DONE:
         typer.echo(f"{out} is not written yet: the same 'dialoom personas build' goes on as well, and then writes it")
         return code
     return _written(run, out)
+
+
+def _configured(
+    name: str,
+    recipe: Recipe,
+    given: dict[str, Any],
+    seed: int,
+    model: list[str] | None,
+    temperature: list[str] | None,
+    api_base: list[str] | None,
+) -> RunConfig:
+    options = options_of(recipe, given)
+    named = [f"{role}={each}" for role, each in recipe.models_named(options).items()]
+    models = bindings(
+        recipe.roles_used(options), [*named, *(model or [])], temperature or [], DEFAULT_MODEL, api_base or []
+    )
+    return RunConfig(recipe=name, options=options.model_dump(mode="json"), models=models, seed=seed)
+
+
+def _played(store: RunStore, calling: Mapping[str, Any], resuming: bool) -> int:
+    try:
+        conduct = conduct_of(RunLimits.of(store), calling)
+        keep_limits(store, conduct)
+    except BaseException:
+        store.close()
+        raise
+    return played(store, _CONCURRENCY, conduct, resuming, calling.get("log_format"))
 
 
 def _reopened(run: Path, config: RunConfig, recipe: Recipe, prompts: Path | None) -> RunStore:

@@ -204,3 +204,13 @@ def test_a_release_s_file_is_imported(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "profile.jsonl").write_text('"She rows."\n{"name": "x"}\n')
     broken = dialoom("personas", "import", "profile.jsonl", "-o", "other.jsonl", code=2)
     assert "profile.jsonl:2: holds an object with 'name'; a text or an object with a 'text' is needed" in broken.stderr
+
+
+def test_a_budget_stops_a_pool_and_more_of_it_goes_on(dialoom: Command, tmp_path: Path) -> None:
+    """Exit 3; `--max-calls` with a higher figure goes on to the same pool."""
+    build = [*BUILD, "--target", 100]
+    dialoom(*build, "-o", "whole.jsonl")
+    stopped = dialoom(*build, "-o", "pool.jsonl", "--max-calls", 2, code=3)
+    assert "pool.jsonl is not written yet: the same 'dialoom personas build' goes on" in stopped.stdout
+    dialoom(*build, "-o", "pool.jsonl", "--max-calls", "none")
+    assert (tmp_path / "pool.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
