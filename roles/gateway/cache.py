@@ -102,6 +102,18 @@ class ResponseCache:
             raise CacheError(f"the cache {self.path} cannot be used: {error}") from error
 
 
+def check_cache(path: Path) -> None:
+    """Make sure that a file can be a cache, and make none yet.
+
+    Raises:
+        CacheError: If it is something else, or there is no such folder.
+    """
+    if path.exists():
+        ResponseCache(path).close()
+    else:
+        _check_folder(path)
+
+
 def cache_key(request: Request, place: CallPlace) -> bytes:
     """What a reply is found by (SHA-256): what shaped it, and which of the samples it is."""
     shape = None if request.reply_type is None else _schema(request.reply_type)
@@ -124,8 +136,7 @@ def _is_kept(request: Request) -> bool:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    if not path.parent.is_dir():
-        raise CacheError(f"the cache {path} cannot be made: there is no folder {str(path.parent)!r}")
+    _check_folder(path)
     # Used by the cache's thread alone, and closed there.
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
@@ -134,6 +145,11 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _check_folder(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise CacheError(f"the cache {path} cannot be made: there is no folder {str(path.parent)!r}")
 
 
 def _make(connection: sqlite3.Connection, path: Path) -> None:

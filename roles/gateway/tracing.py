@@ -6,6 +6,7 @@ A span is a call of a role, with all its attempts. What was said is not in it: m
 from __future__ import annotations
 
 import functools
+import importlib.util
 import time
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.util.types import AttributeValue
 
-HOW_TO_INSTALL = "pip install 'dialoom[otel]'"
+_MISSING = "--otel needs OpenTelemetry, which is not installed: pip install 'dialoom[otel]'"
+_NEEDED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 _NANO = 1_000_000_000
 _EMBED = "embed"
 
@@ -82,6 +84,20 @@ class Tracing:
         span.end(ended)
 
 
+def check_tracing() -> None:
+    """Make sure that OpenTelemetry is installed, without importing it.
+
+    Raises:
+        BindingError: If it is not.
+    """
+    try:
+        found = [importlib.util.find_spec(name) for name in _NEEDED]
+    except ModuleNotFoundError:  # not even the package around it
+        found = [None]
+    if None in found:
+        raise BindingError(_MISSING)
+
+
 def open_tracing() -> Tracing:
     """Tracing to where the `OTEL_EXPORTER_OTLP_...` variables say (by default a collector on this machine).
 
@@ -94,7 +110,7 @@ def open_tracing() -> Tracing:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        raise BindingError(f"--otel needs OpenTelemetry, which is not installed: {HOW_TO_INSTALL}") from error
+        raise BindingError(_MISSING) from error
     # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over what is said here.
     ours = Resource({"service.name": "dialoom", "service.version": __version__})
     provider = TracerProvider(resource=ours.merge(OTELResourceDetector().detect()))

@@ -1,0 +1,101 @@
+"""What a run's calls took, by role and model: tokens, those that a provider read from its prompt cache, and money."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from dialoom.graphs import Table
+
+from .store.connections import open_for_reading
+
+_OFFLINE = "Offline models are scripted stand-ins: their tokens are estimates, and cost nothing."
+_SUMMED = ("calls", "replays", "shared", "input", "read", "readable", "output", "cost", "known_cost")
+
+
+def cost_table(path: Path) -> Table:
+    """The table of a run, from its ledger; the run may be under way.
+
+    A figure that one of the calls did not tell is unknown as a whole (`None`), and so is its sum over the roles.
+
+    Raises:
+        StoreError: If it is no run.
+    """
+    with closing(open_for_reading(path)) as connection:
+        rows = connection.execute(_QUERY).fetchall()
+    table = Table(
+        name="cost",
+        title="Calls and what they took",
+        columns=(
+            "role",
+            "model",
+            "calls",
+            "replayed",
+            "from --cache",
+            "input tokens",
+            "read from prompt cache",
+            "read %",
+            "output tokens",
+            "US dollars",
+        ),
+        decimals={"US dollars": 4},
+    )
+    table.rows += [_cells(_name(row), row["model"], dict(row)) for row in rows]
+    if len(rows) > 1:
+        table.rows.append(_cells("all", "", {each: _sum(rows, each) for each in _SUMMED}))
+    table.notes += _notes(rows)
+    return table
+
+
+def _name(row: sqlite3.Row) -> str:
+    return str(row["role"]) if row["judging"] is None else f"{row['role']} ({row['judging']})"
+
+
+def _cells(role: str, model: str, row: dict[str, Any]) -> list[Any]:
+    share = row["read"] / row["readable"] if row["read"] is not None and row["readable"] else None
+    counts = [row[each] for each in ("calls", "replays", "shared", "input", "read")]
+    return [role, model, *counts, share, row["output"], row["cost"]]
+
+
+def _sum(rows: list[sqlite3.Row], name: str) -> Any:
+    """Over all rows; of the cache's tokens what is known, of all else everything or nothing."""
+    values = [row[name] for row in rows]
+    if name in ("read", "readable"):
+        told = [value for row, value in zip(rows, values, strict=True) if row["read"] is not None]
+        return sum(told) if told else None
+    return None if None in values else sum(values)
+
+
+def _notes(rows: list[sqlite3.Row]) -> list[str]:
+    notes = []
+    if unpriced := sorted({row["model"] for row in rows if row["cost"] is None}):
+        known = sum(row["known_cost"] for row in rows)
+        notes.append(
+            f"The price of calls to {', '.join(unpriced)} is unknown; what is known comes to ${known:,.4f}. "
+            "--price MODEL=IN,OUT states one."
+        )
+    if any(row["input"] is None or row["output"] is None for row in rows):
+        notes.append("A model that does not say how many tokens it took leaves them unknown (–).")
+    if lost := sum(row["unanswered"] for row in rows):
+        notes.append(f"{lost:,} calls were sent and not answered: they are under way, or may have been billed unseen.")
+    if any(row["model"].startswith("offline/") for row in rows):
+        notes.append(_OFFLINE)
+    return notes
+
+
+# Calls are those that were answered, be it by an error; a reply out of the --cache file took no attempt and no tokens.
+_QUERY = """
+SELECT role, model, judging,
+    count(reply) + count(error) AS calls,
+    sum(replays) AS replays,
+    count(*) FILTER (WHERE reply IS NOT NULL AND attempts = 0) AS shared,
+    iif(count(reply) = count(input_tokens), coalesce(sum(input_tokens), 0), NULL) AS input,
+    sum(cached_tokens) FILTER (WHERE attempts > 0) AS read,
+    coalesce(sum(input_tokens) FILTER (WHERE attempts > 0 AND cached_tokens IS NOT NULL), 0) AS readable,
+    iif(count(reply) = count(output_tokens), coalesce(sum(output_tokens), 0), NULL) AS output,
+    iif(count(reply) = count(cost), total(cost), NULL) AS cost,
+    total(cost) AS known_cost,
+    count(*) - count(reply) - count(error) AS unanswered
+FROM calls GROUP BY judging, role, model ORDER BY judging IS NOT NULL, judging, min(id)"""
