@@ -107,9 +107,9 @@ SELECT {group}, count(reply) + count(error), count(error), count(*) - count(repl
     iif(count(reply) = count(cost), total(cost), NULL)
 FROM calls WHERE {which} GROUP BY {group}"""
 
-# What an attempt failed of stands in its error, as LiteLLM and the providers call it.
+# What an attempt failed of stands in its error, with the provider's status: `MODEL: RateLimitError (429): ...`.
 _TROUBLES = """
 SELECT model, count(*), count(*) FILTER (WHERE
-    attempts.retry_after IS NOT NULL OR attempts.error LIKE '%RateLimit%' OR attempts.error LIKE '%rate limit%'
-    OR attempts.error LIKE '%429%' OR attempts.error LIKE '%overload%' OR attempts.error LIKE '%ServiceUnavailable%')
+    attempts.error LIKE '%(429)%' OR attempts.error LIKE '%(503)%' OR attempts.error LIKE '%(529)%'
+    OR attempts.error LIKE '%overloaded%')
 FROM attempts JOIN calls ON calls.id = attempts.call GROUP BY model ORDER BY model"""

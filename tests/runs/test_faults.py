@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import Command
 from tests.invented import write_release
+from tests.server import Answer, completion, error, serving
 
 
 def moody_players(folder: Path, players: list[str]) -> list[str]:
@@ -61,3 +64,18 @@ def test_a_share_that_is_borne_stops_nothing(dialoom: Command, players: list[str
     dialoom(*plan, "--fail-on-error", "30%", code=1)
     scenarios = json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]
     assert (scenarios["failed"], scenarios["pending"]) == (6, 0)
+
+
+def test_status_shows_what_was_throttled(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """By model, from the file: attempts that failed, and those among them that were too much for the provider."""
+
+    def answer(body: dict[str, Any], number: int) -> Answer:  # noqa: ARG001
+        refusals = {1: error(429, "slow down"), 3: error(500, "oh dear")}
+        return refusals.get(number, completion("fine"))
+
+    write_release(tmp_path / "release")
+    with serving(answer) as server:
+        cast = [*players[:2], *players[4:], "--model", "assistant=openai/m", "--api-base", f"assistant={server.url}"]
+        plan = ["run", "personalens", "--profiles", "release", *cast, "--concurrency", 1, "-o", "run.db"]
+        dialoom(*plan, env={**os.environ, "OPENAI_API_KEY": "sk-test"})
+    assert "openai/m: 2 attempts failed, 1 of them throttled" in dialoom("status", "run.db").stdout
