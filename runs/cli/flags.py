@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -37,9 +38,14 @@ def with_more(command: Callable[..., None], flags: Flags) -> Callable[..., None]
         for name, (annotation, default) in flags.items()
     ]
     parameters = [*(parameter.replace(annotation=hints[parameter.name]) for parameter in own), *more]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return command
+
+    @functools.wraps(command)
+    def taking_more(**values: Any) -> None:
+        command(**values)
+
+    taking_more.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    taking_more.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return taking_more
 
 
 _GIVEN = inspect.Parameter.VAR_KEYWORD

@@ -11,9 +11,23 @@ from pathlib import Path
 from dialoom.runs.errors import RunError
 
 
+_STREAMS = (Path("/dev"), Path("/proc"))
+
+
+def is_stream(target: Path) -> bool:
+    """Whether a path is a pipe, a device or an open file such as `/dev/stdout`: written directly, never replaced.
+
+    Where output goes to a file, `/dev/stdout` looks like a regular one; replacing it would break it for everybody.
+    """
+    if target.exists() and not target.is_file() and not target.is_dir():
+        return True
+    return any(target.absolute().is_relative_to(folder) for folder in _STREAMS)
+
+
 @contextmanager
 def file_beside(target: Path) -> Iterator[Path]:
     """A path to write to; the file there takes the target's place when the block ends well, and goes if it does not."""
+    target = target.resolve()  # a link stays a link: what it leads to is replaced
     partial = target.with_name(f".{target.name}.partial")
     try:
         yield partial

@@ -12,7 +12,7 @@ from dialoom.runs.store import RunFile
 
 from . import parquet
 from .card import Card
-from .places import file_beside, folder_beside
+from .places import file_beside, folder_beside, is_stream
 from .request import Encoding, Request, shown_options
 from .rows import Rows, Tally
 from .split import TEST, TRAIN
@@ -71,7 +71,7 @@ def _write_one(rows: Rows, target: Path) -> int:
     tally = Tally()
     if target.is_dir():
         raise RunError(f"{target} is a folder; this export is one file (with --test-share, a folder of two)")
-    if target.exists() and not target.is_file():
+    if is_stream(target):
         if rows.request.encoding == "parquet":
             raise RunError(f"{target} is no regular file; Parquet needs one")
         _write_part(rows, _ONLY, target, tally, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -323,6 +324,6 @@ def test_without_statsmodels_samples_are_made_and_kappas_ask_for_it(
     (tmp_path / "statsmodels.py").write_text("raise ModuleNotFoundError(\"No module named 'statsmodels'\")\n")
     dialoom("agree", run, "--sample", 5, "-o", "s.csv")
     _fill(tmp_path / "s.csv", tmp_path / "f.csv", lambda *_: {"annotator_1": "1"})
-    refused = dialoom("agree", run, "--labels", "f.csv", code=2).stderr
+    refused = dialoom("agree", run, "--labels", "f.csv", code=2, env={**os.environ}).stderr
     assert "pip install 'dialoom[agree]'" in refused
     assert len(refused.splitlines()) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -247,9 +248,21 @@ def test_the_formats_of_other_recipes_are_split_and_encoded_too(
 
 def test_an_export_goes_down_a_pipe(dialoom: Command, trees: Path) -> None:
     """Without a card, as there is no place beside it."""
-    piped = dialoom("export", trees, "--format", "dpo", "-o", "/dev/stdout").stdout.splitlines()
+    piped = dialoom("export", trees, "--format", "dpo", "-o", "/dev/stdout", env={**os.environ}).stdout.splitlines()
     assert set(json.loads(piped[0])) == {"prompt", "chosen", "rejected"}
     assert not list(trees.parent.glob("*.md"))
+
+
+def test_output_sent_to_a_file_is_no_file_to_replace(trees: Path, tmp_path: Path) -> None:
+    """`/dev/stdout` then looks like a regular file, and must stay what it is."""
+    command = [sys.executable, "-m", "dialoom", "export", str(trees), "--format", "dpo", "-o", "/dev/stdout"]
+    with (tmp_path / "out.jsonl").open("w") as out:
+        subprocess.run(command, stdout=out, check=True)
+    assert "chosen" in (tmp_path / "out.jsonl").read_text()
+    assert Path("/dev/stdout").is_symlink()
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "real.jsonl")
+    export(RunFile(trees), "dpo", tmp_path / "link.jsonl")
+    assert (tmp_path / "link.jsonl").is_symlink() and (tmp_path / "real.jsonl").is_file()
 
 
 def test_a_folder_in_use_is_left_alone(dialoom: Command, trees: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dialoom.roles import Gateway
 from dialoom.roles.binding import bindings
 from dialoom.runs import RunConfig, RunFile, load_recipe
 from dialoom.runs.engine import Fault
@@ -25,6 +26,9 @@ class InterruptAfter:
 
     def __init__(self, results: int) -> None:
         self.left = results
+
+    def calling(self, gateway: Gateway) -> None:
+        """Not of interest."""
 
     def finished(self, work: Work) -> None:
         """Count down."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from dialoom.roles import Gateway
 from dialoom.runs import Fault, RunFile
 from dialoom.runs.export import export
 from dialoom.runs.session import play, reopen
@@ -122,6 +123,9 @@ def test_no_request_is_sent_again_whose_reply_was_recorded(dialoom: Command, tmp
 
 class _Nobody:
     """Watches without a word."""
+
+    def calling(self, gateway: Gateway) -> None:
+        """Not of interest."""
 
     def finished(self, work: Work) -> None:
         """Fine."""
