@@ -81,7 +81,7 @@ class Recipe(ABC):
         options_type: Its options.
         scenario_type: Its scenarios.
         metrics: What its judgements measure, in the order in which reports and exports show it.
-        scales: The lowest and the highest score of each metric that is scored in whole numbers; the others are verdicts.
+        scales: The lowest and the highest score of each metric that is scored in whole numbers; others are verdicts.
         split_by: The facet by which an export may be split into train and test, e.g. `user`: what belongs to one user
             is then all on one side. `None` if there is nothing to split by.
         evaluated: The role under evaluation, if there is one: reports name a run by its model.

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from dialoom.runs.errors import RunError
 
-
 _STREAMS = (Path("/dev"), Path("/proc"))
 
 
