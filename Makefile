@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV   ?= .venv
 # PyTorch takes some 200 MB, so what needs it has an environment of its own.
 TORCH  ?= .venv-training
+# So has LiteLLM's own proxy, which wants older versions of two packages than everything else here.
+PROXY  ?= .venv-proxy
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-training check install bench clean
+.PHONY: demo test test-soak test-proxy test-training check install bench clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -21,6 +23,14 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --numprocesses 2
+
+# Thousands of dialogues with a provider that often fails, and kills in between: one or two minutes.
+test-soak: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest tests/soak
+
+# Runs with models behind LiteLLM's own proxy, on loopback.
+test-proxy: $(PROXY)/.installed-proxy
+	$(PROXY)/bin/python -m pytest tests/proxy
 
 # Training sets in the hands of TRL: its own checks, and a step of each trainer on a tiny model made in the test.
 test-training: $(TORCH)/.installed-training
@@ -53,5 +63,12 @@ $(TORCH)/.installed-training: pyproject.toml constraints.txt
 		--editable '.[dev,training]'
 	@touch $@
 
+$(PROXY)/.installed-proxy: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(PROXY)
+	grep -vE '^(rich|websockets)==' constraints.txt > $(PROXY)/constraints.txt
+	$(PROXY)/bin/python -m pip --disable-pip-version-check install --quiet --constraint $(PROXY)/constraints.txt \
+		--editable '.[proxy]' pytest pytest-asyncio
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(TORCH) demo build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(TORCH) $(PROXY) demo build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

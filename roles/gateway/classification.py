@@ -23,6 +23,9 @@ _TOO_LONG = re.compile(
 _POLICY = re.compile(
     r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system", re.IGNORECASE
 )
+# LiteLLM's proxy says these two with status 400; without a database, it knows no key but its master key.
+_UNKNOWN_KEY = re.compile(r"no connected db|no_db_connection", re.IGNORECASE)
+_UNKNOWN_MODEL = re.compile(r"invalid model name|model_not_found", re.IGNORECASE)
 _NOISE = re.compile(r"^(?:litellm\.\w+: |\w+(?:Error|Exception|Timeout): |Timeout Error: |\w+(?:Exception|Error) - )+")
 
 
@@ -95,11 +98,11 @@ def _advice(error: Exception, status: int, model: str, request: Request | None) 
         )
     if kind == "ContentPolicyViolationError" or (status in (400, 403) and _POLICY.search(told)):
         return "the provider refuses what it says: its content policy stands against this scenario with this model"
-    if status == 401:
+    if status == 401 or (status == 400 and _UNKNOWN_KEY.search(told)):
         return f"a key that the provider accepts is needed in {_key_names(model)}"
     if status == 403:
         return f"the key in {_key_names(model)} may not use this model: check the account's access to it"
-    if status == 404:
+    if status == 404 or (status == 400 and _UNKNOWN_MODEL.search(told)):
         at = f" at {request.api_base}" if request and request.api_base else ""
         return f"there is no such model{at}: check its name (--model {role}=PROVIDER/NAME) and the address (--api-base)"
     return "" if status != 400 else "the provider will not take this request as it is; the same one is not sent again"

@@ -1,0 +1,108 @@
+"""LiteLLM's own proxy on loopback, with models that are made up: nothing is fetched and nothing leaves the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi_sso", reason="LiteLLM's proxy is not installed: 'make test-proxy' makes an environment")
+
+MASTER_KEY = "sk-of-the-proxy-4f9a8c7b6d5e"
+VERDICT = json.dumps({"score": 4, "explanation": "It suits the person."})
+MODELS = {
+    "chatty": "That is how it is.",
+    "strict": VERDICT,
+    "forgetful": "litellm.ContextWindowExceededError",  # LiteLLM takes that for an order
+}
+PATIENCE = 120
+"""Seconds that the proxy may take to be there."""
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """Where it is, and what it says itself."""
+
+    url: str
+
+    def usage(self, model: str) -> dict[str, int]:
+        """The tokens that it states for a reply of a model."""
+        body = {"model": model, "messages": [{"role": "user", "content": "Hello."}]}
+        headers = {"Authorization": f"Bearer {MASTER_KEY}", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}/chat/completions", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return dict(json.load(response)["usage"])
+
+
+@pytest.fixture(scope="session")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """The proxy, until all tests are over."""
+    folder = tmp_path_factory.mktemp("proxy")
+    (folder / "config.yaml").write_text(json.dumps(_configuration()))  # JSON is YAML
+    port = _free_port()
+    program = Path(sys.executable).with_name("litellm")  # of this environment, be it activated or not
+    command = [
+        str(program),
+        "--config",
+        "config.yaml",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--telemetry",
+        "False",
+    ]
+    with (folder / "log.txt").open("w") as log:
+        process = subprocess.Popen(command, cwd=folder, env=_environment(), stdout=log, stderr=log)
+    try:
+        _wait(process, f"http://127.0.0.1:{port}/health/liveliness", folder / "log.txt")
+        yield Proxy(f"http://127.0.0.1:{port}/v1")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _configuration() -> dict[str, Any]:
+    models = [
+        {"model_name": name, "litellm_params": {"model": f"openai/{name}", "api_key": "none", "mock_response": said}}
+        for name, said in MODELS.items()
+    ]
+    return {
+        "model_list": models,
+        "general_settings": {"master_key": MASTER_KEY},
+        "router_settings": {"num_retries": 0, "disable_cooldowns": True},
+    }
+
+
+def _environment() -> dict[str, str]:
+    """Without a database or a model of the user's; what LiteLLM would fetch at its start comes from its package."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "LITELLM_MASTER_KEY")}
+    local = ("MODEL_COST_MAP", "ANTHROPIC_BETA_HEADERS", "POLICY_TEMPLATES", "BLOG_POSTS")
+    return {**kept, "NO_PROXY": "127.0.0.1", **{f"LITELLM_LOCAL_{name}": "True" for name in local}}
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.2)
+    pytest.fail(f"LiteLLM's proxy did not answer (exit code {process.poll()}): {log.read_text()[-2000:]}")
