@@ -51,7 +51,7 @@ class Attempts:
         self._request = request
         self._key = key
         self._limit = limit
-        self._backoff = wait_random_exponential(multiplier=0.5, max=longest_wait)
+        self._longest_wait = longest_wait
         self._failed = failed
         self._error: ProviderError | None = None
         self.made = 0
@@ -70,17 +70,17 @@ class Attempts:
         Raises:
             ProviderError: The last one's.
         """
+        backoff = wait_random_exponential(multiplier=0.5, max=self._longest_wait)
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(TransientProviderError),
             stop=stop_after_attempt(MAX_ATTEMPTS),
-            wait=self._pause,
+            wait=lambda state: self._pause(state, float(backoff(state))),
             reraise=True,
         )
         return await retrying(self._again)
 
-    def _pause(self, state: RetryCallState) -> float:
+    def _pause(self, state: RetryCallState, backoff: float) -> float:
         """What the provider asks for and a little more, so that not all come back at once; else the backoff's."""
-        backoff = float(self._backoff(state))
         error = state.outcome.exception() if state.outcome else None
         asked = error.retry_after if isinstance(error, TransientProviderError) else None
         return backoff if asked is None else asked + backoff

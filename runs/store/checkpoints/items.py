@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.types import ERROR
 
 from .memory import INLINE, Chain, Memory, Thread, Value, sized
-from .values import RecordedError, UnstorableError, json_text, pack
+from .values import Packer, RecordedError, UnstorableError, json_text, pack
 
 Id: TypeAlias = "bytes | str"
 """A checkpoint's id as a column: 16 bytes, or the text if it is no UUID in its usual form."""
@@ -107,7 +107,7 @@ class Draft(NamedTuple):
         return self.put._replace(values=memory.follow(self.put.key[0], self.values))
 
 
-def draft_of(config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> Draft:
+def draft_of(config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, packer: Packer) -> Draft:
     """A checkpoint to be stored.
 
     Raises:
@@ -130,11 +130,13 @@ def draft_of(config: RunnableConfig, checkpoint: Checkpoint, metadata: Checkpoin
         json_text(described),
         tuple(described.get("counters_since_delta_snapshot") or ()),
     )
-    values = {channel: _packed(channel, value) for channel, value in checkpoint["channel_values"].items()}
+    values = {channel: _packed(channel, value, packer) for channel, value in checkpoint["channel_values"].items()}
     return Draft(put, values)
 
 
-def put_writes_of(config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str) -> PutWrites:
+def put_writes_of(
+    config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str, packer: Packer
+) -> PutWrites:
     """Writes to be stored.
 
     Raises:
@@ -145,26 +147,26 @@ def put_writes_of(config: RunnableConfig, writes: Sequence[tuple[str, Any]], tas
         task_id,
         task_path,
         [
-            PutWrite(WRITES_IDX_MAP.get(channel, index), channel, _packed_write(channel, value))
+            PutWrite(WRITES_IDX_MAP.get(channel, index), channel, _packed_write(channel, value, packer))
             for index, (channel, value) in enumerate(writes)
         ],
         all(channel in WRITES_IDX_MAP for channel, _ in writes),
     )
 
 
-def _packed_write(channel: str, value: object) -> Value | list[Value]:
+def _packed_write(channel: str, value: object, packer: Packer) -> Value | list[Value]:
     if channel == ERROR and isinstance(value, BaseException):
         value = RecordedError.of(value)
-    packed = _packed(channel, value)
+    packed = _packed(channel, value, packer)
     return [sized(body) for body in packed] if isinstance(packed, list) else sized(packed)
 
 
-def _packed(channel: str, value: object) -> bytes | list[bytes]:
+def _packed(channel: str, value: object, packer: Packer) -> bytes | list[bytes]:
     """A value, or the elements of a list that is not short."""
     try:
         if type(value) is not list or not value:
             return pack(value)
-        bodies = [pack(element) for element in value]
+        bodies = [packer.pack(element) for element in value]
         return bodies if len(bodies) > INLINE or sum(map(len, bodies)) > INLINE else pack(value)
     except UnstorableError as error:
         raise UnstorableError(f"channel {channel!r}: {error}") from None

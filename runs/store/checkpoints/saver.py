@@ -26,6 +26,7 @@ from .batch import Batches, UnknownPrefixError
 from .items import Draft, draft_of, id_text, put_writes_of
 from .memory import Memory
 from .reading import CheckpointReader
+from .values import Packer
 
 _THREADS = 1024
 """Of how many threads the last values are remembered; enough for what is under way at once."""
@@ -53,6 +54,7 @@ class RunSaver(BaseCheckpointSaver[int]):
         self._writer = writer
         self._path = path
         self._memory = Memory(_THREADS)
+        self._packer = Packer()
         self._batches = Batches()
         self._port = writer.port(self._batches.write, self._batches.forget)
         self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -109,7 +111,7 @@ class RunSaver(BaseCheckpointSaver[int]):
         Raises:
             UnstorableError: If a channel holds what cannot be kept; nothing is stored.
         """
-        draft = draft_of(config, checkpoint, metadata)
+        draft = draft_of(config, checkpoint, metadata, self._packer)
         try:
             await self._port.submit(draft.following(self._memory))
         except UnknownPrefixError:
@@ -128,7 +130,7 @@ class RunSaver(BaseCheckpointSaver[int]):
         new_versions: ChannelVersions,  # noqa: ARG002
     ) -> RunnableConfig:
         """The same, waiting."""
-        draft = draft_of(config, checkpoint, metadata)
+        draft = draft_of(config, checkpoint, metadata, self._packer)
         try:
             self._port.enqueue(draft.following(self._memory)).result()
         except UnknownPrefixError:
@@ -147,13 +149,13 @@ class RunSaver(BaseCheckpointSaver[int]):
         Raises:
             UnstorableError: If a write cannot be kept; nothing is stored.
         """
-        await self._port.submit(put_writes_of(config, writes, task_id, task_path))
+        await self._port.submit(put_writes_of(config, writes, task_id, task_path, self._packer))
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """The same, waiting."""
-        self._port.enqueue(put_writes_of(config, writes, task_id, task_path)).result()
+        self._port.enqueue(put_writes_of(config, writes, task_id, task_path, self._packer)).result()
 
     # Reading
 

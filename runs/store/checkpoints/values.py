@@ -17,6 +17,7 @@ import json
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
+from copy import copy
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias
 
@@ -37,6 +38,9 @@ _OPTIONS = (
     | ormsgpack.OPT_PASSTHROUGH_UUID
 )
 _TAGGED = 1
+_REMEMBERED = 4096
+"""Of how many messages the packed bytes are remembered."""
+
 _TEXT = b"\xc1"
 """The byte that never begins msgpack: here, JSON text follows."""
 
@@ -93,6 +97,38 @@ def pack(value: object) -> bytes:
     if b"\xc4" in body or b"\xc5" in body or b"\xc6" in body:
         _refuse_buffers(value)
     return body
+
+
+class Packer:
+    """Packs the elements of lists, and remembers the messages among them: a conversation comes whole at every put.
+
+    A message is taken for the one that was packed if it is the same object with the same plain fields; one that holds
+    anything which could change inside (tool calls, metadata) is packed anew each time.
+    """
+
+    def __init__(self) -> None:
+        self._messages: dict[int, tuple[lc.BaseMessage, tuple[object, ...], bytes]] = {}
+
+    def pack(self, element: object) -> bytes:
+        """As `pack`."""
+        if type(element) not in _MESSAGES:
+            return pack(element)
+        assert isinstance(element, lc.BaseMessage)
+        fields = tuple(element.__dict__.values())
+        known = self._messages.get(id(element))
+        if known is not None and known[0] is element and known[1] == fields and not element.__pydantic_extra__:
+            return known[2]
+        body = pack(element)
+        if not element.__pydantic_extra__ and all(_is_plain(field) for field in fields):
+            if len(self._messages) >= _REMEMBERED:
+                self._messages.clear()
+            # Copies of empty lists and dicts, so that it shows when one is filled.
+            self._messages[id(element)] = (element, tuple(copy(field) for field in fields), body)
+        return body
+
+
+def _is_plain(field: object) -> bool:
+    return field is None or type(field) in (str, bool) or (type(field) in (list, dict) and not field)
 
 
 def text_of(body: bytes) -> str:
