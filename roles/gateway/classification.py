@@ -23,6 +23,8 @@ _TOO_LONG = re.compile(
 _POLICY = re.compile(
     r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system", re.IGNORECASE
 )
+# Said before anything is sent, by the SDKs; LiteLLM makes a status 500 of it.
+_NO_KEY = re.compile(r"missing credentials|api_key client option must be set|missing .{0,40}api key", re.IGNORECASE)
 # LiteLLM's proxy says these two with status 400; without a database, it knows no key but its master key.
 _UNKNOWN_KEY = re.compile(r"no connected db|no_db_connection", re.IGNORECASE)
 _UNKNOWN_MODEL = re.compile(r"invalid model name|model_not_found", re.IGNORECASE)
@@ -40,6 +42,8 @@ def classified(error: Exception, model: str, request: Request | None = None) -> 
     said = str(error)
     status = status_of(error)
     message = f"{model}: {type(error).__name__}{f' ({status})' if status else ''}: {_shown(said)}"
+    if _NO_KEY.search(said):
+        return PermanentProviderError(f"{message} - a key is needed in {_key_names(model)}")
     if _is_out_of_money(error, status, said):
         return PermanentProviderError(f"{message} - the account has no credit left: top it up, then retry the run")
     if status is not None and 400 <= status < 500 and status not in _TRANSIENT:

@@ -82,3 +82,14 @@ def test_an_empty_reply_is_asked_for_again(dialoom: Command, players: list[str],
         assert len(server.requests) == 4
         assert "could not be used" in server.requests[1]["messages"][-1]["content"]
     assert status["scenarios"]["done"] == 1
+
+
+def test_a_missing_key_is_said_at_once(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Nothing is sent, nothing retried; the variable is named."""
+    write_release(tmp_path / "release")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    cast = [*players[:2], *players[4:], "--model", "assistant=openai/gpt-4o-mini"]
+    plan = ["run", "personalens", "--profiles", "release", "--tasks", "single", *cast, "-o", "r.db"]
+    assert "a key is needed in OPENAI_API_KEY" in dialoom(*plan, code=1, env=environment).stderr
+    with sqlite3.connect(tmp_path / "r.db") as connection:
+        assert connection.execute("SELECT attempts FROM calls WHERE role = 'assistant'").fetchall() == [(1,)]
