@@ -1,7 +1,7 @@
 """Checkpointing every node transition: no saver, LangGraph's InMemorySaver and AsyncSqliteSaver, and ours.
 
     python benchmarks/checkpointing.py [--dialogues 100] [--rounds 10] [--concurrency 50] [--repeat 5] [--many 2000]
-                                       [--durability async|sync]
+                                       [--durability sync|async]
 
 One process, one event loop, one graph: two nodes that take turns, one message each (every one different), and a profile
 in the state (each dialogue its own). The nodes do nothing else, so what is measured is LangGraph and the saver.
@@ -231,7 +231,7 @@ def main() -> None:
     parser.add_argument("--message-bytes", type=int, default=700)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument(
-        "--durability", choices=["async", "sync"], default="async", help="LangGraph's; async is what the engine uses"
+        "--durability", choices=["async", "sync"], default="sync", help="LangGraph's: whether a step waits for its checkpoint"
     )
     parser.add_argument("--many", type=int, help="also compare with so many dialogues (takes minutes)")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)

@@ -113,7 +113,7 @@ SUBJECTS = (
         "home",
         "cook cooks cooking bake bakes baking baker recipe recipes kitchen dinner lunch breakfast meal meals "
         "soup soups stew bread sourdough cake cakes "
-        "curry dumplings pasta pizza pancakes spicy vegetarian vegan food restaurant eat eats jam jams pickles "
+        "curry dumplings pasta pizza pancakes spicy vegetarian vegan food restaurant jam jams pickles "
         "ferment ferments chocolate sweets "
         "cheese noodles biscuits grill barbecue dessert potatoes rice fry sandwich sandwiches",
         "kitchen recipes",
