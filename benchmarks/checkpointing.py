@@ -231,7 +231,10 @@ def main() -> None:
     parser.add_argument("--message-bytes", type=int, default=700)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument(
-        "--durability", choices=["async", "sync"], default="sync", help="LangGraph's: whether a step waits for its checkpoint"
+        "--durability",
+        choices=["async", "sync"],
+        default="sync",
+        help="LangGraph's: whether a step waits for its checkpoint",
     )
     parser.add_argument("--many", type=int, help="also compare with so many dialogues (takes minutes)")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
