@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
@@ -34,6 +35,11 @@ def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage]) -> list[
             places[message.id] = len(merged)
             merged.append(message)
     return merged
+
+
+def joined(left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
+    """The reducer of a list of plain values that only grows."""
+    return [*left, *right]
 
 
 def utterances(messages: Sequence[BaseMessage]) -> list[Utterance]:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+from dialoom.graphs.conversation import joined
 from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.stage import Scene, Update
 from dialoom.prompts import Utterance
@@ -27,10 +28,6 @@ _NOTHING = re.compile(r"\W*(?:none|null|nothing(?: yet)?|n/?a|unknown)?\W*", re.
 Round = dict[str, Any]
 
 
-def _joined(left: list[Any], right: list[Any]) -> list[Any]:
-    return [*left, *right]
-
-
 class State(TypedDict, total=False):
     """What is checkpointed.
 
@@ -41,14 +38,14 @@ class State(TypedDict, total=False):
         verdicts: Whether the judge named the preferred reply both times; `None` if it could not be understood.
     """
 
-    rounds: Annotated[list[Round], _joined]
+    rounds: Annotated[list[Round], joined]
     open: list[str]
     said: dict[str, str]
     induced: dict[str, dict[str, str | None]]
     preferred: dict[str, str]
     rejected: dict[str, str]
     verdicts: dict[str, bool | None]
-    judgements: Annotated[list[dict[str, Any]], _joined]
+    judgements: Annotated[list[dict[str, Any]], joined]
 
 
 class InducedPersona(BaseModel):

@@ -13,21 +13,17 @@ from langchain_core.messages import BaseMessage
 
 from dialoom.graphs.aloe.growing import spoken
 from dialoom.graphs.aloe.scenario import PersonaScenario
-from dialoom.graphs.conversation import appended, said, utterances
+from dialoom.graphs.conversation import appended, joined, said, utterances
 from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.stage import Scene, Update
 from dialoom.roles import UnparsedReplyError
-
-
-def _joined(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [*left, *right]
 
 
 class State(TypedDict, total=False):
     """What is checkpointed: the conversation, and the judgements as plain values."""
 
     messages: Annotated[list[BaseMessage], appended]
-    judgements: Annotated[list[dict[str, Any]], _joined]
+    judgements: Annotated[list[dict[str, Any]], joined]
 
 
 async def user(state: State, scene: Scene) -> Update:

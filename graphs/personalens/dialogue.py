@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from langchain_core.messages import BaseMessage
 
-from dialoom.graphs.conversation import appended, said, utterances
+from dialoom.graphs.conversation import appended, joined, said, utterances
 from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.stage import Scene, Update
 from dialoom.roles import UnparsedReplyError
@@ -19,10 +19,6 @@ from dialoom.roles import UnparsedReplyError
 from .scenario import PersonaLensScenario
 
 _MARKER = re.compile(r"[\s*_\"'(\[]*\bTERMINATE\b[\s*_\"')\].!]*")
-
-
-def _joined(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [*left, *right]
 
 
 class State(TypedDict, total=False):
@@ -40,7 +36,7 @@ class State(TypedDict, total=False):
     turns: int
     ended_by: Literal["", "user_terminated", "turn_limit"]
     stripped: int
-    judgements: Annotated[list[dict[str, Any]], _joined]
+    judgements: Annotated[list[dict[str, Any]], joined]
 
 
 async def user(state: State, scene: Scene) -> Update:

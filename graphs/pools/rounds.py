@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, ConfigDict
 
+from dialoom.graphs.conversation import joined
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas import PoolEntry
 from dialoom.personas.similarity import Kept
@@ -26,10 +27,6 @@ class PoolTexts(BaseModel):
     items: list[str]
 
 
-def _joined(left: list[Any], right: list[Any]) -> list[Any]:
-    return [*left, *right]
-
-
 class State(TypedDict, total=False):
     """What is checkpointed. Both lists only ever grow at their end, so that a checkpoint stores what is new.
 
@@ -42,10 +39,10 @@ class State(TypedDict, total=False):
         ended_by: `target` or `bottleneck`; empty while another round follows.
     """
 
-    entries: Annotated[list[dict[str, Any]], _joined]
-    vectors: Annotated[list[str], _joined]
+    entries: Annotated[list[dict[str, Any]], joined]
+    vectors: Annotated[list[str], joined]
     proposed: list[str]
-    rounds: Annotated[list[dict[str, int]], _joined]
+    rounds: Annotated[list[dict[str, int]], joined]
     dry: int
     ended_by: str
 

@@ -43,6 +43,11 @@ async def judge(messages):
 async def five(messages):
     return "five"
 
+async def late(messages):
+    if sum(message["content"].count("<user>") for message in messages) > 2:
+        return "She bakes, it seems."
+    return await induction(messages)
+
 async def markless(messages):
     return "She bakes, it seems."
 """

@@ -111,7 +111,7 @@ def test_a_judge_that_cannot_be_understood_verifies_nothing(dialoom: Command, pe
     assert "unparsed" in dialoom("show", "tree.db", "1").stdout
 
 
-def test_an_induction_without_its_markers_fails_that_tree_and_keeps_its_rounds(dialoom: Command, people: Path) -> None:
+def test_an_induction_without_its_markers_fails_that_tree(dialoom: Command, people: Path) -> None:
     """After a second ask that shows the error; the run goes on, and the tree can be tried again."""
     players = cast("user", "preferred", "rejected", induction="markless")
     failed = dialoom("run", "aloe", "--personas", people, *players, "-o", "tree.db", code=1)
@@ -119,6 +119,15 @@ def test_an_induction_without_its_markers_fails_that_tree_and_keeps_its_rounds(d
     asked = requests(people.parent, "induction")
     assert len(asked) == 6 and sum("could not be used" in texts[-1] for texts in asked) == 3
     assert "failed" in dialoom("status", "tree.db").stdout
+
+
+def test_the_finished_rounds_of_a_failed_tree_are_kept(dialoom: Command, people: Path) -> None:
+    """The third induction fails: two whole rounds are shown, and nothing of the third."""
+    players = cast("user", "preferred", "rejected", induction="late")
+    dialoom("run", "aloe", "--personas", people, "--limit", "1", *players, "-o", "tree.db", code=1)
+    shown = dialoom("show", "tree.db", "1").stdout
+    assert "2. Said" in shown and "3. Said" not in shown
+    assert shown.count("rejected: Rejected") == 2 and "failed:" in shown
 
 
 def test_killed_and_resumed_the_tree_is_the_same(dialoom: Command, people: Path) -> None:

@@ -47,7 +47,9 @@ def test_a_score_that_is_no_number_is_unparsed(dialoom: Command, people: Path) -
     judgements = [judgement for line in lines_of(people.parent / "eval.jsonl") for judgement in line["judgements"]]
     assert {(judgement["status"], judgement["score"]) for judgement in judgements} == {("unparsed", None)}
     assert json.loads(dialoom("status", "eval.db", "--json").stdout)["roles"]["judge"]["calls"] == 12
-    assert "6 " in dialoom("report", "eval.db").stdout
+    dialoom("report", "eval.db", "-o", "report")
+    rows = (people.parent / "report" / "judgements.csv").read_text().splitlines()
+    assert rows[0].split(",")[1:3] == ["ok", "unparsed"] and rows[1].split(",")[1:3] == ["0", "6"]
 
 
 def test_cases_are_drawn_with_the_seed_and_not_from_what_was_trained_on(dialoom: Command, people: Path) -> None:
