@@ -1,11 +1,14 @@
 """What the gateway costs: how many slots it keeps busy, and its CPU per call beside bare `litellm.acompletion`.
 
-    python benchmarks/gateway.py [--calls 3000] [--concurrency 128] [--wait 0.3] [--repeat 3]
+    python benchmarks/gateway.py [--calls 3000] [--concurrency 128] [--wait 0.3] [--repeat 3] [--like]
 
 A server in a process of its own answers every request after a fixed wait. The gateway, with the ledger of a real run's
 file, sends calls to it, so many at once; then a bare asyncio loop sends the same messages through LiteLLM. Both run in
 this process, in turn. A slot is busy while the server waits: calls x wait / (seconds x concurrency). CPU is that of
 this process, all its threads included; the ratio is the median of those within a turn.
+
+The bare loop uses LiteLLM as it comes. Dialoom has LiteLLM send with its own HTTP handler instead of OpenAI's client;
+`--like` lets the bare loop do so too.
 """
 
 from __future__ import annotations
@@ -33,14 +36,15 @@ from dialoom.runs import RunConfig
 from dialoom.runs.session import start
 
 MODEL = "openai/gpt-4o-mini"
+HANDLER = "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"
 SERVER = """
 import asyncio, json, sys
 
 WAIT = float(sys.argv[1])
 USAGE = {"prompt_tokens": 500, "completion_tokens": 40, "total_tokens": 540}
 CHOICE = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "So it is. " * 16}}
-BODY = json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [CHOICE],
-                   "usage": USAGE}).encode()
+BODY = json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "gpt-4o-mini-2024-07-18",
+                   "choices": [CHOICE], "usage": USAGE}).encode()
 HEAD = b"HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(BODY)
 
 class Answers(asyncio.Protocol):
@@ -113,9 +117,10 @@ async def at_once(calls: int, concurrency: int, call: Callable[[int], Awaitable[
     return Figures(calls, time.perf_counter() - started, time.process_time() - cpu)
 
 
-async def through_litellm(calls: int, concurrency: int) -> Figures:
-    """Nothing but LiteLLM."""
+async def through_litellm(calls: int, concurrency: int, *, like: bool) -> Figures:
+    """Nothing but LiteLLM, as it comes or with the handler that dialoom chooses."""
     litellm = load_litellm()
+    os.environ[HANDLER] = str(like)
 
     async def call(number: int) -> None:
         await litellm.acompletion(
@@ -136,6 +141,7 @@ async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int)
     options = RECIPE.options_type.model_validate({"limit": 50})
     models = bindings(RECIPE.roles, [MODEL], [])
     config = RunConfig(recipe="personalens", options=options.model_dump(mode="json"), models=models, seed=7)
+    os.environ[HANDLER] = "True"
     store = start(folder / f"{turn}.db", config, None, lambda _line: None)
     try:
         todo = list(store.pending(RECIPE))
@@ -156,12 +162,12 @@ async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int)
 async def measure(arguments: argparse.Namespace, folder: Path) -> list[tuple[Figures, Figures]]:
     """Pairs of (gateway, bare), one a turn, after a short one that warms both up."""
     concurrency = arguments.concurrency
-    await through_litellm(concurrency, concurrency)
+    await through_litellm(concurrency, concurrency, like=arguments.like)
     await through_gateway(concurrency, concurrency, folder, turn=0)
     pairs = []
     for turn in range(1, arguments.repeat + 1):
         ours = await through_gateway(arguments.calls, concurrency, folder, turn)
-        bare = await through_litellm(arguments.calls, concurrency)
+        bare = await through_litellm(arguments.calls, concurrency, like=arguments.like)
         pairs.append((ours, bare))
         for name, figures in (("gateway", ours), ("LiteLLM", bare)):
             busy = figures.busy(concurrency, arguments.wait)
@@ -177,6 +183,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=128)
     parser.add_argument("--wait", type=float, default=0.3, metavar="SECONDS")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--like", action="store_true", help="the bare loop with the same HTTP handler")
     arguments = parser.parse_args()
     command = [sys.executable, "-c", SERVER, str(arguments.wait)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, tempfile.TemporaryDirectory() as name:
