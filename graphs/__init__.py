@@ -2,7 +2,7 @@
 
 from .chart import Chart, FittedLine, Series
 from .comparison import side_by_side
-from .outcome import Episode, Judgement, Line, Outcome
+from .outcome import BranchTaken, Episode, Judgement, Line, Outcome
 from .outline import Outline, Span
 from .recipe import Exporter, ExportOptions, Recipe, RecipeError, RecipeOptions
 from .scenario import Scenario
@@ -11,6 +11,7 @@ from .statistics import Estimate, Tally
 from .table import Table
 
 __all__ = [
+    "BranchTaken",
     "Chart",
     "Episode",
     "Estimate",

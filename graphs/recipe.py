@@ -150,6 +150,13 @@ class Recipe(ABC):
         """An outcome that is more than one conversation, for `dialoom show`; `None` shows its messages."""
         return None
 
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """How far a conversation is, in the recipe's own units (`turn`, `round`), for the step debugger.
+
+        By default the turns: how often the user has spoken in the state's `messages`.
+        """
+        return {"turn": sum(message.name == "user" for message in state.get("messages", ()))}
+
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:  # noqa: ARG002
         """The report's tables, from finished scenarios read one at a time."""
         return []

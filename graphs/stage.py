@@ -7,7 +7,7 @@ import itertools
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from langchain_core.runnables import RunnableConfig
 
@@ -38,6 +38,8 @@ class Stage:
         seed: The run's seed.
         sample: 0; a fork or a deliberate re-sample takes another number, and so gets replies of its own instead of
             those that the ledger holds.
+        step: The superstep, where it is not LangGraph's own count: that one goes up at an edit of the state, too, and
+            then the calls after an edit would have other places than before it.
         tell: Takes what nodes have to say to whoever watches the run.
     """
 
@@ -46,7 +48,16 @@ class Stage:
     thread: str
     seed: int
     sample: int = 0
+    step: int | None = None
     tell: Callable[[str], None] = field(default=lambda _text: None)
+
+
+class Staging(Protocol):
+    """A context that is no stage yet but makes one, as where it comes over a network in plain values."""
+
+    async def stage(self, step: int) -> Stage:
+        """The stage for a node at a superstep of LangGraph's count."""
+        ...
 
 
 class Scene:
@@ -91,9 +102,13 @@ NodeFunction = Callable[[Any, Scene], Awaitable[Update]]
 def node(function: NodeFunction) -> Callable[..., Awaitable[Update]]:
     """A LangGraph node out of `async (state, scene) -> update`."""
 
-    async def run(state: Any, config: RunnableConfig, runtime: Runtime[Stage]) -> Update:
+    async def run(state: Any, config: RunnableConfig, runtime: Runtime[Any]) -> Update:
+        context: Stage | Staging = runtime.context
         metadata = config["metadata"]
-        return await function(state, Scene(runtime.context, metadata["langgraph_node"], metadata["langgraph_step"]))
+        step = metadata["langgraph_step"]
+        stage = context if isinstance(context, Stage) else await context.stage(step)
+        step = step if stage.step is None else stage.step
+        return await function(state, Scene(stage, metadata["langgraph_node"], step))
 
     run.__name__ = getattr(function, "__name__", "node")
     return run

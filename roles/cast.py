@@ -10,7 +10,7 @@ from dialoom.prompts import PromptLibrary
 
 from .binding import ModelBinding
 from .errors import BindingError
-from .gateway import Gateway
+from .gateway import Caller
 from .replies import REPLY_TYPES, TEXT
 from .role import Role
 
@@ -32,7 +32,7 @@ class Cast:
         self,
         library: PromptLibrary,
         models: Mapping[str, ModelBinding],
-        gateway: Gateway,
+        gateway: Caller,
         reply_types: Mapping[str, type[BaseModel]] | None = None,
     ) -> None:
         check_cast(library, models, reply_types)

@@ -12,7 +12,7 @@ from dialoom.prompts import ChatMessage, Prompt
 
 from .binding import ModelBinding
 from .errors import UnparsedReplyError
-from .gateway import CallPlace, Completion, Gateway, Request
+from .gateway import Caller, CallPlace, Completion, Request
 from .replies import parse_reply
 
 
@@ -38,7 +38,7 @@ class Role:
     prompt: Prompt
     binding: ModelBinding
     reply_type: type[BaseModel] | None
-    gateway: Gateway
+    gateway: Caller
 
     async def __call__(self, inputs: Mapping[str, Any], at: CallSite) -> Any:
         """Render, call, parse; on an unparsable reply ask once again with the error shown.

@@ -16,6 +16,7 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Gateway, ModelBinding
 from dialoom.roles.binding import bindings
 from dialoom.roles.cast import check_cast
+from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.gateway import check_model
 from dialoom.roles.gateway.tracing import open_tracing
@@ -198,18 +199,29 @@ async def _run(
     conduct: Conduct | None,
 ) -> bool:
     conduct = conduct or Conduct()
+    with open_gateway(store, concurrency, conduct) as gateway:
+        progress.calling(gateway)
+        cast = cast_of(store, recipe, models, gateway)
+        engine = Engine(store, recipe, graph, cast, store.config.seed, concurrency, progress, conduct.fail_on_error)
+        with _interrupts(engine):
+            await engine.run(work, resuming)
+    return not engine.is_draining
+
+
+@contextmanager
+def open_gateway(store: RunStore, concurrency: int, conduct: Conduct) -> Iterator[Gateway]:
+    """The way to the models of a run: its ledger, and what bounds it."""
     limits = conduct.limits.for_gateway(concurrency, conduct.replay_only)
     spent = store.taken(limits.prices) if limits.budget.is_bounded else None
     with ExitStack() as opened:
         cache = None if conduct.cache is None else opened.enter_context(ResponseCache(conduct.cache))
         tracing = opened.enter_context(open_tracing()) if conduct.otel else None
-        gateway = Gateway(store.ledger, limits, spent, cache, tracing)
-        progress.calling(gateway)
-        cast = Cast(_prompts_of(store.prompts, models), models, gateway, recipe.reply_types)
-        engine = Engine(store, recipe, graph, cast, store.config.seed, concurrency, progress, conduct.fail_on_error)
-        with _interrupts(engine):
-            await engine.run(work, resuming)
-    return not engine.is_draining
+        yield Gateway(store.ledger, limits, spent, cache, tracing)
+
+
+def cast_of(store: RunStore, recipe: Recipe, models: Mapping[str, ModelBinding], gateway: Caller) -> Cast:
+    """The roles of a run, with its prompts, played by these models."""
+    return Cast(_prompts_of(store.prompts, models), models, gateway, recipe.reply_types)
 
 
 @contextmanager

@@ -101,6 +101,10 @@ class Aloe(Recipe):
             judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )
 
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Finished rounds of the longest path."""
+        return {"round": max(map(len, state.get("open", [])), default=0)}
+
     def judging_roles(self) -> Mapping[str, float]:
         """The judge, whose words on pairs are kept as a set of judgements if there are any."""
         return {"judge": self.roles["judge"]}

@@ -97,6 +97,10 @@ class AloeEval(Recipe):
             judgements=tuple(sorted(judgements, key=lambda judgement: judgement.turn or 0)),
         )
 
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Rounds that the user has begun."""
+        return {"round": (len(state.get("messages", [])) + 1) // 2}
+
     def judging(self) -> Graph:
         """The judge alone, over a finished conversation."""
         builder = StateGraph(State, context_schema=Stage)

@@ -94,6 +94,10 @@ class PersonaPool(Recipe):
             details={"kind": scenario.kind, "entries": state["entries"], "rounds": figures},
         )
 
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Rounds of writing; the seeds are none."""
+        return {"round": max(0, len(state.get("rounds", [])) - 1)}
+
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """What each round kept."""
         rows: list[Sequence[Any]] = []

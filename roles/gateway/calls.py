@@ -135,6 +135,18 @@ class CallRecord:
     latency: float
 
 
+class Caller(Protocol):
+    """The way to a model."""
+
+    async def complete(self, request: Request, place: CallPlace) -> Completion:
+        """What the model replies.
+
+        Raises:
+            ProviderError: If it cannot be had.
+        """
+        ...
+
+
 class Ledger(Protocol):
     """Where calls are kept: written ahead, and a reply is durable before the gateway hands it on."""
 

@@ -118,9 +118,11 @@ def _export(**values: Any) -> None:
     given = {name: value for name, value in values.items() if value is not None and value != []}
     with RunFile(path) as run:
         counts = write(run, Request(**common, options=given), out)
-        status = run.status()
+        status, branches = run.status(), run.branches_taken()
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
     rest = f" ({status.pending:,} scenarios are pending)" if status.pending else ""
     typer.echo(f"{sum(counts.values()):,} {what} written to {out}" + (f": {parts}" if parts else "") + rest)
+    for id_, branch in branches:
+        typer.echo(f"{id_}: from the branch {branch.name!r}, made step by step")

@@ -75,6 +75,8 @@ class Card:
             f"{status.pending:,} pending"
         )
         yield f"* filters: {f'`{shown_options(request.options)}`' if request.options else 'none'}"
+        for id_, branch in run.branches_taken():
+            yield f"* `{id_}` comes from the branch `{branch.name}`, made by hand in the step debugger"
         if self._rows.judging is not None and self._rows.judging.name != FIRST_JUDGING:
             yield f"* judgements: the set {self._rows.judging.name!r}"
         for name, value in self._run_options().items():

@@ -97,6 +97,9 @@ def dialogue(
         "models": dict(models),
         "prompts": dict(prompts),
     }
+    if episode.branch is not None:
+        line["branch"] = episode.branch.model_dump()
+        line["models"] |= episode.branch.models
     return line if episode.error is None else {**line, "error": episode.error}
 
 

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 
-from dialoom.graphs import Episode, Judgement, Line, Outcome
+from dialoom.graphs import BranchTaken, Episode, Judgement, Line, Outcome
 
 _PAGE = 200
 
@@ -50,6 +50,7 @@ def _page(connection: sqlite3.Connection, judging: str | None, after: int, end: 
                 outcome=_outcome(row, texts, tuple(judgements.get(row["position"], ()))),
                 output_tokens=tokens.get(row["position"], {}),
                 error=row["error"],
+                branch=row["branch"] and BranchTaken.model_validate_json(row["branch"]),
             ),
         )
         for row in rows
@@ -57,7 +58,7 @@ def _page(connection: sqlite3.Connection, judging: str | None, after: int, end: 
 
 
 _EPISODES = """
-SELECT position, id, facets, state, error, ended_by, counts, details, outcomes.messages
+SELECT position, id, facets, state, error, branch, ended_by, counts, details, outcomes.messages
 FROM scenarios JOIN outcomes ON scenario = position
 WHERE state IN ('done', 'failed') AND position > ? AND position < ? ORDER BY position LIMIT ?"""
 
@@ -104,7 +105,8 @@ def _output_tokens(connection: sqlite3.Connection, after: int, last: int) -> dic
     query = (
         "SELECT scenario, role, sum(output_tokens), count(*) = count(output_tokens) FROM calls "
         "JOIN scenarios ON position = scenario AND calls.sample >= take "  # not what an earlier take said
-        "WHERE scenario > ? AND scenario <= ? AND reply IS NOT NULL AND judging IS NULL GROUP BY scenario, role"
+        "WHERE scenario > ? AND scenario <= ? AND reply IS NOT NULL AND judging IS NULL AND calls.branch IS NULL "
+        "GROUP BY scenario, role"
     )
     found: dict[int, dict[str, int | None]] = {}
     for scenario, role, tokens, known in connection.execute(query, (after, last)):

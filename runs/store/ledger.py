@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from dialoom.roles import CallPlace, Completion
@@ -13,8 +14,24 @@ from dialoom.roles.gateway import Attempt, CallRecord, Request
 from .texts import Texts
 from .writer import Writer
 
-Threads = Callable[[str], tuple[int, str | None]]
-"""The scenario's position and the judging's name (or none) of a thread."""
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """What the calls of a thread are booked on.
+
+    Attributes:
+        position: The scenario's.
+        judging: A set of judgements, if it is not the run's own.
+        branch: The branch that they are made in, if it is not the scenario's own line.
+    """
+
+    position: int
+    judging: str | None = None
+    branch: str | None = None
+
+
+Threads = Callable[[str], Booking]
+"""Gives the booking of a thread."""
 
 
 class SQLiteLedger:
@@ -62,14 +79,15 @@ class SQLiteLedger:
         return Completion(*tuple(row)[1:])
 
     def _insert(self, connection: sqlite3.Connection, key: str, place: CallPlace, request: Request) -> int:
-        position, judging = self._threads(place.scenario)
+        booking = self._threads(place.scenario)
         messages = [
             (message["role"], self._texts.id_of(connection, message["content"])) for message in request.messages
         ]
         row: dict[str, Any] = {
             "key": _key(key),
-            "scenario": position,
-            "judging": judging,
+            "scenario": booking.position,
+            "judging": booking.judging,
+            "branch": booking.branch,
             "node": place.node,
             "step": place.step,
             "ordinal": place.ordinal,

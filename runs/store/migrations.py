@@ -76,9 +76,18 @@ def _samples(connection: sqlite3.Connection) -> None:
     schema.create_rejudgings(Database(connection))
 
 
+def _branches(connection: sqlite3.Connection) -> None:
+    """5 to 6: scenarios have branches, made step by step."""
+    for table in ("scenarios", "calls"):
+        if "branch" not in Database(connection).table(table).columns_dict:
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN branch TEXT")
+    schema.create_branches(Database(connection))
+
+
 STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {
     1: _texts_once,
     2: _details,
     3: _attempts,
     4: _samples,
+    5: _branches,
 }

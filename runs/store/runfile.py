@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
-from dialoom.graphs import Episode, Outcome, Recipe, Scenario
+from dialoom.graphs import BranchTaken, Episode, Outcome, Recipe, Scenario
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.budget import Taken
@@ -116,6 +116,16 @@ class RunFile:
             names = ", ".join(judging.name for judging in judgings) or "none"
             raise StoreError(f"{self.path} has no judgements named {name!r}; there are {names}")
         return found
+
+    def state_of(self, position: int) -> str:
+        """What has become of a scenario: `pending`, `done` or `failed`."""
+        row = self._reader.execute("SELECT state FROM scenarios WHERE position = ?", (position,)).fetchone()
+        return str(row["state"])
+
+    def branches_taken(self) -> list[tuple[str, BranchTaken]]:
+        """The scenarios whose outcome came from a branch of the step debugger, by their ids."""
+        rows = self._reader.execute("SELECT id, branch FROM scenarios WHERE branch IS NOT NULL ORDER BY position")
+        return [(row["id"], BranchTaken.model_validate_json(row["branch"])) for row in rows]
 
     def status(self) -> Status:
         """How far the run is and what it has taken."""

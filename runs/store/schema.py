@@ -10,7 +10,7 @@ import sqlite3
 from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -48,6 +48,7 @@ def _scenarios(database: Database) -> None:
             "error": str,
             "sample": int,
             "take": int,
+            "branch": str,
         },
         pk="position",
         not_null={"id", "facets", "content", "state", "sample", "take"},
@@ -77,6 +78,27 @@ def _scenarios(database: Database) -> None:
         pk=("scenario", "judging", "ordinal"),
     )
     create_rejudgings(database)
+    create_branches(database)
+
+
+def create_branches(database: Database) -> None:
+    """What the step debugger keeps: branches of scenarios, and which calls led to which checkpoint."""
+    database.table("branches").create(
+        {
+            "scenario": int,
+            "name": str,
+            "thread": str,
+            "head": str,
+            "sample": int,
+            "models": str,
+            "origin": str,
+        },
+        pk=("scenario", "name"),
+    )
+    database.table("step_calls").create(
+        {"scenario": int, "checkpoint": str, "number": int, "node": str, "key": bytes, "is_edited": int},
+        pk=("scenario", "checkpoint", "number"),
+    )
 
 
 def create_rejudgings(database: Database) -> None:
@@ -118,6 +140,7 @@ def create_calls(database: Database) -> None:
             "attempts": int,
             "latency": float,
             "replays": int,
+            "branch": str,
         },
         pk="id",
         not_null={"replays"},

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from dialoom.graphs import Judgement, Outcome, Recipe, Scenario
+from dialoom.graphs import BranchTaken, Judgement, Outcome, Recipe, Scenario
 from dialoom.prompts import PromptLibrary
 from dialoom.runs.config import RunConfig
 
 from . import documents, schema
+from .branches import MAIN, BranchTable, exchange_calls
 from .connections import Synchronous, open_for_writing
 from .documents import canonical
 from .errors import StoreError, store_error
-from .ledger import SQLiteLedger
+from .ledger import Booking, SQLiteLedger
 from .lock import WriteLock
 from .runfile import FIRST_JUDGING, Judging, RunFile
 from .texts import Texts
@@ -74,10 +75,11 @@ class RunStore(RunFile):
             raise
         assert lock is not None
         self._lock = lock
-        self._threads: dict[str, tuple[int, str | None]] = {}
+        self._threads: dict[str, Booking] = {}
         self._writer = Writer(lambda: open_for_writing(path, synchronous))
         self._texts = Texts()
         self.ledger = SQLiteLedger(self._writer, self._texts, self._threads.__getitem__)
+        self.branches = BranchTable(self._reader, self._soon)
 
     @classmethod
     def create(
@@ -168,7 +170,7 @@ class RunStore(RunFile):
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
                 f"UPDATE scenarios SET state = 'pending', sample = {_NEXT_SAMPLE}, take = {_NEXT_SAMPLE}, "
-                "fault = NULL, error = NULL WHERE position = ?",
+                "fault = NULL, error = NULL, branch = NULL WHERE position = ?",
                 (position,),
             )
             for table in ("outcomes", "judgements", "judged", "rejudgings"):
@@ -241,9 +243,10 @@ class RunStore(RunFile):
         )
         return int(self._reader.execute(query, (judging,)).fetchone()[0])
 
-    def begin(self, work: Work) -> None:
-        """Say that work is under way, so that its calls are booked on its scenario."""
-        self._threads[work.thread] = (work.position, None if work.judging == FIRST_JUDGING else work.judging)
+    def begin(self, work: Work, branch: str | None = None) -> None:
+        """Say that work is under way, so that its calls are booked on its scenario (and a branch of it)."""
+        judging = None if work.judging == FIRST_JUDGING else work.judging
+        self._threads[work.thread] = Booking(work.position, judging, branch)
 
     def end(self, work: Work) -> None:
         """Say that it is not, any more."""
@@ -284,6 +287,43 @@ class RunStore(RunFile):
             connection.execute(update, (fault, error, work.position))
 
         await self._soon(keep)
+
+    def work_of(self, recipe: Recipe, position: int) -> Work:
+        """A scenario as it is to be played (or was), whatever has become of it."""
+        query = "SELECT content, take, sample FROM scenarios WHERE position = ?"
+        row = self._reader.execute(query, (position,)).fetchone()
+        scenario = self._unpacked(recipe, row["content"])
+        return Work(position, scenario, _thread(scenario, row["take"]), sample=row["sample"])
+
+    async def promote(self, work: Work, branch: BranchTaken | None, outcome: Outcome, calls: Sequence[int]) -> None:
+        """Make what came of a branch the scenario's outcome. All judgements of the one before are dropped.
+
+        Args:
+            work: The scenario.
+            branch: The branch; `None` for the scenario's own line.
+            outcome: What came of it.
+            calls: The ids of the calls that it came from.
+        """
+        from .checkpoints.upkeep import delete_threads
+
+        def exchange(connection: sqlite3.Connection) -> None:
+            query = "SELECT branch ->> 'name' FROM scenarios WHERE position = ?"
+            before = connection.execute(query, (work.position,)).fetchone()[0] or MAIN
+            exchange_calls(connection, work.position, before, calls)
+            connection.execute(
+                "UPDATE scenarios SET state = 'done', fault = NULL, error = NULL, branch = ? WHERE position = ?",
+                (branch and branch.model_dump_json(), work.position),
+            )
+            for table in ("outcomes", "judgements", "judged", "rejudgings"):
+                connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (work.position,))
+            # Where other judges stood in the outcome before, they must not go on.
+            judgings = "SELECT name FROM threads WHERE substr(name, 1, ?) = ?"
+            names = connection.execute(judgings, (len(work.thread) + 1, f"{work.thread}#")).fetchall()
+            delete_threads(connection, [name for (name,) in names])
+            _insert_outcome(connection, self._texts, work.position, outcome)
+            _insert_judgements(connection, work, outcome.judgements)
+
+        await self._soon(exchange)
 
     @asynccontextmanager
     async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:

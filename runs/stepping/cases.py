@@ -1,0 +1,299 @@
+"""Saved cases: a branch with all that it takes to play it again without any model, as a test of a conversation."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from langgraph.channels.binop import BinaryOperatorAggregate
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Overwrite, StateUpdate
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dialoom.graphs import Outcome, Recipe, Scenario, Stage
+from dialoom.prompts import ChatMessage, PromptLibrary
+from dialoom.roles import CallPlace, Cast, Completion, ModelBinding
+from dialoom.roles.gateway import Request
+from dialoom.runs.errors import RunError
+from dialoom.runs.recipes import load_recipe
+from dialoom.runs.store.checkpoints.values import pack, revived, text_of
+
+from .changes import changes, said
+from .session import Session
+from .table import START, Compiled, at
+
+_FORMAT = "dialoom case, version 1"
+_WIDTH = 200
+
+
+class RecordedCall(BaseModel):
+    """A call of a case.
+
+    Attributes:
+        request: The SHA-256 of what was asked.
+        is_edited: Whether a person wrote what was asked, so that it is not what the prompt gives.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    node: str
+    ordinal: int
+    ask: int
+    role: str
+    request: str
+    is_edited: bool = False
+    reply: str
+
+
+class RecordedStep(BaseModel):
+    """A step of a case: nodes with their calls, or an edit of channels (as the checkpointer writes their values)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    nodes: tuple[str, ...]
+    calls: tuple[RecordedCall, ...] = ()
+    edit: dict[str, Any] | None = None
+
+
+class Case(BaseModel):
+    """A branch from its beginning to where it was saved.
+
+    Attributes:
+        thread: The scenario's thread, from which its seeds are drawn.
+        outcome: What it had come to.
+        is_end: Whether that was the end of the conversation.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    format: Literal["dialoom case, version 1"]
+    recipe: str
+    options: dict[str, Any]
+    seed: int
+    thread: str
+    scenario: dict[str, Any]
+    models: dict[str, ModelBinding]
+    prompts: dict[str, str]
+    steps: tuple[RecordedStep, ...]
+    is_end: bool
+    outcome: Outcome
+
+
+async def case_of(session: Session) -> Case:
+    """What `save` writes."""
+    table = session.table
+    stops = await session.stops()
+    recorded: list[RecordedStep] = []
+    for before, stop in pairwise(stops):
+        if stop.kind == "edit":
+            channels = [name for name in stop.state if changes(_only(before.state, name), _only(stop.state, name))]
+            edit = {name: json.loads(text_of(pack(stop.state[name]))) for name in channels}
+            recorded.append(RecordedStep(nodes=await table.nodes_before(table.line(stop.checkpoint)), edit=edit))
+        elif stop.kind == "step" and stop.ran != (START,):
+            calls = tuple(
+                RecordedCall(
+                    node=call.node,
+                    ordinal=call.ordinal,
+                    ask=call.ask,
+                    role=call.role,
+                    request=_digest([{"role": role, "content": content} for role, content in call.messages]),
+                    is_edited=call.is_edited,
+                    reply=call.reply or "",
+                )
+                for call in stop.calls
+            )
+            recorded.append(RecordedStep(nodes=stop.ran, calls=calls))
+    config = table.store.config
+    return Case(
+        format=_FORMAT,
+        recipe=config.recipe,
+        options=config.options,
+        seed=config.seed,
+        thread=table.work.thread,
+        scenario=table.work.scenario.model_dump(mode="json"),
+        models=dict(config.models),
+        prompts={id_: prompt.source for id_, prompt in table.store.prompts.items()},
+        steps=tuple(recorded),
+        is_end=stops[-1].is_end,
+        outcome=await session.outcome(),
+    )
+
+
+def write_case(case: Case, path: Path) -> None:
+    """Write a case as JSON that reads well beside its next version.
+
+    Raises:
+        RunError: If the file cannot be written.
+    """
+    try:
+        path.write_text(case.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"the case cannot be written to {path}: {error.strerror}") from error
+
+
+def read_case(path: Path) -> Case:
+    """A case out of its file.
+
+    Raises:
+        RunError: If it is none.
+    """
+    try:
+        return Case.model_validate_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunError(f"the case {path} cannot be read: {error.strerror}") from error
+    except (ValidationError, UnicodeDecodeError) as error:
+        what = "not UTF-8" if isinstance(error, UnicodeDecodeError) else _complaint(error)
+        raise RunError(f"{path} is no case that 'save' in 'dialoom step' has written: {what}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of playing a case again.
+
+    Attributes:
+        steps: How many steps were played.
+        calls: How many recorded replies were used.
+        departures: Where it went another way, each in a line; none if it came out the same.
+    """
+
+    steps: int
+    calls: int
+    departures: Sequence[str]
+
+
+async def replay(case: Case) -> Replayed:
+    """Play a case through today's code from its recorded replies. Nothing is sent and no run is touched.
+
+    Raises:
+        RunError, RecipeError: If its recipe is not to be had, or takes its options or scenario no more.
+    """
+    return await _Replay(case).play()
+
+
+class _Replay:
+    """One playing of a case."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._recipe: Recipe = load_recipe(case.recipe)
+        try:
+            self._scenario: Scenario = self._recipe.scenario_type.model_validate(case.scenario)
+            options = self._recipe.options_type.model_validate(case.options)
+        except ValidationError as error:
+            raise RunError(f"recipe {case.recipe!r} cannot take the case any more: {_complaint(error)}") from error
+        self._graph: Compiled = self._recipe.graph(options).compile(checkpointer=InMemorySaver())
+        self._departures: list[str] = []
+        self._used = 0
+
+    async def play(self) -> Replayed:
+        config = at(self._case.thread)
+        initial = self._recipe.initial(self._scenario)
+        await self._graph.ainvoke(initial, config, context=self._stage(_Recorded(()), 0), interrupt_before="*")
+        number = 0
+        for number, step in enumerate(self._case.steps, start=1):
+            if not await self._played(step, number):
+                break
+        else:
+            await self._compare()
+        return Replayed(number, self._used, self._departures)
+
+    async def _played(self, step: RecordedStep, number: int) -> bool:
+        """Whether the step could be played, so that the next one makes sense."""
+        config = at(self._case.thread)
+        if step.edit is not None:
+            await self._edit(step)
+            return True
+        tasks = (await self._graph.aget_state(config)).tasks
+        coming = tuple(dict.fromkeys(task.name for task in tasks))
+        if coming != step.nodes:
+            self._departures.append(f"step {number}: {_names(coming)} came, where {_names(step.nodes)} was recorded")
+            return False
+        recorded = _Recorded(step.calls)
+        played = sum(each.edit is None for each in self._case.steps[: number - 1])
+        try:
+            context = self._stage(recorded, played + 1)
+            await self._graph.ainvoke(None, config, context=context, interrupt_after="*")
+        except _NotRecordedError as error:
+            self._departures.append(f"step {number}: {error}")
+            return False
+        finally:
+            self._used += len(recorded.used)
+        self._departures += [f"step {number}: {each}" for each in recorded.complaints()]
+        return True
+
+    async def _edit(self, step: RecordedStep) -> None:
+        values = {name: revived(value) for name, value in (step.edit or {}).items()}
+        channels = self._graph.channels
+        written = {
+            name: Overwrite(value) if isinstance(channels.get(name), BinaryOperatorAggregate) else value
+            for name, value in values.items()
+        }
+        first, *others = step.nodes
+        updates = [StateUpdate(written, as_node=first), *(StateUpdate(None, as_node=each) for each in others)]
+        await self._graph.abulk_update_state(at(self._case.thread), [updates])
+
+    async def _compare(self) -> None:
+        snapshot = await self._graph.aget_state(at(self._case.thread))
+        is_end = not snapshot.tasks
+        if is_end != self._case.is_end:
+            names = _names(tuple(task.name for task in snapshot.tasks))
+            self._departures.append(f"the end: it {'came' if is_end else f'did not come, {names} would follow'}")
+        outcome = self._recipe.outcome(self._scenario, dict(snapshot.values), failed=not is_end)
+        differing = changes(self._case.outcome.model_dump(mode="json"), outcome.model_dump(mode="json"))
+        self._departures += [f"the outcome: {said(change, _WIDTH)}" for change in differing]
+
+    def _stage(self, recorded: _Recorded, step: int) -> Stage:
+        library = PromptLibrary.from_sources(self._case.prompts)
+        models = self._case.models
+        used = PromptLibrary(prompt for prompt in library.values() if prompt.front.role in models)
+        cast = Cast(used, models, recorded, self._recipe.reply_types)
+        return Stage(self._scenario, cast, self._case.thread, self._case.seed, step=step)
+
+
+class _NotRecordedError(Exception):
+    """A call that the case does not hold."""
+
+
+class _Recorded:
+    """Answers the calls of one step as the case has it, and compares what is asked."""
+
+    def __init__(self, calls: Sequence[RecordedCall]) -> None:
+        self._calls = {(call.node, call.ordinal, call.ask): call for call in calls}
+        self._others: list[str] = []
+        self.used: set[tuple[str, int, int]] = set()
+
+    async def complete(self, request: Request, place: CallPlace) -> Completion:
+        where = (place.node, place.ordinal, place.ask)
+        call = self._calls.get(where)
+        if call is None or call.role != request.role:
+            recorded = ", ".join(f"{each.node} asked {each.role}" for each in self._calls.values()) or "no call"
+            raise _NotRecordedError(f"{place.node} asked {request.role}, where {recorded} was recorded")
+        self.used.add(where)
+        if not call.is_edited and call.request != _digest(request.messages):
+            self._others.append(f"{place.node} asked {request.role} something else than what was recorded")
+        return Completion(call.reply)
+
+    def complaints(self) -> list[str]:
+        """What was asked differently, and what was not asked at all."""
+        missing = [call for where, call in self._calls.items() if where not in self.used]
+        return self._others + [f"{call.node} did not ask {call.role}, which was recorded" for call in missing]
+
+
+def _digest(messages: Sequence[ChatMessage]) -> str:
+    text = json.dumps([[message["role"], message["content"]] for message in messages], ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _only(state: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {name: state[name]} if name in state else {}
+
+
+def _names(nodes: Sequence[str]) -> str:
+    return " and ".join(nodes) or "the end"
+
+
+def _complaint(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"

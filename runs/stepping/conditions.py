@@ -1,0 +1,160 @@
+"""Conditions: where `until` and `break` stop, as a person writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jinja2 import StrictUndefined, TemplateError, UndefinedError, meta
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import missing
+
+from .values import plain
+
+_COUNTER = re.compile(r"(\w+)\s+(\d+)")
+
+
+class ConditionError(ValueError):
+    """A condition that cannot be read, or not be told of a state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a conversation stands, as conditions see it.
+
+    Attributes:
+        next_nodes: The nodes that come next.
+        next_roles: The roles that these will ask.
+        counts: How far the conversation is, in the recipe's units.
+        state: The values of the graph's channels.
+    """
+
+    next_nodes: tuple[str, ...]
+    next_roles: frozenset[str]
+    counts: Mapping[str, int]
+    state: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition that was understood.
+
+    Attributes:
+        text: As it was written.
+    """
+
+    text: str
+    _holds: Callable[[Standing], bool] = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(
+        cls,
+        text: str,
+        nodes: Collection[str],
+        roles: Collection[str],
+        counted: Collection[str],
+        channels: Collection[str] = (),
+    ) -> Condition:
+        """A condition out of its text: a node, a role, `COUNTER N` or a Jinja2 expression over the state.
+
+        Args:
+            text: What was written. A name of both a node and a role is the node's.
+            nodes: The graph's nodes.
+            roles: The recipe's roles.
+            counted: The recipe's counters, e.g. `turn`.
+            channels: The names that a state can have, if they are known. Others are then refused at once, and one that
+                has no value yet only means that the condition is not met.
+
+        Raises:
+            ConditionError: If it is none of these.
+        """
+        text = text.strip()
+        counter = _COUNTER.fullmatch(text)
+        if text in nodes:
+            return cls(text, lambda at: text in at.next_nodes)
+        if text in roles:
+            return cls(text, lambda at: text in at.next_roles)
+        if counter and counter[1] in counted:
+            word, least = counter[1], int(counter[2])
+            return cls(text, lambda at: at.counts.get(word, 0) >= least)
+        try:
+            return cls(text, _expression(text, channels))
+        except TemplateError as error:
+            forms = _forms(nodes, roles, counted)
+            raise ConditionError(f"{text!r} is no condition ({error}); give {forms}") from error
+
+    def met(self, at: Standing) -> bool:
+        """Whether it holds; what is asked of an item beyond a list's end does not hold yet.
+
+        Raises:
+            ConditionError: If an expression cannot be told, e.g. as it names what the state has not.
+        """
+        return self._holds(at)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _forms(nodes: Collection[str], roles: Collection[str], counted: Collection[str]) -> str:
+    counters = ", ".join(f"{word} N" for word in counted) or "none here"
+    return (
+        f"a node ({', '.join(nodes)}), a role ({', '.join(roles)}), a counter and a number ({counters}), "
+        "or an expression over the state, such as messages[-1].role == 'assistant'"
+    )
+
+
+class _NotYetError(UndefinedError):
+    """Something that the state will have only later."""
+
+
+class _Unknown(StrictUndefined):
+    """What an expression names and the state has not; the message says what there is instead."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, hint: str | None = None, obj: Any = missing, name: Any = None, exc: type[Exception] = UndefinedError
+    ) -> None:
+        beyond = isinstance(obj, list) and isinstance(name, int)
+        super().__init__(hint, obj, name, _NotYetError if beyond else exc)  # type: ignore[arg-type]
+
+    @property
+    def _undefined_message(self) -> str:
+        if self._undefined_hint or self._undefined_obj is missing:
+            return super()._undefined_message
+        there = self._undefined_obj
+        what = f"there is {', '.join(map(str, there)) or 'nothing'}" if isinstance(there, dict) else f"{there!r:.60}"
+        return f"there is no {self._undefined_name!r}; {what}"
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """A mapping's own keys first: `pool.items` is what the state calls so, never the method."""
+        return obj[attribute] if isinstance(obj, dict) and attribute in obj else super().getattr(obj, attribute)
+
+
+_ENVIRONMENT = _Environment(undefined=_Unknown)
+_ENVIRONMENT.globals.clear()  # only what the state has has a name
+
+
+def _expression(text: str, channels: Collection[str]) -> Callable[[Standing], bool]:
+    """Whether an expression is true; raises `TemplateError` if it is none, or says nothing about the state."""
+    value = _ENVIRONMENT.compile_expression(text, undefined_to_none=False)
+    names = meta.find_undeclared_variables(_ENVIRONMENT.parse("{{ " + text + " }}"))
+    if not names:
+        raise TemplateError("it names nothing of the state")
+    if unknown := sorted(names.difference(channels)) if channels else []:
+        raise TemplateError(f"there is no {unknown[0]!r}; the state has {', '.join(channels)}")
+
+    def holds(at: Standing) -> bool:
+        later = {name: _Unknown(name=name, exc=_NotYetError) for name in channels}
+        try:
+            return bool(value({**later, **plain(at.state)}))
+        except _NotYetError:
+            return False
+        except Exception as error:  # whatever an expression raises is about the expression
+            raise ConditionError(f"{text!r} cannot be told: {error}; the state has {', '.join(at.state)}") from error
+
+    return holds

@@ -1,0 +1,109 @@
+"""Two branches side by side: what was said, what was judged, what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import zip_longest
+
+from dialoom.graphs import Judgement, Line, Outline
+
+from .session import Session
+from .stop import Cost
+
+Said = tuple[str, str]
+"""Who said it (or what it is), and what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A line of each branch that stand beside each other; `None` where one has nothing there."""
+
+    left: Said | None
+    right: Said | None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both say it."""
+        return self.left == self.right
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How two branches differ.
+
+    Attributes:
+        names: Theirs.
+        stands: At which checkpoint each stands, by number, and whether that is an end.
+        shared: How many steps they have in common.
+        lines: The conversations, line beside line.
+        judgements: What was judged in either, and both words on it (`None` where one has none).
+        costs: What each took since they parted, and on the way to there.
+    """
+
+    names: tuple[str, str]
+    stands: tuple[tuple[int, bool], tuple[int, bool]]
+    shared: int
+    lines: Sequence[Pair]
+    judgements: Sequence[tuple[str, Judgement | None, Judgement | None]]
+    costs: tuple[Cost, Cost]
+    before: Cost
+
+
+async def diff(left: Session, right: Session) -> Difference:
+    """Compare where two sessions over one run stand.
+
+    Args:
+        left: A branch.
+        right: Another, or another place on the same.
+    """
+    ours, theirs = await left.stops(), await right.stops()
+    known = {stop.checkpoint for stop in theirs}
+    shared = [stop for stop in ours if stop.checkpoint in known]
+    parted = len(shared)
+    sums = [Cost.of([call for stop in stops for call in stop.calls]) for stops in (ours[parted:], theirs[parted:])]
+    stands = [(stops[-1].number, stops[-1].is_end) for stops in (ours, theirs)]
+    return Difference(
+        names=(left.branch, right.branch),
+        stands=(stands[0], stands[1]),
+        shared=sum(stop.kind == "step" and bool(stop.ran) and stop.ran != ("__start__",) for stop in shared),
+        lines=_beside(spoken(ours[-1].transcript), spoken(theirs[-1].transcript)),
+        judgements=_judged((await left.outcome()).judgements, (await right.outcome()).judgements),
+        costs=(sums[0], sums[1]),
+        before=Cost.of([call for stop in shared for call in stop.calls]),
+    )
+
+
+def spoken(transcript: Sequence[Line] | Outline) -> list[Said]:
+    """A transcript as lines; those of an outline are set in by two spaces a step."""
+    if not isinstance(transcript, Outline):
+        return [(line.role, line.content) for line in transcript]
+    found: list[Said] = []
+
+    def walk(outline: Outline, depth: int) -> None:
+        found.append(("", "  " * depth + "".join(span.text for span in outline.spans)))
+        for part in outline.parts:
+            walk(part, depth + 1)
+
+    walk(transcript, 0)
+    return found
+
+
+def _beside(left: Sequence[Said], right: Sequence[Said]) -> list[Pair]:
+    pairs: list[Pair] = []
+    for _, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        pairs += [Pair(one, other) for one, other in zip_longest(left[a:b], right[c:d])]
+    return pairs
+
+
+def _judged(
+    left: Sequence[Judgement], right: Sequence[Judgement]
+) -> list[tuple[str, Judgement | None, Judgement | None]]:
+    ours, theirs = ({_thing(judgement): judgement for judgement in each} for each in (left, right))
+    return [(thing, ours.get(thing), theirs.get(thing)) for thing in dict.fromkeys([*ours, *theirs])]
+
+
+def _thing(judgement: Judgement) -> str:
+    turn = "" if judgement.turn is None else f" turn {judgement.turn}"
+    return f"{judgement.metric} {judgement.target}{turn}"

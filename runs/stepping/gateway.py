@@ -1,0 +1,137 @@
+"""Between the roles and the gateway: what a person changes on the way, and what a step has asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dialoom.prompts import ChatMessage
+from dialoom.roles import CallPlace, Completion, Ledger
+from dialoom.roles.gateway import Caller, CallRecord, Request
+from dialoom.roles.replies import parse_reply
+from dialoom.runs.errors import RunError
+
+SAID = "said"
+"""The model of a call whose reply was written by a person."""
+
+_TURNS_OF_THE_LOOP = 50
+"""So often other tasks may run before a request that is only noted comes to nothing: parallel ones are noted, too."""
+
+
+class SteppingError(RunError):
+    """Something that cannot be done in a stepping session: says what, and what could."""
+
+
+class NotAskedError(Exception):
+    """Ends a step that only shows what it would ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that a step makes, or would make.
+
+    Attributes:
+        node: The node that makes it.
+        ordinal: Its number in that node.
+        request: Who is asked what.
+    """
+
+    node: str
+    ordinal: int
+    request: Request
+
+    @property
+    def role(self) -> str:
+        """The role that is asked."""
+        return self.request.role
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a person changes in the calls of one step or more.
+
+    Attributes:
+        models: Other models, by role.
+        said: Replies written by a person, by node and ordinal, with the sample that sets each apart.
+        messages: Requests written by a person, by node and ordinal.
+    """
+
+    models: Mapping[str, str] = field(default_factory=dict)
+    said: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
+    messages: Mapping[tuple[str, int], Sequence[ChatMessage]] = field(default_factory=dict)
+
+
+class SteppingGateway:
+    """Passes calls on as a person has changed them, and notes which were made.
+
+    Args:
+        gateway: The way to the models.
+        ledger: Where said words are written down.
+        changes: What is changed.
+    """
+
+    def __init__(self, gateway: Caller, ledger: Ledger, changes: Changes) -> None:
+        self._gateway = gateway
+        self._ledger = ledger
+        self._changes = changes
+        self._made: dict[tuple[str, int, int], tuple[str, bool]] = {}
+
+    def made(self) -> list[tuple[str, str, bool]]:
+        """The calls in the order of their places: node, key, and whether a person wrote the request."""
+        return [(place[0], *call) for place, call in sorted(self._made.items())]
+
+    async def complete(self, request: Request, place: CallPlace) -> Completion:
+        """What the model replies, or the person in its place."""
+        where = (place.node, place.ordinal)
+        if (model := self._changes.models.get(request.role)) is not None:
+            request = replace(request, model=model, api_base=None)
+        edited = place.ask == 1 and where in self._changes.messages
+        if edited:
+            request = replace(request, messages=tuple(self._changes.messages[where]))
+        if where in self._changes.said:
+            text, sample = self._changes.said[where]
+            request, place = replace(request, model=SAID), replace(place, sample=sample)
+            completion = await self._say(request, place, text)
+        else:
+            completion = await self._gateway.complete(request, place)
+        self._made[(*where, place.ask)] = (request.key(place), edited)
+        return completion
+
+    async def _say(self, request: Request, place: CallPlace, text: str) -> Completion:
+        """Write the words down as a call that took nothing."""
+        if request.reply_type is not None:
+            try:
+                parse_reply(text, request.reply_type)
+            except ValueError as error:
+                raise SteppingError(f"{request.role} cannot say {text!r} here: {error}") from error
+        begun = await self._ledger.begin(request.key(place), place, request)
+        completion = Completion(text, input_tokens=0, output_tokens=0, cost=0.0, finish_reason=SAID)
+        if isinstance(begun, int):
+            await self._ledger.record(begun, CallRecord(completion, None, 0, 0.0))
+        return completion
+
+
+class NotingGateway:
+    """Notes what is asked, and answers nothing."""
+
+    def __init__(self, models: Mapping[str, str]) -> None:
+        self._models = models
+        self._asked: dict[tuple[str, int], Asked] = {}
+
+    def asked(self) -> list[Asked]:
+        """The first requests of each node, in the order of their places."""
+        return [asked for _, asked in sorted(self._asked.items())]
+
+    async def complete(self, request: Request, place: CallPlace) -> Completion:
+        """Note the request.
+
+        Raises:
+            NotAskedError: Always.
+        """
+        if (model := self._models.get(request.role)) is not None:
+            request = replace(request, model=model, api_base=None)
+        self._asked[place.node, place.ordinal] = Asked(place.node, place.ordinal, request)
+        for _ in range(_TURNS_OF_THE_LOOP):
+            await asyncio.sleep(0)
+        raise NotAskedError

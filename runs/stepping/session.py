@@ -1,0 +1,467 @@
+"""A session: one scenario, one branch of it, one superstep at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from langgraph.channels.binop import BinaryOperatorAggregate
+from langgraph.types import Overwrite, StateUpdate
+
+from dialoom.graphs import Outcome
+from dialoom.prompts import ChatMessage
+from dialoom.roles.gateway.gateway import check_model
+from dialoom.runs.limits import RunLimits
+from dialoom.runs.recipes import load_recipe
+from dialoom.runs.session import Conduct, open_gateway, reopen
+from dialoom.runs.store import RunStore
+from dialoom.runs.store.branches import MAIN, Branch, Point
+
+from .changes import changes
+from .conditions import Condition, Standing
+from .gateway import Asked, Changes, NotAskedError, NotingGateway, SteppingError, SteppingGateway
+from .paths import replaced
+from .scratch import ScratchSaver
+from .stop import Stop
+from .table import START, Table, at, steps
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+
+
+class Session:
+    """Stands at a checkpoint of a branch of one scenario, and moves from there.
+
+    Made by `Session.open`; `fork` and `switch` give further ones over the same run. None may be used while another one
+    is in the middle of a step.
+    """
+
+    def __init__(self, table: Table, branch: Branch, head: str) -> None:
+        self.table = table
+        self._branch = branch
+        self._head = head
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        run: Path | str | RunStore,
+        scenario: str | int,
+        *,
+        branch: str = MAIN,
+        conduct: Conduct | None = None,
+        tell: Callable[[str], None] = lambda _text: None,
+    ) -> AsyncIterator[Session]:
+        """A session on a scenario, finished, failed or not yet begun.
+
+        Args:
+            run: The run's file, or a store that is open already and stays so.
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            branch: Where to stand: at that branch's head.
+            conduct: How calls are made; by default as the run's file says.
+            tell: Takes what nodes have to say.
+
+        Raises:
+            StoreError: If it is no run, another process writes it, or it has no such scenario.
+            SteppingError: If there is no such branch.
+        """
+        store = run if isinstance(run, RunStore) else reopen(Path(run), tell)
+        try:
+            async with _set(store, store.resolve(str(scenario)), conduct, tell) as table:
+                yield await cls._standing_at(table, branch)
+        finally:
+            if store is not run:
+                store.close()
+
+    @classmethod
+    async def _standing_at(cls, table: Table, name: str) -> Session:
+        branch = table.branch(name)
+        head = branch.head or table.latest(branch.thread) or await _begin(table)
+        return cls(table, branch, head)
+
+    # Looking
+
+    @property
+    def scenario(self) -> str:
+        """The scenario's id."""
+        return str(self.table.work.scenario.id)
+
+    @property
+    def branch(self) -> str:
+        """The name of the branch."""
+        return self._branch.name
+
+    @property
+    def roles(self) -> list[str]:
+        """The roles of the run."""
+        return list(self.table.models)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes of the graph."""
+        return [name for name in self.table.graph.builder.nodes if name != START]
+
+    async def here(self) -> Stop:
+        """What is to be seen here."""
+        return await self._stop(self.table.line(self._head))
+
+    async def state(self) -> dict[str, Any]:
+        """The values of the graph's channels."""
+        return dict((await self.table.snapshot(self.table.points()[self._head])).values)
+
+    async def outcome(self) -> Outcome:
+        """What the conversation has come to, as exports would have it."""
+        stop = await self.here()
+        return self.table.outcome(stop.state, stop.is_end)
+
+    async def stops(self) -> list[Stop]:
+        """Every stop from the beginning of this branch to here."""
+        line = self.table.line(self._head)
+        return [await self._stop(line[:end]) for end in range(1, len(line) + 1)]
+
+    def branches(self) -> list[Branch]:
+        """All branches of the scenario, `main` first."""
+        return self.table.branches()
+
+    async def asking(self) -> list[Asked]:
+        """What the next step would ask first in each of its nodes; nothing is sent and nothing kept."""
+        line = self.table.line(self._head)
+        gateway = NotingGateway(self._branch.models)
+        stage = self.table.stage(gateway, self._branch, steps(line))
+        config = at(self._branch.thread, self._head)
+        with suppress(NotAskedError):
+            await self.table.scratch.ainvoke(None, config, context=stage, interrupt_after="*")
+        return gateway.asked()
+
+    # Moving
+
+    async def step(self, changed: Changes | None = None) -> Stop:
+        """Play one superstep.
+
+        Args:
+            changed: What is different in its calls; see `say` and `ask_instead`.
+
+        Raises:
+            SteppingError: At the end of the conversation.
+            RoleError, PromptError: What a node met; the session stays where it is.
+        """
+        stop = await self.here()
+        if stop.is_end:
+            raise SteppingError(f"{self.branch} is at its end; go back first ('back', 'goto')")
+        if not self._may_go_on():
+            await self._leave_main()
+        await self._play(changed or Changes())
+        return await self.here()
+
+    async def run(self, until: Sequence[Condition] = (), on_stop: Callable[[Stop], None] | None = None) -> Stop:
+        """Play on until one of the conditions is met, or to the end; at least one step.
+
+        Args:
+            until: The conditions.
+            on_stop: Is told of each stop on the way.
+        """
+        while True:
+            stop = await self.step()
+            if on_stop is not None:
+                on_stop(stop)
+            if stop.is_end or await self.meets(until, stop):
+                return stop
+
+    async def meets(self, conditions: Sequence[Condition], stop: Stop) -> bool:
+        """Whether one of the conditions is met at a stop of this branch."""
+        if not conditions:
+            return False
+        roles = frozenset(asked.role for asked in await self.asking()) if not stop.is_end else frozenset()
+        standing = Standing(stop.next, roles, stop.counts, stop.state)
+        return any(condition.met(standing) for condition in conditions)
+
+    def condition(self, text: str, counted: Sequence[str] = ()) -> Condition:
+        """A condition in the words of `until`.
+
+        Raises:
+            ConditionError: If it is none.
+        """
+        counts = self.table.recipe.counted(self.table.recipe.initial(self.table.work.scenario))
+        return Condition.parse(text, self.nodes, self.roles, [*counts, *counted])
+
+    async def rewind(self, count: int = 1) -> Stop:
+        """Go back by so many steps (an edit is one, too). Nothing is lost: what was after here stays in the history.
+
+        Raises:
+            SteppingError: If there are not so many.
+        """
+        line = [point for point in self.table.line(self._head) if point.source != "fork"]
+        here = max(0, len(line) - 1)
+        if not 0 < count <= here:
+            raise SteppingError(f"there are {here} steps before this one; back takes 1 to {here}")
+        return await self._stand(line[here - count])
+
+    async def goto(self, checkpoint: str | int) -> Stop:
+        """Go to a checkpoint of this scenario, by its number or id. One of another branch is gone to in that branch.
+
+        Raises:
+            SteppingError: If there is none.
+        """
+        points = self.table.points()
+        for point in points.values():
+            if point.id == checkpoint or str(point.number) == str(checkpoint).removeprefix("#"):
+                if self._branch.thread not in point.threads:
+                    self._branch = next(each for each in self.branches() if each.thread in point.threads)
+                return await self._stand(point)
+        raise SteppingError(f"there is no checkpoint {checkpoint!r}; 'history' shows 0 to {len(points) - 1}")
+
+    async def goto_where(self, condition: Condition) -> Stop:
+        """Go to the first stop of this branch's line where a condition is met.
+
+        Raises:
+            SteppingError: If it is met nowhere.
+        """
+        line, here = self.table.line(self._end()), self._head
+        for end in range(1, len(line) + 1):
+            self._head = line[end - 1].id
+            stop = await self._stop(line[:end])
+            if await self.meets([condition], stop):
+                return await self._stand(line[end - 1])
+        self._head = here
+        raise SteppingError(f"nowhere on {self.branch} is {condition} met")
+
+    # Changing
+
+    async def edit(self, path: str, value: Any) -> Stop:
+        """Set a place in the state; the edges behind the nodes that ran last choose again.
+
+        Args:
+            path: Such as `turns`, `messages[2].content` or `rounds[0].user`.
+            value: The new value.
+
+        Raises:
+            PathError: If there is no such place, or it takes no such value.
+        """
+        channel, whole = replaced(await self.state(), path, value)
+        await self._leave_main()
+        if isinstance(self.table.graph.channels.get(channel), BinaryOperatorAggregate):
+            whole = Overwrite(whole)
+        first, *others = await self.table.nodes_before(self.table.line(self._head))
+        updates = [StateUpdate({channel: whole}, as_node=first), *(StateUpdate(None, as_node=each) for each in others)]
+        config = await self.table.graph.abulk_update_state(at(self._branch.thread, self._head), [updates])
+        await self._moved(str(config["configurable"]["checkpoint_id"]))
+        return await self.here()
+
+    async def say(self, role: str, text: str) -> Stop:
+        """Play one step in which a role says this, in place of its model.
+
+        Raises:
+            SteppingError: If the next step does not ask that role, or it cannot say that.
+        """
+        asked = await self._asked(role)
+        sample = self.table.store.branches.next_sample(self.table.work.position)
+        await self._leave_main()
+        return await self.step(Changes(said={(asked.node, asked.ordinal): (text, sample)}))
+
+    async def ask_instead(self, role: str, messages: Sequence[ChatMessage]) -> Stop:
+        """Play one step in which a role is asked this, in place of what its prompt gives.
+
+        Raises:
+            SteppingError: If the next step does not ask that role.
+        """
+        asked = await self._asked(role)
+        await self._leave_main()
+        return await self.step(Changes(messages={(asked.node, asked.ordinal): messages}))
+
+    async def exchange(self, role: str, model: str) -> None:
+        """Let another model play a role from here on, in this branch.
+
+        Raises:
+            SteppingError: If there is no such role.
+            BindingError: If there is no such model.
+        """
+        if role not in self.table.models:
+            raise SteppingError(f"there is no role {role!r}; there are {', '.join(self.roles)}")
+        check_model(model)
+        await self._leave_main()
+        await self._keep(replace(self._branch, models={**self._branch.models, role: model}))
+
+    async def resample(self) -> int:
+        """Have replies of their own from here on, in this branch; returns the sample's number."""
+        await self._leave_main()
+        sample = self.table.store.branches.next_sample(self.table.work.position)
+        await self._keep(replace(self._branch, sample=sample))
+        return sample
+
+    # Branches
+
+    async def fork(self, name: str) -> Session:
+        """A new branch that begins here; this session stays on its own.
+
+        Raises:
+            SteppingError: If there is one of that name, or it is no name.
+        """
+        if not _NAME.fullmatch(name):
+            raise SteppingError(f"{name!r} is no name for a branch; letters, digits, '-' and '_' are")
+        if any(branch.name == name for branch in self.branches()):
+            raise SteppingError(f"there is a branch {name!r} already; 'switch {name}' goes there")
+        await self._index_main()
+        thread = f"{self.table.work.thread}~{name}"
+        saver = self.table.graph.checkpointer
+        assert saver is not None and not isinstance(saver, bool)
+        await saver.acopy_thread(self._branch.thread, thread)
+        branch = replace(self._branch, name=name, thread=thread, head=self._head, origin=self._branch.name)
+        await self.table.store.branches.keep(self.table.work.position, branch)
+        return Session(self.table, branch, self._head)
+
+    async def switch(self, name: str) -> Session:
+        """A session on another branch, where that stands.
+
+        Raises:
+            SteppingError: If there is none.
+        """
+        return await Session._standing_at(self.table, name)
+
+    async def promote(self) -> Outcome:
+        """Make what came of this branch the scenario's outcome. What other judges said of the one before is dropped.
+
+        Raises:
+            SteppingError: If the branch is not at its end.
+        """
+        stop = await self.here()
+        if not stop.is_end:
+            raise SteppingError(f"{self.branch} is not at its end, so there is no outcome of it yet; 'continue' first")
+        await self._index_main()
+        line = self.table.line(self._head)
+        calls = [call.id for call in await self.table.calls_on(line)]
+        outcome = self.table.outcome(stop.state, is_end=True)
+        taken = await self.table.taken(self._branch, line)
+        await self.table.store.promote(self.table.work, taken, outcome, calls)
+        return outcome
+
+    # Within
+
+    async def _stop(self, line: Sequence[Point]) -> Stop:
+        table, point = self.table, line[-1]
+        snapshot = await table.snapshot(point)
+        state = dict(snapshot.values)
+        before = dict((await table.snapshot(line[-2])).values) if len(line) > 1 else {}
+        ran = await table.nodes_after(line[-2]) if point.source == "loop" and len(line) > 1 else ()
+        coming = await table.nodes_after(point)
+        outcome = table.outcome(state, is_end=not coming)
+        return Stop(
+            branch=self.branch,
+            number=point.number,
+            checkpoint=point.id,
+            kind={"loop": "step", "update": "edit"}.get(point.source, point.source),
+            ran=ran,
+            next=coming,
+            why=table.why(await table.nodes_before(line), coming),
+            changes=changes(before, state),
+            calls=await table.calls(line),
+            counts=table.recipe.counted(state),
+            state=state,
+            transcript=table.transcript(outcome),
+        )
+
+    async def _asked(self, role: str) -> Asked:
+        asked = await self.asking()
+        for each in asked:
+            if each.role == role:
+                return each
+        roles = ", ".join(dict.fromkeys(each.role for each in asked)) or "nobody"
+        raise SteppingError(f"the next step asks {roles}, not {role!r}; 'until {role}' goes to where it is asked")
+
+    def _may_go_on(self) -> bool:
+        """Whether a step here is one of this branch: `main` goes only forward, and only while it is to be played."""
+        return self.branch != MAIN or (self.table.is_pending and self._head == self._end())
+
+    def _end(self) -> str:
+        """Where this branch stands, or for `main` ends."""
+        if self.branch == MAIN:
+            return self.table.latest(self._branch.thread) or self._head
+        return self.table.branch(self.branch).head or self._head
+
+    async def _leave_main(self) -> None:
+        """Make a branch here, unless this is one."""
+        if self.branch != MAIN:
+            return
+        names = {branch.name for branch in self.branches()}
+        name = next(f"b{number}" for number in range(1, len(names) + 2) if f"b{number}" not in names)
+        forked = await self.fork(name)
+        self._branch = forked._branch
+
+    async def _index_main(self) -> None:
+        """Write down which calls led to the engine's checkpoints, before others are made beside them."""
+        table = self.table
+        if (end := table.latest(table.work.thread)) is None:
+            return
+        line = table.line(end)
+        for length in range(2, len(line) + 1):
+            calls = [(call.node, call.key, call.is_edited) for call in await table.calls(line[:length])]
+            await table.store.branches.keep_calls(table.work.position, line[length - 1].id, calls)
+
+    async def _play(self, changed: Changes) -> None:
+        table, branch = self.table, self._branch
+        changed = replace(changed, models={**branch.models, **changed.models})
+        gateway = SteppingGateway(table.gateway, table.store.ledger, changed)
+        is_last = table.latest(branch.thread) == self._head
+        stage = table.stage(gateway, branch, steps(table.line(self._head)))
+        config = at(branch.thread, None if is_last else self._head)
+        table.store.begin(table.work, None if branch.name == MAIN else branch.name)
+        try:
+            await table.graph.ainvoke(None, config, context=stage, interrupt_after="*", durability="sync")
+        finally:
+            table.store.end(table.work)
+            table.forget(self._head)  # a step that was broken off leaves what it had come to there
+        latest = table.latest(branch.thread)
+        assert latest is not None
+        await table.store.branches.keep_calls(table.work.position, latest, gateway.made())
+        await self._moved(latest)
+        if branch.name == MAIN and not await table.nodes_after(table.points()[latest]):
+            await table.store.finish(table.work, await self.outcome())
+
+    async def _stand(self, point: Point) -> Stop:
+        await self._moved(point.id)
+        return await self.here()
+
+    async def _moved(self, head: str) -> None:
+        self._head = head
+        if self.branch != MAIN:
+            await self._keep(replace(self._branch, head=head))
+
+    async def _keep(self, branch: Branch) -> None:
+        self._branch = branch
+        await self.table.store.branches.keep(self.table.work.position, branch)
+
+
+@asynccontextmanager
+async def _set(
+    store: RunStore, position: int, conduct: Conduct | None, tell: Callable[[str], None]
+) -> AsyncIterator[Table]:
+    config = store.config
+    recipe = load_recipe(config.recipe)
+    builder = recipe.graph(recipe.options_type.model_validate(config.options))
+    conduct = conduct or Conduct(RunLimits.of(store))
+    async with store.checkpointer() as saver:
+        with open_gateway(store, 16, conduct) as gateway:
+            yield Table(
+                store=store,
+                recipe=recipe,
+                graph=builder.compile(checkpointer=saver),
+                scratch=builder.compile(checkpointer=ScratchSaver(saver)),
+                gateway=gateway,
+                work=store.work_of(recipe, position),
+                models=config.models,
+                seed=config.seed,
+                tell=tell,
+            )
+
+
+async def _begin(table: Table) -> str:
+    """Put the scenario's initial state into its thread, and stop before the first node."""
+    thread = table.work.thread
+    stage = table.stage(table.gateway, table.main(), 0)
+    initial = table.recipe.initial(table.work.scenario)
+    await table.graph.ainvoke(initial, at(thread), context=stage, interrupt_before="*", durability="sync")
+    head = table.latest(thread)
+    assert head is not None
+    return head

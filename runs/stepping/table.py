@@ -1,0 +1,178 @@
+"""What the sessions of one scenario share: the run's file, the graph, the way to the models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StateSnapshot
+
+from dialoom.graphs import BranchTaken, Episode, Line, Outcome, Outline, Recipe, Stage
+from dialoom.roles import Gateway, ModelBinding
+from dialoom.roles.gateway import Caller
+from dialoom.runs.session import cast_of
+from dialoom.runs.store import RunStore, Work
+from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
+
+from .gateway import SAID, SteppingError
+
+Compiled = CompiledStateGraph[Any, Any, Any, Any]
+START = "__start__"
+
+
+@dataclass
+class Table:
+    """A scenario on the table, with everything that is needed to play it.
+
+    Attributes:
+        scratch: The same graph on a saver that keeps nothing.
+        tell: Takes what nodes have to say.
+    """
+
+    store: RunStore
+    recipe: Recipe
+    graph: Compiled
+    scratch: Compiled
+    gateway: Gateway
+    work: Work
+    models: Mapping[str, ModelBinding]
+    seed: int
+    tell: Callable[[str], None]
+    _snapshots: dict[str, StateSnapshot] = field(default_factory=dict)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the scenario is still to be played."""
+        return self.store.state_of(self.work.position) == "pending"
+
+    def main(self) -> Branch:
+        """The scenario's own line."""
+        return Branch(MAIN, self.work.thread, None, self.work.sample)
+
+    def branches(self) -> list[Branch]:
+        """All of them, `main` first."""
+        return [self.main(), *self.store.branches.of(self.work.position)]
+
+    def branch(self, name: str) -> Branch:
+        """The branch of that name.
+
+        Raises:
+            SteppingError: If there is none.
+        """
+        for branch in self.branches():
+            if branch.name == name:
+                return branch
+        names = ", ".join(branch.name for branch in self.branches())
+        raise SteppingError(f"there is no branch {name!r}; there are {names}")
+
+    def points(self) -> dict[str, Point]:
+        """All checkpoints of the scenario by their ids, oldest first."""
+        return self.store.branches.points(branch.thread for branch in self.branches())
+
+    def latest(self, thread: str) -> str | None:
+        """The id of the checkpoint that was made last in a thread."""
+        return next(reversed(self.store.branches.points([thread])), None)
+
+    def line(self, head: str) -> list[Point]:
+        """The checkpoints that led to one, oldest first, and itself."""
+        points, line = self.points(), list[Point]()
+        at: str | None = head
+        while at is not None and (point := points.get(at)) is not None:
+            line.append(point)
+            at = point.parent
+        return line[::-1]
+
+    async def snapshot(self, point: Point) -> StateSnapshot:
+        """A checkpoint as LangGraph shows it. It never changes, but for the writes of a step that was broken off."""
+        if point.id not in self._snapshots:
+            place = {"thread_id": min(point.threads), "checkpoint_id": point.id}
+            self._snapshots[point.id] = await self.graph.aget_state({"configurable": place})
+        return self._snapshots[point.id]
+
+    def forget(self, checkpoint: str) -> None:
+        """Read a checkpoint anew the next time."""
+        self._snapshots.pop(checkpoint, None)
+
+    async def nodes_after(self, point: Point) -> tuple[str, ...]:
+        """The nodes that come after a checkpoint."""
+        return tuple(dict.fromkeys(task.name for task in (await self.snapshot(point)).tasks))
+
+    async def nodes_before(self, line: Sequence[Point]) -> tuple[str, ...]:
+        """The nodes that ran last on a line: those whose edges decided what comes next."""
+        for before, point in zip(line[-2::-1], line[:0:-1], strict=True):
+            if point.source == "loop":
+                return await self.nodes_after(before)
+        return (START,)
+
+    async def calls(self, line: Sequence[Point]) -> list[StepCall]:
+        """The calls that led from the checkpoint before to the last one of a line."""
+        if len(line) < 2 or line[-1].source != "loop":
+            return []
+        nodes, step = await self.nodes_after(line[-2]), steps(line) - 1
+        return self.store.branches.calls_of(self.work.position, line[-1].id, step, nodes)
+
+    async def calls_on(self, line: Sequence[Point]) -> list[StepCall]:
+        """All calls on a line."""
+        return [call for end in range(2, len(line) + 1) for call in await self.calls(line[:end])]
+
+    def stage(self, gateway: Caller, branch: Branch, step: int) -> Stage:
+        """The context of one step."""
+        cast = cast_of(self.store, self.recipe, self.models, gateway)
+        return Stage(self.work.scenario, cast, self.work.thread, self.seed, branch.sample, step, self.tell)
+
+    def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
+        """What a state means."""
+        values = state or self.recipe.initial(self.work.scenario)
+        return self.recipe.outcome(self.work.scenario, values, failed=not is_end)
+
+    def transcript(self, outcome: Outcome) -> Sequence[Line] | Outline:
+        """A conversation as the recipe shows it."""
+        scenario = self.work.scenario
+        episode = Episode(scenario.id, scenario.facets(), "done", outcome)
+        return self.recipe.outline(episode) or outcome.messages
+
+    async def taken(self, branch: Branch, line: Sequence[Point]) -> BranchTaken | None:
+        """What an outcome of a branch says of its origin."""
+        if branch.name == MAIN:
+            return None
+        calls = await self.calls_on(line)
+        own = {role: binding.model for role, binding in self.models.items()}
+        return BranchTaken(
+            name=branch.name,
+            models={call.role: call.model for call in calls if call.model not in (SAID, own.get(call.role))},
+            edits=sum(point.source == "update" for point in line),
+            said=sum(call.model == SAID for call in calls),
+            prompts=sum(call.is_edited for call in calls),
+        )
+
+    def why(self, ran: Sequence[str], coming: Sequence[str]) -> dict[str, str]:
+        """How the graph came to each of the nodes that come next."""
+        return {node: "; ".join(self._reasons(ran, node)) or "it was sent there" for node in coming}
+
+    def _reasons(self, ran: Sequence[str], node: str) -> Iterator[str]:
+        builder = self.graph.builder
+        for before in ran:
+            if (before, node) in builder.edges:
+                yield "the conversation begins with it" if before == START else f"it follows {before}"
+            for name, branch in builder.branches.get(before, {}).items():
+                if branch.ends is None or node in branch.ends.values():
+                    yield f"{name} chose it after {before}"
+        for befores, after in builder.waiting_edges:
+            if after == node and set(befores) & set(ran):
+                yield f"it follows {' and '.join(befores)}"
+
+
+def steps(line: Sequence[Point]) -> int:
+    """How many supersteps a line has, which is the number of the next one: edits and rewinds do not count."""
+    return sum(point.source == "loop" for point in line)
+
+
+def at(thread: str, checkpoint: str | None = None) -> RunnableConfig:
+    """A thread, or a checkpoint of it, for LangGraph."""
+    place = {"thread_id": thread}
+    if checkpoint is not None:
+        place["checkpoint_id"] = checkpoint
+    return {"configurable": place, "recursion_limit": 1_000_000}

@@ -1,0 +1,133 @@
+"""The tree of checkpoints as a terminal shows it, like `git log --graph`, the oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_HERE = "here"
+
+
+@dataclass(frozen=True, slots=True)
+class Knot:
+    """One checkpoint.
+
+    Attributes:
+        number: Its number; later ones have higher ones.
+        parent: The number of the checkpoint that it came from; `None`, or one that is not drawn, begins a line.
+        label: What is shown of it.
+        marks: What it is called, e.g. the branches that end on it.
+    """
+
+    number: int
+    parent: int | None
+    label: str
+    marks: tuple[str, ...] = ()
+
+
+def drawn(knots: Sequence[Knot], here: int | None = None) -> list[str]:
+    r"""The tree: a line of text per checkpoint, one below each that forks, and one above each that begins anew.
+
+    A line of descent stays in one column. Where it forks, the oldest child goes on in it, and each other child has a
+    column that is free, to the right if there is one: `|\`; or, past other lines, `|-|-.`.
+
+    Args:
+        knots: The checkpoints, in the order of their numbers.
+        here: The number of the one at which somebody stands; it is drawn as `@`.
+
+    Raises:
+        ValueError: If they are not in order, or a checkpoint is said to have come from a later one.
+    """
+    _check(knots)
+    children = _children(knots)
+    lines = _Lines()
+    rows: list[tuple[str, Knot | None]] = []
+    for knot in knots:
+        if rows and not lines.expect(knot.number):
+            rows.append((lines.row({}), None))  # so that a new line does not look as if it went on below another's end
+        column = lines.column_of(knot.number)
+        rows.append((lines.row({column: "@" if knot.number == here else "*"}), knot))
+        opened = lines.follow(column, children.get(knot.number, []))
+        if opened:
+            rows.append((lines.fork(column, opened), None))
+    width = max((len(graph) for graph, _ in rows), default=0)
+    digits = max((len(str(knot.number)) for knot in knots), default=0)
+    return [graph if knot is None else f"{graph:<{width}}   {_told(knot, digits, here)}" for graph, knot in rows]
+
+
+def _check(knots: Sequence[Knot]) -> None:
+    last: int | None = None
+    for knot in knots:
+        if last is not None and knot.number <= last:
+            raise ValueError(f"checkpoint {knot.number} stands after {last}; give each once, in the order of numbers")
+        if knot.parent is not None and knot.parent >= knot.number:
+            raise ValueError(f"checkpoint {knot.number} cannot have come from {knot.parent}, which is not before it")
+        last = knot.number
+
+
+def _children(knots: Sequence[Knot]) -> dict[int, list[int]]:
+    children: dict[int, list[int]] = {knot.number: [] for knot in knots}
+    for knot in knots:
+        if knot.parent in children:
+            children[knot.parent].append(knot.number)
+    return children
+
+
+def _told(knot: Knot, digits: int, here: int | None) -> str:
+    marks = [mark for mark in knot.marks if mark != _HERE]
+    if knot.number == here:
+        marks.append(_HERE)
+    label = " ".join(knot.label.splitlines())
+    shown = f"  ({', '.join(marks)})" if marks else ""
+    return f"{knot.number:>{digits}} {label}{shown}".rstrip()
+
+
+class _Lines:
+    """The lines that are open: by column, the number of the checkpoint that comes next; `None` where none does."""
+
+    def __init__(self) -> None:
+        self._next: list[int | None] = []
+
+    def expect(self, number: int) -> bool:
+        """Whether a checkpoint comes in a line that is open."""
+        return number in self._next
+
+    def column_of(self, number: int) -> int:
+        """The column in which a checkpoint comes; a new line for one that is expected in none."""
+        return self._next.index(number) if self.expect(number) else self._open(number, 0)
+
+    def follow(self, column: int, children: Sequence[int]) -> list[int]:
+        """Expect a checkpoint's children: the first in its own column, others in the columns that are given back."""
+        self._next[column] = children[0] if children else None
+        return [self._open(child, column) for child in children[1:]]
+
+    def row(self, signs: dict[int, str]) -> str:
+        """The lines side by side, with signs of their own in some columns."""
+        cells = [signs.get(column, " " if next_ is None else "|") for column, next_ in enumerate(self._next)]
+        return " ".join(cells).rstrip()
+
+    def fork(self, column: int, opened: Sequence[int]) -> str:
+        """How a line comes to the columns that were opened from it."""
+        if opened == [column + 1]:
+            return self._joint(column, opened[0], "\\")
+        if opened == [column - 1]:
+            return self._joint(column, opened[0], "/")
+        row = list(self.row(dict.fromkeys(opened, ".")))
+        first, last = 2 * min(column, *opened), 2 * max(column, *opened)
+        row[first:last] = ["-" if sign == " " else sign for sign in row[first:last]]
+        return "".join(row)
+
+    def _joint(self, column: int, opened: int, sign: str) -> str:
+        row = list(self.row({opened: " "}).ljust(2 * column + 2))
+        row[column + opened] = sign
+        return "".join(row).rstrip()
+
+    def _open(self, number: int, column: int) -> int:
+        """Take the next free column to the right of one, else the nearest to its left, else a new one at the end."""
+        free = [place for place, next_ in enumerate(self._next) if next_ is None]
+        if free:
+            place = min(free, key=lambda each: (each < column, abs(each - column)))
+            self._next[place] = number
+            return place
+        self._next.append(number)
+        return len(self._next) - 1

@@ -1,0 +1,229 @@
+"""Branches of single scenarios, and which calls led to which checkpoint: the tables of the step debugger."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MAIN = "main"
+"""The scenario's own line of checkpoints, as the engine plays it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A named line of checkpoints of a scenario.
+
+    Attributes:
+        name: `main`, or what the user chose.
+        thread: The checkpoints' thread.
+        head: The id of the checkpoint where the branch stands; `None` if there is none yet.
+        sample: Set apart by a deliberate re-sample: its replies are not those of another sample.
+        models: Models exchanged in this branch, by role.
+        origin: The branch that it was forked from.
+    """
+
+    name: str
+    thread: str
+    head: str | None
+    sample: int = 0
+    models: Mapping[str, str] = field(default_factory=dict)
+    origin: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepCall:
+    """A call that led to a checkpoint, as the ledger holds it.
+
+    Attributes:
+        id: The row in the ledger.
+        is_edited: Whether its request was written by a person instead of rendered from the prompt.
+        messages: The request: role and content.
+        seconds: How long it took, waiting between attempts included.
+        branch: The branch that alone uses it; `None` if the scenario's outcome does.
+    """
+
+    id: int
+    key: str
+    node: str
+    ordinal: int
+    ask: int
+    role: str
+    model: str
+    prompt: str
+    sample: int
+    messages: tuple[tuple[str, str], ...]
+    reply: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: float | None
+    seconds: float | None
+    replays: int
+    is_edited: bool
+    branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A checkpoint among the others of a scenario.
+
+    Attributes:
+        number: In the order in which they were made, over all branches.
+        parent: The id of the checkpoint that it follows.
+        source: LangGraph's word for how it came about: `input`, `loop` (a step), `update` (an edit), `fork` (a rewind).
+        threads: Whose it is.
+    """
+
+    number: int
+    id: str
+    parent: str | None
+    source: str
+    threads: frozenset[str]
+
+
+class BranchTable:
+    """The branches of a run's scenarios.
+
+    Args:
+        reader: Reads the file.
+        soon: Carries out a job in the writer's thread.
+    """
+
+    def __init__(
+        self,
+        reader: sqlite3.Connection,
+        soon: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
+    ) -> None:
+        self._reader = reader
+        self._soon = soon
+
+    def of(self, scenario: int) -> list[Branch]:
+        """A scenario's branches but `main`, oldest first."""
+        rows = self._reader.execute("SELECT * FROM branches WHERE scenario = ? ORDER BY rowid", (scenario,))
+        return [
+            Branch(row["name"], row["thread"], row["head"], row["sample"], json.loads(row["models"]), row["origin"])
+            for row in rows
+        ]
+
+    async def keep(self, scenario: int, branch: Branch) -> None:
+        """Write down where a branch stands; a new one is added."""
+        row = (scenario, branch.name, branch.thread, branch.head, branch.sample, json.dumps(dict(branch.models)))
+        upsert = (
+            "INSERT INTO branches (scenario, name, thread, head, sample, models, origin) VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (scenario, name) DO UPDATE SET head = excluded.head, sample = excluded.sample, "
+            "models = excluded.models"
+        )
+        await self._soon(lambda connection: connection.execute(upsert, (*row, branch.origin)).rowcount)
+
+    def points(self, threads: Iterable[str]) -> dict[str, Point]:
+        """The checkpoints of threads by their ids, oldest first; what several threads have in common stands once."""
+        from .checkpoints.items import id_text
+
+        query = (
+            "SELECT name, checkpoints.id, parent, metadata ->> 'source' AS source FROM checkpoints "
+            "JOIN threads ON threads.id = thread WHERE namespace = '' AND name IN (SELECT value FROM json_each(?))"
+        )
+        rows = self._reader.execute(query, (json.dumps(list(threads)),)).fetchall()
+        held: dict[str, set[str]] = {}
+        told: dict[str, tuple[str | None, str]] = {}
+        for row in rows:
+            id_ = id_text(row["id"])
+            held.setdefault(id_, set()).add(row["name"])
+            told[id_] = (None if row["parent"] is None else id_text(row["parent"]), row["source"])
+        return {id_: Point(number, id_, *told[id_], frozenset(held[id_])) for number, id_ in enumerate(sorted(held))}
+
+    def next_sample(self, scenario: int) -> int:
+        """A sample that no call of the scenario has."""
+        query = (
+            "SELECT 1 + max(sample, (SELECT coalesce(max(sample), 0) FROM rejudgings WHERE scenario = position), "
+            "(SELECT coalesce(max(sample), 0) FROM branches WHERE scenario = position), "
+            "(SELECT coalesce(max(sample), 0) FROM calls WHERE scenario = position)) FROM scenarios WHERE position = ?"
+        )
+        return int(self._reader.execute(query, (scenario,)).fetchone()[0])
+
+    async def keep_calls(self, scenario: int, checkpoint: str, calls: Sequence[tuple[str, str, bool]]) -> None:
+        """Write down which calls led to a checkpoint: node, key, and whether a person wrote the request."""
+        rows = [
+            (scenario, checkpoint, number, node, bytes.fromhex(key[:32]), is_edited)
+            for number, (node, key, is_edited) in enumerate(calls)
+        ]
+        insert = "INSERT OR REPLACE INTO step_calls VALUES (?, ?, ?, ?, ?, ?)"
+        await self._soon(lambda connection: connection.executemany(insert, rows).rowcount)
+
+    def calls_of(self, scenario: int, checkpoint: str, step: int, nodes: Iterable[str]) -> list[StepCall]:
+        """The calls that led to a checkpoint; for one that the engine made, those of its step in the ledger.
+
+        Args:
+            scenario: Its position.
+            checkpoint: The checkpoint's id.
+            step: The step that made it.
+            nodes: The nodes that ran in that step.
+        """
+        query = (
+            "SELECT calls.*, is_edited FROM calls JOIN step_calls ON step_calls.key = calls.key AND reply IS NOT NULL "
+            "WHERE step_calls.scenario = ? AND checkpoint = ? ORDER BY number"
+        )
+        rows = self._reader.execute(query, (scenario, checkpoint)).fetchall()
+        if not rows:
+            query = (
+                "SELECT calls.*, 0 AS is_edited FROM calls WHERE scenario = ? AND judging IS NULL AND step = ? "
+                "AND branch IS NULL AND node IN (SELECT value FROM json_each(?)) AND reply IS NOT NULL "
+                "ORDER BY node, ordinal, ask"
+            )
+            place = (scenario, step, json.dumps(sorted(nodes)))
+            rows = _latest_sample(self._reader.execute(query, place).fetchall())
+        return [self._call(row) for row in rows]
+
+    def _call(self, row: sqlite3.Row) -> StepCall:
+        return StepCall(
+            id=row["id"],
+            key=row["key"].hex(),
+            node=row["node"],
+            ordinal=row["ordinal"],
+            ask=row["ask"],
+            role=row["role"],
+            model=row["model"],
+            prompt=row["prompt"],
+            sample=row["sample"],
+            messages=tuple((role, self._text(id_)) for role, id_ in json.loads(row["messages"])),
+            reply=None if row["reply"] is None else self._text(row["reply"]),
+            input_tokens=row["input_tokens"],
+            output_tokens=row["output_tokens"],
+            cost=row["cost"],
+            seconds=row["latency"],
+            replays=row["replays"],
+            is_edited=bool(row["is_edited"]),
+            branch=row["branch"],
+        )
+
+    def _text(self, id_: int) -> str:
+        return str(self._reader.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()[0])
+
+
+def _latest_sample(rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
+    """Of the calls at each place those with the latest sample: it is theirs that the engine went on with."""
+    latest: dict[tuple[str, int], int] = {}
+    for row in rows:
+        place = (row["node"], row["ordinal"])
+        latest[place] = max(latest.get(place, 0), row["sample"])
+    return [row for row in rows if row["sample"] == latest[row["node"], row["ordinal"]]]
+
+
+def exchange_calls(connection: sqlite3.Connection, scenario: int, branch: str, calls: Sequence[int]) -> None:
+    """Let a scenario's outcome be made of these calls; those that made it up to now belong to a branch.
+
+    Args:
+        connection: The writer's.
+        scenario: Its position.
+        branch: The branch that the outcome has come from up to now.
+        calls: The ids of the calls that the outcome comes from.
+    """
+    ids = json.dumps(list(calls))
+    which = "scenario = ? AND judging IS NULL"
+    of_these = "id IN (SELECT value FROM json_each(?))"
+    connection.execute(
+        f"UPDATE calls SET branch = ? WHERE {which} AND branch IS NULL AND NOT {of_these}", (branch, scenario, ids)
+    )
+    connection.execute(f"UPDATE calls SET branch = NULL WHERE {which} AND {of_these}", (scenario, ids))
