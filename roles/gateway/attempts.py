@@ -11,8 +11,9 @@ from tenacity.wait import wait_random_exponential
 
 from dialoom.roles.errors import ProviderError, TransientProviderError
 
+from .budget import tokens_taken
 from .calls import Attempt, Completion, Request
-from .limits import AdaptiveLimit
+from .limits import AdaptiveLimit, Slot
 
 MAX_ATTEMPTS = 6
 
@@ -56,10 +57,10 @@ class Attempts:
         self._error: ProviderError | None = None
         self.made = 0
 
-    async def first(self, sent_at: float) -> Completion | None:
+    async def first(self, slot: Slot) -> Completion | None:
         """The first attempt, in a place that the caller has; `None` if it failed and is worth another."""
         try:
-            return await self._once(sent_at)
+            return await self._once(slot)
         except TransientProviderError as error:
             self._error = error
             return None
@@ -90,19 +91,19 @@ class Attempts:
         error, self._error = self._error, None
         if error is not None:
             raise error
-        async with self._limit.slot(self._request.expected_tokens) as sent_at:
-            return await self._once(sent_at)
+        async with self._limit.slot(self._request.expected_tokens) as slot:
+            return await self._once(slot)
 
-    async def _once(self, sent_at: float) -> Completion:
+    async def _once(self, slot: Slot) -> Completion:
         self.made += 1
         started = time.monotonic()
         try:
             completion = await self._backend.complete(self._request, self._key)
         except ProviderError as error:
             if isinstance(error, TransientProviderError) and error.is_overload:
-                self._limit.overloaded(sent_at, error.retry_after)
+                self._limit.overloaded(slot, error.retry_after)
             latency = time.monotonic() - started
             await self._failed(Attempt(self.made, latency, str(error), getattr(error, "retry_after", None)))
             raise
-        self._limit.succeeded()
+        self._limit.succeeded(slot, tokens_taken(completion))
         return completion

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dialoom.roles.errors import BudgetError
 
+from .calls import Completion
+
 _ROUNDING = 1e-9
 """Sums of money are binary fractions: three calls for $0.1 are to fit into $0.3."""
 
@@ -119,6 +121,13 @@ class Account:
         self.spent += taken
         self._settled.set()  # whoever waits is woken, and waits anew if that was not enough
         self._settled = asyncio.Event()
+
+
+def tokens_taken(completion: Completion) -> int | None:
+    """Tokens of the request and the reply together; `None` if the provider does not say both."""
+    if completion.input_tokens is None or completion.output_tokens is None:
+        return None
+    return completion.input_tokens + completion.output_tokens
 
 
 def _figure(value: float) -> str:

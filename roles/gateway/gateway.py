@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from dialoom.roles.errors import BudgetError, NotRecordedError, ProviderError
 
 from .attempts import MAX_ATTEMPTS, Attempts, Backend
-from .budget import Account, Budget, Taken
+from .budget import Account, Budget, Taken, tokens_taken
 from .cache import ResponseCache
 from .callables import graph_backend, python_backend
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request
@@ -108,9 +108,10 @@ class Gateway:
     async def _call(self, request: Request, place: CallPlace, key: str) -> tuple[Completion, Taken]:
         """The reply, and what it took: nothing if it was replayed."""
         limit = self._limit(request)
-        async with limit.slot(request.expected_tokens) as sent_at:
+        async with limit.slot(request.expected_tokens) as slot:
             begun = await self._ledger.begin(key, place, request)
             if isinstance(begun, Completion):
+                limit.unsent(slot)
                 return begun, Taken()
             attempts = Attempts(
                 self._backend(request.model),
@@ -124,7 +125,7 @@ class Gateway:
             completion: Completion | None = None
             error: ProviderError | None = None
             try:
-                completion = await attempts.first(sent_at)
+                completion = await attempts.first(slot)
             except ProviderError as failure:
                 error = failure
         if completion is None and error is None:
@@ -176,10 +177,8 @@ class Gateway:
     def _taken(self, completion: Completion, request: Request) -> Taken:
         """What a reply took; where it does not say, what was expected."""
         expected = self._expected(request)
-        tokens, cost = expected.tokens, completion.cost
-        if completion.input_tokens is not None and completion.output_tokens is not None:
-            tokens = completion.input_tokens + completion.output_tokens
-        return Taken(1, tokens, expected.cost if cost is None else cost)
+        tokens, cost = tokens_taken(completion), completion.cost
+        return Taken(1, expected.tokens if tokens is None else tokens, expected.cost if cost is None else cost)
 
     def _limit(self, request: Request) -> AdaptiveLimit:
         place = (request.model, request.api_base)

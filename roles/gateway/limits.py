@@ -7,15 +7,19 @@ Retry-After stops sending altogether until it has passed; then calls go out at t
 How far it is cut, and how fast it climbs, follow from what is known. A cut after a round of successes found the edge of
 what the provider bears, so it is a small one, and the limit creeps up to that edge again; a cut without one says only
 "far too much", and halves. After an outage the limit doubles each round until it is half of what it was before.
+
+What a call will take of the tokens per minute is a guess when it is sent. Its reply puts that right, to the token, and
+teaches how far such guesses are off.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 _FAR, _NEAR = 0.5, 0.85
@@ -25,6 +29,12 @@ _CREEP = 0.25
 """Growth in a round close below the edge; elsewhere it is 1."""
 
 _MINUTE = 60.0
+
+_LESSON = 0.1
+"""How much one reply changes what is thought of guesses: some ten of them outweigh what was thought before."""
+
+_NAP = 0.001
+"""Shortest wait for a rate, in seconds: what rounding leaves of one may be too short for a clock to notice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,21 @@ class LimitState:
     waiting: int
     throttled: int
     paused: float
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place for one call.
+
+    Attributes:
+        sent_at: When the call is sent.
+        guess: How many tokens it was said to take.
+        reserved: How many are set aside for it.
+    """
+
+    sent_at: float
+    guess: int
+    reserved: int
 
 
 class AdaptiveLimit:
@@ -75,6 +100,7 @@ class AdaptiveLimit:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._requests = None if rpm is None else _PerMinute(rpm, clock)
         self._tokens = None if tpm is None else _PerMinute(tpm, clock)
+        self._truth = 1.0  # what calls take of what they were said to take
         self._alarm: asyncio.TimerHandle | None = None
 
     @property
@@ -85,37 +111,53 @@ class AdaptiveLimit:
         return LimitState(int(self._limit), self._in_flight, waiting, self._throttled, paused)
 
     @asynccontextmanager
-    async def slot(self, tokens: int = 0) -> AsyncIterator[float]:
-        """A place for one call; gives the moment it was had, for `overloaded`.
+    async def slot(self, tokens: int = 0) -> AsyncIterator[Slot]:
+        """A place for one call, to be told of when it is answered, turned away or not sent at all.
 
         Args:
             tokens: How many the call will take, as far as can be told.
         """
         await self._enter()
         try:
-            await self._keep_to_rates(tokens)
-            while (pause := self._paused_until - self._clock()) > 0:  # noqa: ASYNC110 - it began during that wait
-                await asyncio.sleep(pause)
-            yield self._clock()
+            reserved = await self._keep_to_rates(tokens)
+            yield Slot(self._clock(), tokens, reserved)
         finally:
             self._in_flight -= 1
             self._wake()
 
-    def succeeded(self) -> None:
-        """A call was answered: if there was no room left, there may be a little more."""
+    def succeeded(self, slot: Slot, took: int | None = None) -> None:
+        """A call was answered: if there was no room left, there may be a little more.
+
+        Args:
+            slot: The call's.
+            took: How many tokens it took; `None` if the provider does not say, then the guess stands.
+        """
         self._round -= 1
         if self._in_flight >= int(self._limit) and self._limit < self._most:
             self._limit = min(self._most, self._limit + self._growth())
+        if took is None:
+            return
+        if self._tokens is not None:
+            self._tokens.give(slot.reserved - took)
+        if slot.guess:
+            self._truth += _LESSON * (took / slot.guess - self._truth)
 
-    def overloaded(self, sent_at: float, retry_after: float | None) -> None:
-        """The provider turned a call away, or asked for a pause.
+    def unsent(self, slot: Slot) -> None:
+        """Nothing was sent after all, so nothing was taken of the rates."""
+        if self._requests is not None:
+            self._requests.give(1)
+        if self._tokens is not None:
+            self._tokens.give(slot.reserved)
+
+    def overloaded(self, slot: Slot, retry_after: float | None) -> None:
+        """The provider turned a call away, or asked for a pause. It counts that call in its rates, and so do we.
 
         Args:
-            sent_at: When that call was sent: what was sent before the last cut says nothing new.
+            slot: The call's: what was sent before the last cut says nothing new.
             retry_after: Seconds that the provider asks to wait.
         """
         self._throttled += 1
-        if sent_at >= self._cut_at:
+        if slot.sent_at >= self._cut_at:
             self._cut()
         if retry_after:
             self._paused_until = max(self._paused_until, self._clock() + retry_after)
@@ -175,15 +217,29 @@ class AdaptiveLimit:
 
         self._alarm = asyncio.get_running_loop().call_later(pause, ring)
 
-    async def _keep_to_rates(self, tokens: int) -> None:
-        if self._requests is not None:
-            await self._requests.take(1)
-        if self._tokens is not None:
-            await self._tokens.take(tokens)
+    async def _keep_to_rates(self, tokens: int) -> int:
+        """Wait until the rates and the provider allow a call; returns how many tokens are set aside for it."""
+        reserved = math.ceil(tokens * self._truth)
+        taken: list[tuple[_PerMinute, int]] = []
+        try:
+            for rate, units in ((self._requests, 1), (self._tokens, reserved)):
+                if rate is not None:
+                    await rate.take(units)
+                    taken.append((rate, units))
+            while (pause := self._paused_until - self._clock()) > 0:  # noqa: ASYNC110 - it began during that wait
+                await asyncio.sleep(pause)
+        except asyncio.CancelledError:
+            for rate, units in taken:
+                rate.give(units)
+            raise
+        return reserved
 
 
 class _PerMinute:
-    """Spends at most so many units a minute: a bucket that fills evenly, full at the start by a second's worth."""
+    """Spends so many units a minute: a bucket of a second's worth that fills evenly, and is full at the start.
+
+    Who wants more than a bucketful waits for a full one; the rest is owed, and those who come next wait for it.
+    """
 
     def __init__(self, units: int, clock: Callable[[], float]) -> None:
         self._rate = units / _MINUTE
@@ -191,16 +247,38 @@ class _PerMinute:
         self._clock = clock
         self._level = self._most
         self._at = clock()
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._given = asyncio.Event()
 
     async def take(self, units: int) -> None:
-        """Wait until the units are there. More than a bucketful is owed, and paid by waiting."""
+        """Wait until the units are there, in the order in which they are asked for. Who gives up takes nothing."""
+        self._waiting += 1
+        try:
+            async with self._turn:
+                await self._until_there_are(min(units, self._most))
+                self._level -= units
+        finally:
+            self._waiting -= 1
+
+    def give(self, units: int) -> None:
+        """Units that were taken were not spent; or, below 0, more of them were."""
+        self._level = self._filled() + units
+        if self._waiting:
+            self._given.set()  # whoever waits may take from more than a bucketful: it was paid for in waiting
+        else:
+            self._level = min(self._most, self._level)
+
+    async def _until_there_are(self, units: float) -> None:
+        while (lacking := units - self._filled()) > 0:
+            self._given.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(lacking / self._rate, _NAP)):
+                    await self._given.wait()
+
+    def _filled(self) -> float:
+        """How many units are there."""
         now = self._clock()
-        self._level = min(self._most, self._level + (now - self._at) * self._rate)
+        self._level = max(self._level, min(self._most, self._level + (now - self._at) * self._rate))
         self._at = now
-        self._level -= units
-        if self._level < 0:
-            try:
-                await asyncio.sleep(-self._level / self._rate)
-            except asyncio.CancelledError:
-                self._level += units  # they were not spent, so those who come later need not wait for them
-                raise
+        return self._level

@@ -54,11 +54,11 @@ async def serve(provider: Provider, limit: AdaptiveLimit, calls: int, at_once: i
     async def call() -> None:
         async with enough:
             for attempt in range(1_000):
-                async with limit.slot() as sent_at:
+                async with limit.slot() as slot:
                     if answered := await provider.ask():
-                        limit.succeeded()
+                        limit.succeeded(slot)
                     else:
-                        limit.overloaded(sent_at, None)
+                        limit.overloaded(slot, None)
                     if now() > provider.settled:
                         provider.limits.append(limit.state.limit)
                 if answered:
@@ -120,9 +120,9 @@ def test_calls_sent_before_a_cut_do_not_cut_again() -> None:
         limit = AdaptiveLimit(16, clock=now)
 
         async def call() -> None:
-            async with limit.slot() as sent_at:
+            async with limit.slot() as slot:
                 await asyncio.sleep(1)
-                limit.overloaded(sent_at, None)
+                limit.overloaded(slot, None)
 
         await asyncio.gather(*(call() for _ in range(16)))
         return limit.state
@@ -138,11 +138,11 @@ def test_nothing_is_sent_during_a_retry_after_and_everything_afterwards() -> Non
         limit, sent = AdaptiveLimit(8, rpm=rpm, clock=now), []
 
         async def call(number: int) -> None:
-            async with limit.slot() as sent_at:
-                sent.append(sent_at)
+            async with limit.slot() as slot:
+                sent.append(slot.sent_at)
                 await asyncio.sleep(0.5)
                 if number == 0:
-                    limit.overloaded(sent_at, 3600)
+                    limit.overloaded(slot, 3600)
 
         tasks = [asyncio.create_task(call(number)) for number in range(20)]
         await asyncio.sleep(2)
@@ -165,8 +165,8 @@ def test_it_keeps_to_requests_and_tokens_per_minute() -> None:
         limit, sent = AdaptiveLimit(50, rpm, tpm, now), []
 
         async def call() -> None:
-            async with limit.slot(tokens=10) as sent_at:
-                sent.append(sent_at)
+            async with limit.slot(tokens=10) as slot:
+                sent.append(slot.sent_at)
 
         await asyncio.gather(*(call() for _ in range(120)))
         return sent
@@ -178,6 +178,120 @@ def test_it_keeps_to_requests_and_tokens_per_minute() -> None:
         assert sent[-1] == pytest.approx(119, abs=1)
 
 
+@dataclass
+class Talk:
+    """Calls of one kind by some that always have another one to make, until time is up.
+
+    Attributes:
+        tpm: The limit.
+        guess: How many tokens each is said to take.
+        takes: How many it takes.
+        seconds: Until it is answered.
+        at_once: How many make calls.
+        lasts: Seconds until no more are made.
+        sent: When calls were sent.
+    """
+
+    tpm: int
+    guess: int
+    takes: int
+    seconds: float
+    at_once: int
+    lasts: float = 1800
+    sent: list[float] = field(default_factory=list)
+
+    async def play(self) -> None:
+        limit = AdaptiveLimit(self.at_once, tpm=self.tpm, clock=now)
+
+        async def speak() -> None:
+            while now() < self.lasts:
+                async with limit.slot(self.guess) as slot:
+                    self.sent.append(slot.sent_at)
+                    await asyncio.sleep(self.seconds)
+                    limit.succeeded(slot, self.takes)
+
+        await asyncio.gather(*(speak() for _ in range(self.at_once)))
+
+    def took(self, start: float, minutes: float) -> float:
+        """What the calls took that were sent in some minutes, as a share of what was allowed."""
+        calls = sum(start <= moment < start + 60 * minutes for moment in self.sent)
+        return calls * self.takes / (self.tpm * minutes)
+
+
+@pytest.mark.parametrize(("seconds", "at_once"), [(1, 1), (1, 40), (30, 100)])
+def test_calls_that_take_more_than_was_thought_keep_to_the_limit(seconds: float, at_once: int) -> None:
+    """Four times as much: once the first replies have told so, no minute takes more than is allowed."""
+    talk = Talk(60_000, guess=300, takes=1_256, seconds=seconds, at_once=at_once)
+    passing(talk.play())
+    assert talk.took(0, 30) <= 1.05
+    for start in range(3 * int(seconds) + 60, 1740, 10):
+        assert talk.took(start, 1) <= 1.1
+
+
+@pytest.mark.parametrize(("seconds", "at_once"), [(1, 1), (1, 40), (20, 8)])
+def test_calls_that_take_less_than_was_thought_use_the_whole_limit(seconds: float, at_once: int) -> None:
+    """A quarter: all that is allowed is taken all the same, and no more."""
+    talk = Talk(6_000, guess=1_256, takes=300, seconds=seconds, at_once=at_once)
+    passing(talk.play())
+    assert 0.97 <= talk.took(0, 30) <= 1.03
+    assert 0.99 <= talk.took(900, 15) <= 1.01
+
+
+@given(
+    tpm=st.integers(1, 600_000),
+    calls=st.lists(st.tuples(st.integers(0, 5_000), st.none() | st.integers(0, 5_000)), min_size=1, max_size=30),
+)
+def test_one_after_the_other_waits_for_what_was_taken_and_for_nothing_else(
+    tpm: int, calls: list[tuple[int, int | None]]
+) -> None:
+    """Whatever they were said to take: each is sent when those before it are paid for, within a second's worth."""
+
+    async def play() -> None:
+        limit, spent = AdaptiveLimit(1, tpm=tpm, clock=now), 0
+        for guess, took in calls:
+            async with limit.slot(guess) as slot:
+                paid = spent * 60 / tpm
+                assert paid - max(1, 60 / tpm) - 0.001 <= now() <= paid + 0.01 * len(calls)
+                limit.succeeded(slot, took)
+                spent += slot.reserved if took is None else took
+
+    passing(play())
+
+
+def test_a_call_that_was_not_sent_after_all_takes_nothing() -> None:
+    """A hundred replies that the ledger had, at one request and ten tokens a minute: nobody waits for them."""
+
+    async def play() -> float:
+        limit = AdaptiveLimit(8, rpm=1, tpm=10, clock=now)
+
+        async def call() -> None:
+            async with limit.slot(tokens=10) as slot:
+                limit.unsent(slot)
+
+        await asyncio.gather(*(call() for _ in range(100)))
+        return now()
+
+    assert passing(play()) == 0
+
+
+def test_a_reply_that_took_less_lets_the_next_call_go_at_once() -> None:
+    """It waits for a minute's worth already; what is given back cuts that short."""
+
+    async def play() -> list[float]:
+        limit, sent = AdaptiveLimit(8, tpm=600, clock=now), []
+
+        async def call() -> None:
+            async with limit.slot(tokens=600) as slot:
+                sent.append(slot.sent_at)
+                await asyncio.sleep(5)
+                limit.succeeded(slot, 40)
+
+        await asyncio.gather(call(), call())
+        return sent
+
+    assert passing(play()) == [0, 5]
+
+
 def test_who_gives_up_waiting_for_the_rate_spends_nothing_of_it() -> None:
     """Fifty calls wait for their minute's share and are cancelled; the next one need not wait for theirs."""
 
@@ -185,8 +299,8 @@ def test_who_gives_up_waiting_for_the_rate_spends_nothing_of_it() -> None:
         limit = AdaptiveLimit(64, rpm=60, clock=now)
 
         async def call() -> float:
-            async with limit.slot() as sent_at:
-                return sent_at
+            async with limit.slot() as slot:
+                return slot.sent_at
 
         await call()
         waiting = [asyncio.create_task(call()) for _ in range(50)]
@@ -197,6 +311,25 @@ def test_who_gives_up_waiting_for_the_rate_spends_nothing_of_it() -> None:
         return await call()
 
     assert passing(play()) <= 1.1
+
+
+def test_who_gives_up_waiting_for_tokens_gives_the_request_back() -> None:
+    """Two requests a minute: the one that was to be the second is cancelled, and the next call goes in its stead."""
+
+    async def play() -> float:
+        limit = AdaptiveLimit(8, rpm=2, tpm=60, clock=now)
+
+        async def call(tokens: int) -> float:
+            async with limit.slot(tokens) as slot:
+                return slot.sent_at
+
+        await call(41)
+        second = asyncio.create_task(call(1))
+        await asyncio.sleep(31)
+        second.cancel()
+        return await call(1)
+
+    assert passing(play()) == pytest.approx(41, abs=0.01), "when the tokens are paid for, not at 60"
 
 
 @given(
@@ -223,17 +356,17 @@ def test_whatever_happens_no_place_is_lost_and_none_is_given_twice(
             nonlocal in_flight
             await asyncio.sleep(comes)
             allowed = limit.state.limit
-            async with limit.slot() as sent_at:
+            async with limit.slot() as slot:
                 in_flight += 1
                 assert in_flight == limit.state.in_flight <= max(most, allowed)
                 try:
                     await asyncio.sleep(takes)
                     if what == "answered":
-                        limit.succeeded()
+                        limit.succeeded(slot)
                     elif what == "raises":
                         raise ValueError("the caller's own")
                     else:
-                        limit.overloaded(sent_at, 7 if what == "paused" else None)
+                        limit.overloaded(slot, 7 if what == "paused" else None)
                 finally:
                     in_flight -= 1
 
@@ -263,12 +396,12 @@ def test_a_lowered_limit_holds_for_those_that_are_sent_from_then_on() -> None:
 
         async def call(takes: float, turned_away: bool) -> None:
             nonlocal highest
-            async with limit.slot() as sent_at:
+            async with limit.slot() as slot:
                 if now() > 1:
                     highest = max(highest, limit.state.in_flight)
                 await asyncio.sleep(takes)
                 if turned_away:
-                    limit.overloaded(sent_at, None)
+                    limit.overloaded(slot, None)
 
         first = [call(1 + number / 10, turned_away=number == 0) for number in range(8)]
         await asyncio.gather(*first, *(call(1, turned_away=False) for _ in range(20)))
