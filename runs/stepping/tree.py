@@ -79,7 +79,7 @@ def _told(knot: Knot, digits: int, here: int | None) -> str:
         marks.append(_HERE)
     label = " ".join(knot.label.splitlines())
     shown = f"  ({', '.join(marks)})" if marks else ""
-    return f"{knot.number:>{digits}} {label}{shown}".rstrip()
+    return f"{knot.number:>{digits}} {label}".rstrip() + shown
 
 
 class _Lines:
