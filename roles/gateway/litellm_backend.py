@@ -38,6 +38,7 @@ class LiteLLMBackend:
     """
 
     def __init__(self, timeout: float = TIMEOUT) -> None:
+        load_litellm()  # now, so that no call's latency counts it
         self._timeout = timeout
         self._shapeless: set[tuple[str, str | None]] = set()
         self._turnstile = Turnstile()

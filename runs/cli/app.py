@@ -17,6 +17,7 @@ from .export_command import register as register_export
 from .flags import with_more
 from .personas_command import register as register_personas
 from .run_command import register as register_run
+from .step_command import register as register_step
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -45,6 +46,7 @@ def build_app(arguments: list[str]) -> typer.Typer:
         made = with_more(command, CALLING) if command in _CALLING else command
         app.command(epilog=_EPILOG if command in _CALLING else None)(made)
     app.command()(doctor)
+    register_step(app, arguments)
     register_export(app, arguments)
     register_personas(app, arguments)
     return app

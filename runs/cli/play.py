@@ -54,6 +54,32 @@ class _Common(BaseModel):
 
 def start_run(spec: str, recipe: Recipe, given: dict[str, Any], config: Path | None, **common: Any) -> int:
     """Carry out `dialoom run`; returns the exit code."""
+    begun = begin_run(spec, recipe, given, config, common, typer.echo)
+    if begun is None:
+        return EXIT_DONE
+    store, conduct, chosen = begun
+    concurrency = chosen.concurrency or DEFAULT_CONCURRENCY
+    return played(store, concurrency, conduct, resuming=False, log_format=chosen.log_format)
+
+
+def begin_run(
+    spec: str,
+    recipe: Recipe,
+    given: dict[str, Any],
+    config: Path | None,
+    common: Mapping[str, Any],
+    tell: Callable[[str], None],
+) -> tuple[RunStore, Conduct, _Common] | None:
+    """Plan a new run as its flags say; `None` if it was only to be estimated.
+
+    Args:
+        spec: The recipe's name or file.
+        recipe: It.
+        given: Its own options.
+        config: A file of options.
+        common: The options of every run.
+        tell: Takes what there is to say on the way.
+    """
     file_common, file_options = _config_file(config, recipe)
     chosen = _Common.model_validate(
         {**file_common, **{key: value for key, value in common.items() if value and key in _Common.model_fields}}
@@ -80,18 +106,17 @@ def start_run(spec: str, recipe: Recipe, given: dict[str, Any], config: Path | N
     )
     conduct.limits.check_prices(binding.model for binding in models.values())
     if offline := [role for role, binding in models.items() if binding.model == DEFAULT_MODEL]:
-        typer.echo(
+        tell(
             f"{', '.join(offline)}: played by {DEFAULT_MODEL}, a scripted stand-in; --model [ROLE=]MODEL names another"
         )
     run_config = RunConfig(recipe=spec, options=options.model_dump(mode="json"), models=models, seed=chosen.seed or 0)
     if chosen.out is None or common.get("dry_run"):
-        print_estimate(estimate(run_config, chosen.prompts, conduct.limits, typer.echo), conduct.limits)
-        return EXIT_DONE
-    store = session.start(chosen.out, run_config, chosen.prompts, typer.echo, chosen.synchronous)
+        print_estimate(estimate(run_config, chosen.prompts, conduct.limits, tell), conduct.limits)
+        return None
+    store = session.start(chosen.out, run_config, chosen.prompts, tell, chosen.synchronous)
     keep_limits(store, conduct)
-    typer.echo(f"planned {store.status().total:,} scenarios in {chosen.out}")
-    concurrency = chosen.concurrency or DEFAULT_CONCURRENCY
-    return played(store, concurrency, conduct, resuming=False, log_format=chosen.log_format)
+    tell(f"planned {store.status().total:,} scenarios in {chosen.out}")
+    return store, conduct, chosen
 
 
 def resume_run(

@@ -15,7 +15,7 @@ from .flags import flags_of, with_options
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
 
-_COMMON: dict[str, tuple[Any, Any]] = {
+COMMON: dict[str, tuple[Any, Any]] = {
     "out": (
         Annotated[Path | None, typer.Option("-o", "--out", metavar="RUN", help="The run's file, made anew. Required.")],
         None,
@@ -120,8 +120,8 @@ def _command(spec: str, recipe: Recipe) -> Any:
     def command(**values: Any) -> None:
         from .play import start_run
 
-        common = {name: values.pop(name) for name in _COMMON}
+        common = {name: values.pop(name) for name in COMMON}
         given = {name: value for name, value in values.items() if value is not None and value != []}
         raise typer.Exit(start_run(spec, recipe, given, **common))
 
-    return with_options(command, {**flags_of(recipe.options_type), **_COMMON})
+    return with_options(command, {**flags_of(recipe.options_type), **COMMON})

@@ -62,6 +62,21 @@ class Changes:
     messages: Mapping[tuple[str, int], Sequence[ChatMessage]] = field(default_factory=dict)
 
 
+def check_said(request: Request, text: str) -> None:
+    """Make sure that a role could have replied this.
+
+    Raises:
+        SteppingError: If it is not of the form that the reply must have, or nothing.
+    """
+    if not text.strip():
+        raise SteppingError(f"{request.role} cannot say nothing; give its words")
+    if request.reply_type is not None:
+        try:
+            parse_reply(text, request.reply_type)
+        except ValueError as error:
+            raise SteppingError(f"{request.role} cannot say {text!r} here: {error}") from error
+
+
 class SteppingGateway:
     """Passes calls on as a person has changed them, and notes which were made.
 
@@ -75,36 +90,42 @@ class SteppingGateway:
         self._gateway = gateway
         self._ledger = ledger
         self._changes = changes
-        self._made: dict[tuple[str, int, int], tuple[str, bool]] = {}
+        self._made: dict[str, tuple[str, int, int, bool]] = {}
+        self._rendered: dict[tuple[str, int], int] = {}
 
     def made(self) -> list[tuple[str, str, bool]]:
         """The calls in the order of their places: node, key, and whether a person wrote the request."""
-        return [(place[0], *call) for place, call in sorted(self._made.items())]
+        return [(made[0], key, made[3]) for key, made in sorted(self._made.items(), key=lambda item: item[1])]
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """What the model replies, or the person in its place."""
         where = (place.node, place.ordinal)
         if (model := self._changes.models.get(request.role)) is not None:
             request = replace(request, model=model, api_base=None)
-        edited = place.ask == 1 and where in self._changes.messages
+        edited = where in self._changes.messages
         if edited:
-            request = replace(request, messages=tuple(self._changes.messages[where]))
+            request = replace(request, messages=self._edited(where, request, place.ask))
         if where in self._changes.said:
             text, sample = self._changes.said[where]
             request, place = replace(request, model=SAID), replace(place, sample=sample)
             completion = await self._say(request, place, text)
         else:
             completion = await self._gateway.complete(request, place)
-        self._made[(*where, place.ask)] = (request.key(place), edited)
+        # By its identity: tasks that a graph sends out to one node have the same place.
+        self._made[request.key(place)] = (*where, place.ask, edited)
         return completion
+
+    def _edited(self, where: tuple[str, int], request: Request, ask: int) -> tuple[ChatMessage, ...]:
+        """What a person wrote; at the second ask, what is said about the first answer follows on it."""
+        written = tuple(self._changes.messages[where])
+        if ask == 1:
+            self._rendered[where] = len(request.messages)
+            return written
+        return (*written, *request.messages[self._rendered[where] :])
 
     async def _say(self, request: Request, place: CallPlace, text: str) -> Completion:
         """Write the words down as a call that took nothing."""
-        if request.reply_type is not None:
-            try:
-                parse_reply(text, request.reply_type)
-            except ValueError as error:
-                raise SteppingError(f"{request.role} cannot say {text!r} here: {error}") from error
+        check_said(request, text)
         begun = await self._ledger.begin(request.key(place), place, request)
         completion = Completion(text, input_tokens=0, output_tokens=0, cost=0.0, finish_reason=SAID)
         if isinstance(begun, int):
@@ -117,11 +138,13 @@ class NotingGateway:
 
     def __init__(self, models: Mapping[str, str]) -> None:
         self._models = models
-        self._asked: dict[tuple[str, int], Asked] = {}
+        self._asked: dict[str, Asked] = {}
 
     def asked(self) -> list[Asked]:
         """The first requests of each node, in the order of their places."""
-        return [asked for _, asked in sorted(self._asked.items())]
+        return [
+            asked for _, asked in sorted(self._asked.items(), key=lambda item: (item[1].node, item[1].ordinal, item[0]))
+        ]
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """Note the request.
@@ -131,7 +154,7 @@ class NotingGateway:
         """
         if (model := self._models.get(request.role)) is not None:
             request = replace(request, model=model, api_base=None)
-        self._asked[place.node, place.ordinal] = Asked(place.node, place.ordinal, request)
+        self._asked[request.key(place)] = Asked(place.node, place.ordinal, request)
         for _ in range(_TURNS_OF_THE_LOOP):
             await asyncio.sleep(0)
         raise NotAskedError

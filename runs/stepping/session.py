@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.types import Overwrite, StateUpdate
@@ -23,13 +23,29 @@ from dialoom.runs.store.branches import MAIN, Branch, Point
 
 from .changes import changes
 from .conditions import Condition, Standing
-from .gateway import Asked, Changes, NotAskedError, NotingGateway, SteppingError, SteppingGateway
+from .gateway import Asked, Changes, NotAskedError, NotingGateway, SteppingError, SteppingGateway, check_said
 from .paths import replaced
 from .scratch import ScratchSaver
 from .stop import Stop
 from .table import START, Table, at, steps
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+
+
+class Knotted(NamedTuple):
+    """A checkpoint in the history.
+
+    Attributes:
+        number: The checkpoint's.
+        parent: That of the one it came from.
+        stop: What is to be seen there.
+        branches: Those that stand there.
+    """
+
+    number: int
+    parent: int | None
+    stop: Stop
+    branches: tuple[str, ...]
 
 
 class Session:
@@ -122,6 +138,34 @@ class Session:
         line = self.table.line(self._head)
         return [await self._stop(line[:end]) for end in range(1, len(line) + 1)]
 
+    @property
+    def outcome_branch(self) -> str:
+        """The branch that the scenario's outcome comes from."""
+        return self.table.store.outcome_branch(self.table.work.position)
+
+    async def history(self) -> list[Knotted]:
+        """Every checkpoint of the scenario, on whatever branch, in the order in which they were made."""
+        points = self.table.points()
+        heads: dict[str, list[str]] = {}
+        for branch in self.branches():
+            if (head := branch.head or self.table.latest(branch.thread)) is not None:
+                heads.setdefault(head, []).append(branch.name)
+        found = []
+        for point in points.values():
+            if point.source == "fork" and point.id not in heads and point.id != self._head:
+                continue  # LangGraph's mark of a rewind: nothing happened there
+            parent = point.parent
+            while parent is not None and parent in points and points[parent].source == "fork":
+                parent = points[parent].parent
+            stop = await self._stop(self.table.line(point.id))
+            number = points[parent].number if parent in points else None
+            found.append(Knotted(point.number, number, stop, tuple(heads.get(point.id, ()))))
+        return found
+
+    def understood(self, stop: Stop) -> dict[int, Any]:
+        """What was understood of replies that had to be of a form, by the calls' rows in the ledger."""
+        return {call.id: known for call in stop.calls if (known := self.table.understood(call)) is not None}
+
     def branches(self) -> list[Branch]:
         """All branches of the scenario, `main` first."""
         return self.table.branches()
@@ -185,7 +229,7 @@ class Session:
             ConditionError: If it is none.
         """
         counts = self.table.recipe.counted(self.table.recipe.initial(self.table.work.scenario))
-        return Condition.parse(text, self.nodes, self.roles, [*counts, *counted])
+        return Condition.parse(text, self.nodes, self.roles, [*counts, *counted], self.table.graph.stream_channels_list)
 
     async def rewind(self, count: int = 1) -> Stop:
         """Go back by so many steps (an edit is one, too). Nothing is lost: what was after here stays in the history.
@@ -257,6 +301,7 @@ class Session:
             SteppingError: If the next step does not ask that role, or it cannot say that.
         """
         asked = await self._asked(role)
+        check_said(asked.request, text)
         sample = self.table.store.branches.next_sample(self.table.work.position)
         await self._leave_main()
         return await self.step(Changes(said={(asked.node, asked.ordinal): (text, sample)}))
@@ -282,7 +327,10 @@ class Session:
             raise SteppingError(f"there is no role {role!r}; there are {', '.join(self.roles)}")
         check_model(model)
         await self._leave_main()
-        await self._keep(replace(self._branch, models={**self._branch.models, role: model}))
+        models = {**self._branch.models, role: model}
+        if model == self.table.models[role].model:
+            del models[role]  # its own: served where the run says
+        await self._keep(replace(self._branch, models=models))
 
     async def resample(self) -> int:
         """Have replies of their own from here on, in this branch; returns the sample's number."""
@@ -391,13 +439,16 @@ class Session:
 
     async def _index_main(self) -> None:
         """Write down which calls led to the engine's checkpoints, before others are made beside them."""
-        table = self.table
+        table, position = self.table, self.table.work.position
         if (end := table.latest(table.work.thread)) is None:
             return
-        line = table.line(end)
-        for length in range(2, len(line) + 1):
-            calls = [(call.node, call.key, call.is_edited) for call in await table.calls(line[:length])]
-            await table.store.branches.keep_calls(table.work.position, line[length - 1].id, calls)
+        line, known = table.line(end), table.store.branches.indexed(position)
+        led = {
+            line[length - 1].id: [(call.node, call.key, call.is_edited) for call in await table.calls(line[:length])]
+            for length in range(2, len(line) + 1)
+            if line[length - 1].id not in known
+        }
+        await table.store.branches.keep_calls(position, led)
 
     async def _play(self, changed: Changes) -> None:
         table, branch = self.table, self._branch
@@ -406,7 +457,11 @@ class Session:
         is_last = table.latest(branch.thread) == self._head
         stage = table.stage(gateway, branch, steps(table.line(self._head)))
         config = at(branch.thread, None if is_last else self._head)
-        table.store.begin(table.work, None if branch.name == MAIN else branch.name)
+        is_main = branch.name == MAIN
+        if not is_main:
+            # What a step that was broken off had come to may be of other models or another sample than this one is.
+            await table.store.branches.drop_writes(branch.thread, self._head)
+        table.store.begin(table.work, None if is_main else branch.name)
         try:
             await table.graph.ainvoke(None, config, context=stage, interrupt_after="*", durability="sync")
         finally:
@@ -414,9 +469,10 @@ class Session:
             table.forget(self._head)  # a step that was broken off leaves what it had come to there
         latest = table.latest(branch.thread)
         assert latest is not None
-        await table.store.branches.keep_calls(table.work.position, latest, gateway.made())
+        if not is_main:
+            await table.store.branches.keep_calls(table.work.position, {latest: gateway.made()})
         await self._moved(latest)
-        if branch.name == MAIN and not await table.nodes_after(table.points()[latest]):
+        if is_main and not await table.nodes_after(table.points()[latest]):
             await table.store.finish(table.work, await self.outcome())
 
     async def _stand(self, point: Point) -> Stop:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,11 +83,3 @@ class Stop:
     def cost(self) -> Cost:
         """What the step took when it was first played."""
         return Cost.of(self.calls)
-
-
-def parsed(reply: str) -> Any:
-    """What a reply of structured text says, as plain values; `None` if it is no JSON."""
-    try:
-        return json.loads(reply)
-    except ValueError:
-        return None

@@ -13,6 +13,7 @@ from langgraph.types import StateSnapshot
 from dialoom.graphs import BranchTaken, Episode, Line, Outcome, Outline, Recipe, Stage
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
+from dialoom.roles.replies import REPLY_TYPES, parse_reply
 from dialoom.runs.session import cast_of
 from dialoom.runs.store import RunStore, Work
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
@@ -111,12 +112,26 @@ class Table:
         """The calls that led from the checkpoint before to the last one of a line."""
         if len(line) < 2 or line[-1].source != "loop":
             return []
-        nodes, step = await self.nodes_after(line[-2]), steps(line) - 1
-        return self.store.branches.calls_of(self.work.position, line[-1].id, step, nodes)
+        calls = self.store.branches.calls_of(self.work.position, line[-1].id)
+        if calls is None:
+            nodes = await self.nodes_after(line[-2])
+            calls = self.store.branches.calls_at(self.work.position, steps(line) - 1, nodes)
+        return calls
 
     async def calls_on(self, line: Sequence[Point]) -> list[StepCall]:
         """All calls on a line."""
         return [call for end in range(2, len(line) + 1) for call in await self.calls(line[:end])]
+
+    def understood(self, call: StepCall) -> Any:
+        """What was understood of a reply that had to be of a form, as plain values; `None` of any other."""
+        prompt = self.store.prompts.get(call.prompt)
+        types = {**REPLY_TYPES, **self.recipe.reply_types}
+        if prompt is None or call.reply is None or (form := types.get(prompt.front.reply)) is None:
+            return None
+        try:
+            return parse_reply(call.reply, form).model_dump(mode="json")
+        except ValueError as error:
+            return f"nothing: {error}"
 
     def stage(self, gateway: Caller, branch: Branch, step: int) -> Stage:
         """The context of one step."""

@@ -122,6 +122,11 @@ class RunFile:
         row = self._reader.execute("SELECT state FROM scenarios WHERE position = ?", (position,)).fetchone()
         return str(row["state"])
 
+    def outcome_branch(self, position: int) -> str:
+        """The branch that a scenario's outcome comes from: `main`, unless another was promoted."""
+        query = "SELECT branch ->> 'name' FROM scenarios WHERE position = ?"
+        return str(self._reader.execute(query, (position,)).fetchone()[0] or "main")
+
     def branches_taken(self) -> list[tuple[str, BranchTaken]]:
         """The scenarios whose outcome came from a branch of the step debugger, by their ids."""
         rows = self._reader.execute("SELECT id, branch FROM scenarios WHERE branch IS NOT NULL ORDER BY position")

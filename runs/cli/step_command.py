@@ -1,0 +1,107 @@
+"""`dialoom step RUN SCENARIO`, and `dialoom step RECIPE ...` with the options of `dialoom run RECIPE`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
+
+from .conduct import KEPT, REPLAY_ONLY, SITTING
+from .flags import Flags, flags_of, with_options
+from .run_command import COMMON
+
+if TYPE_CHECKING:
+    pass
+
+_HELP = (
+    "Go through one conversation step by step: look, edit, rewind, fork, compare. "
+    "SCENARIO is as in 'dialoom show'. With the name of a recipe in place of RUN, a new run is made (options as of "
+    "'dialoom run') and its first scenario stepped through. 'help' at its prompt lists the commands; see "
+    "docs/debugging.md."
+)
+_SCRIPTED: Flags = {
+    "script": (
+        Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="Commands, one a line, in place of a person; without it, from a pipe."),
+        ],
+        None,
+    ),
+    "json": (Annotated[bool, typer.Option("--json", help="Answer each command with a line of JSON.")], False),
+}
+_RUN: Flags = {
+    "run": (Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)], ...),
+    "scenario": (
+        Annotated[str, typer.Argument(metavar="SCENARIO", help="Its id, the beginning of it, or its number.")],
+        "1",
+    ),
+    "branch": (Annotated[str, typer.Option(metavar="NAME", help="The branch to stand on.")], "main"),
+    **_SCRIPTED,
+    **KEPT,
+    **{name: flag for name, flag in SITTING.items() if name not in ("fail_on_error", "log_format")},
+    **REPLAY_ONLY,
+}
+
+
+def register(app: typer.Typer, arguments: list[str]) -> None:
+    """Add `step` to the commands; only the recipe that the arguments name is imported."""
+    spec = _recipe(arguments)
+    command = _run_command() if spec is None else _recipe_command(spec)
+    app.command("step", help=_HELP)(command)
+    app.command("replay")(replay)
+
+
+def replay(
+    case: Annotated[Path, typer.Argument(metavar="FILE", help="What 'save' in 'dialoom step' has written.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Play a saved case from its recorded replies, offline, and check that the same path comes out."""
+    from .stepping.stepping import replay_case
+
+    raise typer.Exit(replay_case(case, json))
+
+
+def _recipe(arguments: list[str]) -> str | None:
+    """The recipe that `step` is followed by, if it is one."""
+    if "step" not in arguments[:1]:
+        return None
+    wanted = next((argument for argument in arguments[1:] if not argument.startswith("-")), None)
+    if wanted is None or Path(wanted).is_file():
+        return None
+    return wanted if wanted in recipe_names() or is_file_spec(wanted) else None
+
+
+def _run_command() -> Any:
+    def command(**values: Any) -> None:
+        from .stepping.stepping import step_run
+
+        path, scenario, branch = values.pop("run"), values.pop("scenario"), values.pop("branch")
+        script, is_json = values.pop("script"), values.pop("json")
+        raise typer.Exit(step_run(path, scenario, branch, script, is_json, values))
+
+    return with_options(command, _RUN)
+
+
+def _recipe_command(spec: str) -> Any:
+    from dialoom.runs.errors import RunError
+
+    try:
+        recipe = load_recipe(spec)
+    except RunError as error:
+        typer.echo(f"dialoom: {error}", err=True)
+        raise SystemExit(2) from error
+    common = {**{name: flag for name, flag in COMMON.items() if name != "dry_run"}, **_SCRIPTED}
+
+    def command(**values: Any) -> None:
+        from .stepping.stepping import step_recipe
+
+        values.pop("recipe")
+        chosen = {name: values.pop(name) for name in common}
+        given = {name: value for name, value in values.items() if value is not None and value != []}
+        raise typer.Exit(step_recipe(spec, recipe, given, chosen))
+
+    which: Flags = {"recipe": (Annotated[str, typer.Argument(metavar="RECIPE", help=recipe.summary)], ...)}
+    return with_options(command, {**which, **flags_of(recipe.options_type), **common})

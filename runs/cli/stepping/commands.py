@@ -1,0 +1,354 @@
+"""The commands of the step debugger: their names and keys, their help, and what they do with a session."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from dialoom.runs.stepping import Condition, Session, SteppingError, Stop, case_of, diff, write_case
+from dialoom.runs.stepping.changes import said
+from dialoom.runs.stepping.paths import look, parsed
+from dialoom.runs.stepping.tree import Knot, drawn
+from dialoom.runs.store.branches import MAIN
+
+from . import views
+from .editing import edited
+from .views import Answer, note, stop_answer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_LABEL = 60
+
+
+class Quit(Exception):
+    """The user has had enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command.
+
+    Attributes:
+        key: Its one-key form.
+        usage: What follows it.
+        help: One line.
+        carry_out: Does it, with what follows its name.
+    """
+
+    name: str
+    key: str
+    usage: str
+    help: str
+    carry_out: Callable[[Desk, str], Awaitable[Answer]]
+
+
+class Desk:
+    """A session with what belongs to the person at it: breakpoints, and how much is shown.
+
+    Args:
+        session: Where one stands.
+        watch: Is given the answer of each stop that is passed on the way.
+        is_full: Whether stops show requests and the conversation whole.
+    """
+
+    def __init__(self, session: Session, watch: Callable[[Answer], None], is_full: bool = False) -> None:
+        self.session = session
+        self.breaks: list[Condition] = []
+        self.watch = watch
+        self.is_full = is_full
+
+    async def do(self, line: str) -> Answer | None:
+        """Carry out a line; `None` if it says nothing.
+
+        Raises:
+            Quit: If it says so.
+            SteppingError, ConditionError, PathError: If it cannot be done, with what can.
+            RoleError, PromptError: What a node met.
+        """
+        words = line.strip()
+        if not words or words.startswith("#"):
+            return None
+        name, _, rest = words.partition(" ")
+        command = BY_NAME.get(name)
+        if command is None:
+            raise SteppingError(f"there is no command {name!r}; 'help' lists them")
+        return await command.carry_out(self, rest.strip())
+
+    async def stopped(self, stop: Stop) -> Answer:
+        """The answer that shows a stop."""
+        return stop_answer(stop, self.session.understood(stop), self.is_full)
+
+    async def run(self, until: Sequence[Condition]) -> Answer:
+        """Play on to one of the conditions, a breakpoint or the end."""
+
+        def passed(stop: Stop) -> None:
+            ran = ", ".join(stop.ran)
+            lines: list[RenderableType] = [Text(f"  {stop.number:>4} {ran}", style="dim")]
+            self.watch(Answer({"passed": stop.number, "ran": list(stop.ran)}, lines))
+
+        return await self.stopped(await self.session.run([*until, *self.breaks], passed))
+
+
+async def _next(desk: Desk, rest: str) -> Answer:
+    for _ in range(_count(rest, 1) - 1):
+        desk.watch(await desk.stopped(await desk.session.step()))
+    return await desk.stopped(await desk.session.step())
+
+
+async def _continue(desk: Desk, rest: str) -> Answer:
+    _none(rest, "continue")
+    return await desk.run([])
+
+
+async def _until(desk: Desk, rest: str) -> Answer:
+    return await desk.run([desk.session.condition(rest)])
+
+
+async def _break(desk: Desk, rest: str) -> Answer:
+    condition = desk.session.condition(rest)
+    desk.breaks.append(condition)
+    return note(f"breakpoint {len(desk.breaks)}: {condition}", breakpoint=len(desk.breaks))
+
+
+async def _breaks(desk: Desk, rest: str) -> Answer:
+    _none(rest, "breaks")
+    lines = [f"{number}  {condition}" for number, condition in enumerate(desk.breaks, start=1)]
+    return Answer({"breaks": [str(each) for each in desk.breaks]}, [Text("\n".join(lines) or "no breakpoints")])
+
+
+async def _clear(desk: Desk, rest: str) -> Answer:
+    if not rest:
+        count = len(desk.breaks)
+        desk.breaks.clear()
+        return note(f"{count} breakpoints cleared")
+    number = _count(rest, 0)
+    if not 1 <= number <= len(desk.breaks):
+        raise SteppingError(f"there is no breakpoint {rest}; 'breaks' lists them")
+    return note(f"cleared: {desk.breaks.pop(number - 1)}")
+
+
+async def _back(desk: Desk, rest: str) -> Answer:
+    return await desk.stopped(await desk.session.rewind(_count(rest, 1)))
+
+
+async def _goto(desk: Desk, rest: str) -> Answer:
+    if not rest:
+        raise SteppingError("where to? a checkpoint's number ('history' shows them), or what 'until' takes")
+    if rest.removeprefix("#").isdecimal() or rest.count("-") == 4:
+        return await desk.stopped(await desk.session.goto(rest))
+    return await desk.stopped(await desk.session.goto_where(desk.session.condition(rest)))
+
+
+async def _history(desk: Desk, rest: str) -> Answer:
+    _none(rest, "history")
+    knots, data = [], []
+    here = await desk.session.here()
+    for each in await desk.session.history():
+        marks = tuple(each.branches)
+        knots.append(Knot(each.number, each.parent, _label(each.stop), marks))
+        data.append(
+            {
+                "number": each.number,
+                "parent": each.parent,
+                "checkpoint": each.stop.checkpoint,
+                "kind": each.stop.kind,
+                "ran": list(each.stop.ran),
+                "branches": list(marks),
+                "is_here": each.number == here.number,
+            }
+        )
+    return Answer({"history": data}, [Text("\n".join(drawn(knots, here.number)), no_wrap=True, overflow="ellipsis")])
+
+
+async def _state(desk: Desk, rest: str) -> Answer:
+    return views.state_answer(rest, look(await desk.session.state(), rest))
+
+
+async def _set(desk: Desk, rest: str) -> Answer:
+    path, _, text = rest.partition(" ")
+    if not path or not text.strip():
+        raise SteppingError("set takes a place and a value: set turns 2, set messages[1].content Hello")
+    return await desk.stopped(await desk.session.edit(path, parsed(text.strip())))
+
+
+async def _say(desk: Desk, rest: str) -> Answer:
+    role, _, text = rest.partition(" ")
+    if not role or not text.strip():
+        raise SteppingError("say takes a role and its words: say user I would rather take the train.")
+    return await desk.stopped(await desk.session.say(role, text.strip()))
+
+
+async def _prompt(desk: Desk, rest: str) -> Answer:
+    words = rest.split()
+    is_edit = words[:1] == ["edit"]
+    role = (words[1:] if is_edit else words)[:1]
+    asked = [each for each in await desk.session.asking() if not role or each.role == role[0]]
+    if not asked:
+        raise SteppingError(
+            f"the next step does not ask {role[0]!r}" if role else "the next step asks nobody, so there is no prompt"
+        )
+    if not is_edit:
+        return views.asked_answer(asked)
+    messages = edited(asked[0].request.messages)
+    if messages is None:
+        return note("the prompt is as it was, so nothing was played")
+    return await desk.stopped(await desk.session.ask_instead(asked[0].role, messages))
+
+
+async def _model(desk: Desk, rest: str) -> Answer:
+    role, _, model = rest.partition(" ")
+    if not model.strip():
+        raise SteppingError("model takes a role and a model: model assistant openai/gpt-4o-mini")
+    await desk.session.exchange(role, model.strip())
+    return note(f"{role} is played by {model.strip()} from here on, on {desk.session.branch}")
+
+
+async def _resample(desk: Desk, rest: str) -> Answer:
+    _none(rest, "resample")
+    sample = await desk.session.resample()
+    text = f"sample {sample} on {desk.session.branch}: from here on replies are asked for anew"
+    return note(text, sample=sample, branch=desk.session.branch)
+
+
+async def _fork(desk: Desk, rest: str) -> Answer:
+    desk.session = await desk.session.fork(rest)
+    return await desk.stopped(await desk.session.here())
+
+
+async def _switch(desk: Desk, rest: str) -> Answer:
+    desk.session = await desk.session.switch(rest)
+    return await desk.stopped(await desk.session.here())
+
+
+async def _forks(desk: Desk, rest: str) -> Answer:
+    _none(rest, "forks")
+    branches = [(each, await (await desk.session.switch(each.name)).here()) for each in desk.session.branches()]
+    return views.forks_answer(branches, desk.session.branch, desk.session.outcome_branch)
+
+
+async def _diff(desk: Desk, rest: str) -> Answer:
+    names = rest.split()
+    if len(names) > 2:
+        raise SteppingError("diff takes two branches, or one to compare with this one, or none for main and this one")
+    if len(names) < 2:
+        names = [names[0] if names else MAIN, desk.session.branch]
+    sessions = [desk.session if name == desk.session.branch else await desk.session.switch(name) for name in names]
+    return views.diff_answer(await diff(sessions[0], sessions[1]))
+
+
+async def _promote(desk: Desk, rest: str) -> Answer:
+    session = await desk.session.switch(rest) if rest else desk.session
+    outcome = await session.promote()
+    judged = f" with {len(outcome.judgements)} judgements" if outcome.judgements else ""
+    text = f"the outcome of {session.scenario} is that of {session.branch} now{judged}"
+    return note(text, promoted=session.branch, ended_by=outcome.ended_by)
+
+
+async def _save(desk: Desk, rest: str) -> Answer:
+    if not rest:
+        raise SteppingError("save takes a file: save case.json")
+    case = await case_of(desk.session)
+    write_case(case, Path(rest))
+    text = f"{len(case.steps)} steps saved in {rest}; 'dialoom replay {rest}' plays them again"
+    return note(text, file=rest, steps=len(case.steps))
+
+
+async def _calls(desk: Desk, rest: str) -> Answer:
+    _none(rest, "calls")
+    stop = await desk.session.here()
+    return views.calls_answer(stop, desk.session.understood(stop))
+
+
+async def _transcript(desk: Desk, rest: str) -> Answer:
+    _none(rest, "transcript")
+    return views.transcript_answer((await desk.session.here()).transcript)
+
+
+async def _where(desk: Desk, rest: str) -> Answer:
+    _none(rest, "where")
+    return await desk.stopped(await desk.session.here())
+
+
+async def _full(desk: Desk, rest: str) -> Answer:
+    if rest not in ("", "on", "off"):
+        raise SteppingError(f"full takes on or off, not {rest!r}")
+    desk.is_full = rest == "on" or (not rest and not desk.is_full)
+    return note(f"stops show {'everything' if desk.is_full else 'the last lines'}")
+
+
+async def _help(desk: Desk, rest: str) -> Answer:  # noqa: ARG001
+    if rest:
+        if rest not in BY_NAME:
+            raise SteppingError(f"there is no command {rest!r}; 'help' lists them")
+        chosen = [BY_NAME[rest]]
+    else:
+        chosen = list(COMMANDS)
+    lines = [f"{each.key:>2}  {f'{each.name} {each.usage}':<28} {each.help}" for each in chosen]
+    data = [{"name": each.name, "key": each.key, "usage": each.usage, "help": each.help} for each in chosen]
+    return Answer({"commands": data}, [Text("\n".join(lines))])
+
+
+async def _quit(desk: Desk, rest: str) -> Answer:  # noqa: ARG001
+    raise Quit
+
+
+COMMANDS = (
+    Command("next", "n", "[N]", "play one step, or N", _next),
+    Command("continue", "c", "", "play on to a breakpoint or the end", _continue),
+    Command(
+        "until", "u", "WHERE", "play on until a NODE or ROLE is next, 'turn N', 'round N', or an expression", _until
+    ),
+    Command("break", "b", "WHERE", "stop there whenever it is met; WHERE as with until", _break),
+    Command("breaks", "B", "", "the breakpoints", _breaks),
+    Command("clear", "x", "[N]", "forget breakpoint N, or all", _clear),
+    Command("back", "<", "[N]", "go back a step, or N; what was after stays in the history", _back),
+    Command("goto", "g", "CHECKPOINT|WHERE", "go to a checkpoint by its number, or to where WHERE is first met", _goto),
+    Command("history", "h", "", "the tree of checkpoints, forks included", _history),
+    Command("where", ".", "", "show this stop again", _where),
+    Command("transcript", "t", "", "the whole conversation so far", _transcript),
+    Command("calls", "i", "", "the calls that led here: whole requests, replies, tokens, cost, time", _calls),
+    Command("state", "s", "[PATH]", "the state, or a place in it: state messages[-1].content", _state),
+    Command("set", "e", "PATH VALUE", "edit the state; what comes next is chosen again", _set),
+    Command("say", "y", "ROLE TEXT", "put words into a role's mouth in the next step", _say),
+    Command(
+        "prompt", "p", "[edit] [ROLE]", "the prompt of the next step; edit: change it in $EDITOR and play", _prompt
+    ),
+    Command("model", "m", "ROLE MODEL", "another model for a role from here on", _model),
+    Command("resample", "r", "", "ask anew from here on, instead of taking recorded replies", _resample),
+    Command("fork", "f", "NAME", "a new branch from here, and go there", _fork),
+    Command("switch", "w", "NAME", "go to a branch", _switch),
+    Command("forks", "F", "", "the branches", _forks),
+    Command("diff", "d", "[A] [B]", "two branches side by side; by default main and this one", _diff),
+    Command("promote", "P", "[NAME]", "make a branch's end the scenario's outcome", _promote),
+    Command("save", "S", "FILE", "save this branch as a case for 'dialoom replay'", _save),
+    Command("full", "v", "[on|off]", "whether stops show whole requests and conversations", _full),
+    Command("help", "?", "[COMMAND]", "this", _help),
+    Command("quit", "q", "", "leave; everything is kept", _quit),
+)
+BY_NAME = {name: command for command in COMMANDS for name in (command.name, command.key)}
+
+
+def _label(stop: Stop) -> str:
+    what = ", ".join(node for node in stop.ran if not node.startswith("__")) or ("edit" if stop.kind == "edit" else "-")
+    if len(what) > _LABEL // 2:
+        what = f"{stop.ran[0]} and {len(stop.ran) - 1} more"
+    first = said(stop.changes[0], _LABEL) if stop.changes and stop.number else ""
+    return f"{what}  {first}".rstrip()
+
+
+def _count(text: str, default: int) -> int:
+    if not text:
+        return default
+    if not text.isdecimal() or not int(text):
+        raise SteppingError(f"{text!r} is no number of steps from 1")
+    return int(text)
+
+
+def _none(rest: str, name: str) -> None:
+    if rest:
+        raise SteppingError(f"{name} takes nothing more, so not {rest!r}")

@@ -1,0 +1,72 @@
+"""A prompt in the user's editor: its messages as text, and back."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from dialoom.prompts import ChatMessage
+from dialoom.runs.stepping import SteppingError
+
+_HEAD = re.compile(r"^=== (system|user|assistant)[ \t]*$", re.MULTILINE)
+_LIKE_HEAD = re.compile(r"^(\\*=== )", re.MULTILINE)
+_HELP = """\
+# Change what is asked, save, and leave the editor; with nothing changed, nothing happens.
+# A line such as '=== user' begins each message; what stands above the first is left out.
+"""
+
+
+def edited(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
+    """The messages as the user leaves them in $VISUAL or $EDITOR; `None` if they are as before.
+
+    Raises:
+        SteppingError: If there is no editor, it fails, or what it leaves are no messages.
+    """
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not editor:
+        raise SteppingError("no editor is known: set EDITOR, e.g. EDITOR=nano")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "prompt.txt"
+        before = as_text(messages)
+        path.write_text(_HELP + before, encoding="utf-8")
+        try:
+            done = subprocess.run([*shlex.split(editor), str(path)], check=False)
+        except (OSError, ValueError) as error:
+            raise SteppingError(f"the editor {editor!r} cannot be started: {error}") from error
+        if done.returncode:
+            raise SteppingError(f"the editor {editor!r} ended with {done.returncode}, so nothing was changed")
+        after = path.read_text(encoding="utf-8")
+    changed = as_messages(after)
+    return None if changed == as_messages(before) else changed
+
+
+def as_text(messages: Sequence[ChatMessage]) -> str:
+    """Messages as text; lines of theirs that look like a head get a backslash."""
+    return "\n".join(f"=== {one['role']}\n{_LIKE_HEAD.sub(_escaped, one['content'])}\n" for one in messages)
+
+
+def as_messages(text: str) -> list[ChatMessage]:
+    """The messages of a text.
+
+    Raises:
+        SteppingError: If it holds none, or an empty one.
+    """
+    pieces = _HEAD.split(text)[1:]
+    if not pieces:
+        raise SteppingError("there is no message: a line such as '=== user' begins each")
+    found: list[ChatMessage] = []
+    for role, content in zip(pieces[::2], pieces[1::2], strict=True):
+        words = re.sub(r"^\\(\\*=== )", r"\1", content.strip("\n"), flags=re.MULTILINE)
+        if not words.strip():
+            raise SteppingError(f"message {len(found) + 1} ({role}) is empty")
+        found.append({"role": role, "content": words})
+    return found
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return "\\" + match[1]
