@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from rich.console import Console
+from rich.text import Text
 
 from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_USAGE, Fault, fault_of
 from dialoom.runs.stepping import ConditionError, PathError
@@ -41,6 +42,11 @@ class Printer:
         for shown in answer.shown:
             self._console.print(shown)
 
+    def echo(self, branch: str, line: str) -> None:
+        """Print a line that nobody sees being typed, before its answer."""
+        if not self._is_json and line:
+            self._console.print(Text(f"{branch}> {line}", style="bold blue"))
+
     def error(self, text: str, line: str, place: str = "") -> None:
         """Print what went wrong."""
         if self._is_json:
@@ -53,6 +59,7 @@ def play_script(runner: asyncio.Runner, desk: Desk, lines: Iterable[str], printe
     """Carry out lines until one fails; returns the exit code."""
     for number, line in enumerate(lines, start=1):
         words = line.strip()
+        printer.echo(desk.session.branch, words)
         try:
             answer = runner.run(desk.do(words))
         except Quit:
