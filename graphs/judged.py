@@ -1,8 +1,9 @@
-"""What a judgement is about, for people who judge the same thing."""
+"""What a judgement is about, for whoever judges the same thing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from .outcome import Judgement, Line, Outcome
 
@@ -20,3 +21,12 @@ def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
     speaker = judgement.target if judgement.target in speakers else speakers[0]
     ends = [place for place, role in enumerate(speakers, start=1) if role == speaker]
     return messages[: ends[judgement.turn - 1]] if 1 <= judgement.turn <= len(ends) else messages
+
+
+def is_judged(judgements: Iterable[Mapping[str, Any]], metric: str, target: str, turn: int | None = None) -> bool:
+    """Whether a thing is judged already by one of these judgements, which are plain values as a state has them."""
+    return any(
+        (each["metric"], each["target"], each.get("turn")) == (metric, target, turn)
+        and each.get("status") != "unparsed"
+        for each in judgements
+    )

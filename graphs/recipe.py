@@ -139,7 +139,14 @@ class Recipe(ABC):
         return None
 
     def judging_state(self, scenario: Any, outcome: Outcome) -> dict[str, Any]:
-        """The state in which a finished scenario enters `judging`."""
+        """The state in which a finished scenario enters `judging`.
+
+        Args:
+            scenario: An instance of `scenario_type`.
+            outcome: What came of it. If some judgements of a set are to be made again, it has the others: they stand,
+                and whatever is said anew of the same things (metric, target and turn) is not looked at. A graph that
+                leaves them out (see `is_judged`) spares their calls.
+        """
         raise NotImplementedError(f"{self.name} has a judging graph, so it must say in which state it starts")
 
     def judging_roles(self) -> Mapping[str, float]:

@@ -110,8 +110,9 @@ class AloeEval(Recipe):
         return builder
 
     def judging_state(self, scenario: PersonaScenario, outcome: Outcome) -> dict[str, Any]:  # noqa: ARG002
-        """The conversation as it ended."""
-        return {"messages": messages_of(outcome.messages), "judgements": []}
+        """The conversation as it ended, and the judgements of it that stand."""
+        standing = [judgement.model_dump(mode="json") for judgement in outcome.judgements]
+        return {"messages": messages_of(outcome.messages), "judgements": standing}
 
     def judging_roles(self) -> Mapping[str, float]:
         """The judge."""

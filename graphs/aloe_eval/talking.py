@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage
 from dialoom.graphs.aloe.growing import spoken
 from dialoom.graphs.aloe.scenario import PersonaScenario
 from dialoom.graphs.conversation import appended, joined, said, utterances
+from dialoom.graphs.judged import is_judged
 from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.stage import Scene, Update
 from dialoom.roles import UnparsedReplyError
@@ -47,8 +48,12 @@ async def judge(state: State, scene: Scene) -> Update:
 
 
 async def judge_all(state: State, scene: Scene) -> Update:
-    """The same for each answer of a finished conversation."""
-    rounds = range(1, len(state["messages"]) // 2 + 1)
+    """The same for each answer of a finished conversation that has no judgement yet."""
+    rounds = [
+        turn
+        for turn in range(1, len(state["messages"]) // 2 + 1)
+        if not is_judged(state["judgements"], "alignment", "assistant", turn)
+    ]
     return {"judgements": await asyncio.gather(*(_judged(scene, state["messages"], turn) for turn in rounds))}
 
 

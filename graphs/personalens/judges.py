@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from dialoom.graphs.conversation import utterances
+from dialoom.graphs.judged import is_judged
 from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.stage import Scene, Update
 from dialoom.roles import UnparsedReplyError, Verdict
@@ -20,6 +21,16 @@ from .dialogue import State
 
 METRICS = ("task_completion", "personalization", "naturalness", "coherence")
 _PROMPT = "personalens/judge-"
+_WHOLE = {
+    "judge_task_completion": ("task_completion", "assistant"),
+    "judge_personalization": ("personalization", "assistant"),
+    **{
+        f"judge_{metric}_{target}": (metric, target)
+        for metric in ("naturalness", "coherence")
+        for target in ("user", "assistant")
+    },
+}
+"""What the nodes of a whole dialogue judge: the metric and whose part."""
 
 JudgeNode = Callable[[State, Scene], Awaitable[Update]]
 
@@ -57,15 +68,15 @@ def quality(metric: str, target: str) -> JudgeNode:
     return judge
 
 
+def unjudged(state: State) -> list[str]:
+    """The nodes of those judgements of a whole dialogue that are not there yet."""
+    return [name for name, thing in _WHOLE.items() if not is_judged(state["judgements"], *thing)]
+
+
 def nodes(turn_scores: bool) -> dict[str, JudgeNode]:
     """The judges of a dialogue by the names of their nodes."""
-    chosen: dict[str, JudgeNode] = {
-        "judge_task_completion": task_completion,
-        "judge_personalization": personalization,
-    }
-    for metric in ("naturalness", "coherence"):
-        for target in ("user", "assistant"):
-            chosen[f"judge_{metric}_{target}"] = quality(metric, target)
+    own: dict[str, JudgeNode] = {"task_completion": task_completion, "personalization": personalization}
+    chosen = {name: own.get(metric) or quality(metric, target) for name, (metric, target) in _WHOLE.items()}
     if turn_scores:
         chosen["judge_personalization_by_turn"] = personalization_by_turn
     return chosen

@@ -115,20 +115,26 @@ class PersonaLens(Recipe):
         )
 
     def judging(self) -> Graph:
-        """The judges alone, over a finished dialogue."""
+        """The judges alone, over a finished dialogue; those whose word stands are not asked."""
         builder = StateGraph(State, context_schema=Stage)
-        for name, judge in judges.nodes(turn_scores=False).items():
+        chosen = judges.nodes(turn_scores=False)
+        for name, judge in chosen.items():
             builder.add_node(name, node(judge))
-            builder.add_edge(START, name)
             builder.add_edge(name, END)
+
+        async def to_ask(state: State) -> list[str]:
+            return judges.unjudged(state) or [END]
+
+        builder.add_conditional_edges(START, to_ask, [*chosen, END])
         return builder
 
     def judging_state(self, scenario: PersonaLensScenario, outcome: Outcome) -> dict[str, Any]:
-        """The dialogue as it ended."""
+        """The dialogue as it ended, and the judgements of it that stand."""
         return {
             **self.initial(scenario),
             "messages": messages_of(outcome.messages),
             "ended_by": outcome.ended_by,
+            "judgements": [judgement.model_dump(mode="json") for judgement in outcome.judgements],
         }
 
     def judging_roles(self) -> Mapping[str, float]:

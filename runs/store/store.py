@@ -15,7 +15,7 @@ from dialoom.prompts import PromptLibrary
 from dialoom.runs.config import RunConfig
 
 from . import documents, schema
-from .branches import MAIN, BranchTable, exchange_calls
+from .branches import MAIN, NEXT_SAMPLE, BranchTable, exchange_calls
 from .connections import Synchronous, open_for_writing
 from .documents import canonical
 from .errors import StoreError, store_error
@@ -78,7 +78,7 @@ class RunStore(RunFile):
         self._threads: dict[str, Booking] = {}
         self._writer = Writer(lambda: open_for_writing(path, synchronous))
         self._texts = Texts()
-        self.ledger = SQLiteLedger(self._writer, self._texts, self._threads.__getitem__)
+        self.ledger = SQLiteLedger(self._writer, self._texts, self._threads)
         self.branches = BranchTable(self._reader, self._soon)
 
     @classmethod
@@ -155,7 +155,7 @@ class RunStore(RunFile):
                 "DELETE FROM outcomes WHERE scenario IN (SELECT position FROM scenarios WHERE state = 'failed')"
             )
             return connection.execute(
-                f"UPDATE scenarios SET state = 'pending', sample = iif(fault = 'reply', {_NEXT_SAMPLE}, sample), "
+                f"UPDATE scenarios SET state = 'pending', sample = iif(fault = 'reply', {NEXT_SAMPLE}, sample), "
                 "fault = NULL, error = NULL WHERE state = 'failed'"
             ).rowcount
 
@@ -169,11 +169,11 @@ class RunStore(RunFile):
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
-                f"UPDATE scenarios SET state = 'pending', sample = {_NEXT_SAMPLE}, take = {_NEXT_SAMPLE}, "
+                f"UPDATE scenarios SET state = 'pending', sample = {NEXT_SAMPLE}, take = {NEXT_SAMPLE}, "
                 "fault = NULL, error = NULL, branch = NULL WHERE position = ?",
                 (position,),
             )
-            for table in ("outcomes", "judgements", "judged", "rejudgings"):
+            for table in ("outcomes", "judgements", "judged", "rejudgings", "branches"):
                 connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
 
         self._now(work)
@@ -201,8 +201,15 @@ class RunStore(RunFile):
             for row in page:
                 scenario = self._unpacked(recipe, row["content"])
                 thread = f"{_thread(scenario, row['take'])}#{judging}#{row['sample']}"
-                outcome = self.outcome(row["position"])
+                outcome = self._with_standing(row["position"], judging)
                 yield Work(row["position"], scenario, thread, judging, outcome, row["sample"], again=True)
+
+    def _with_standing(self, position: int, judging: str) -> Outcome:
+        """A finished scenario's outcome with those judgements of a set that are not to be made again."""
+        episode = self.episode(position, judging)
+        assert episode is not None, "what is judged again is done"
+        standing = tuple(each for each in episode.outcome.judgements if each.status != "unparsed")
+        return episode.outcome.model_copy(update={"judgements": standing})
 
     def pending(self, recipe: Recipe, only: Container[int] | None = None) -> Iterator[Work]:
         """Scenarios to play, in plan order, read page by page as they are asked for.
@@ -309,7 +316,8 @@ class RunStore(RunFile):
         def exchange(connection: sqlite3.Connection) -> None:
             query = "SELECT branch ->> 'name' FROM scenarios WHERE position = ?"
             before = connection.execute(query, (work.position,)).fetchone()[0] or MAIN
-            exchange_calls(connection, work.position, before, calls)
+            after = MAIN if branch is None else branch.name
+            exchange_calls(connection, work.position, before, after, calls)
             connection.execute(
                 "UPDATE scenarios SET state = 'done', fault = NULL, error = NULL, branch = ? WHERE position = ?",
                 (branch and branch.model_dump_json(), work.position),
@@ -381,13 +389,10 @@ def _thread(scenario: Scenario, take: int) -> str:
     return f"{scenario.id}@{take}" if take else scenario.id
 
 
-# No sample of a scenario's calls has the number of an earlier one.
-_NEXT_SAMPLE = "1 + max(sample, (SELECT coalesce(max(sample), 0) FROM rejudgings WHERE scenario = position))"
-
 # One that failed by a provider keeps its sample, so that what was answered is not paid twice.
 _REJUDGE = f"""
 INSERT INTO rejudgings (scenario, judging, sample, state)
-SELECT position, ?1, {_NEXT_SAMPLE}, 'pending' FROM scenarios WHERE state = 'done' AND position IN
+SELECT position, ?1, {NEXT_SAMPLE}, 'pending' FROM scenarios WHERE state = 'done' AND position IN
     (SELECT scenario FROM judgements WHERE judging = ?1 AND status = 'unparsed')
 ON CONFLICT (scenario, judging) DO UPDATE
 SET sample = iif(state = 'done', excluded.sample, sample), state = 'pending'"""

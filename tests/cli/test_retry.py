@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
 
@@ -94,6 +96,67 @@ async def judge(messages):
             else:
                 assert other == one
     assert "0 scenarios have unparsed judgements" in dialoom("retry", "run.db", "--unparsed").stdout
+
+
+VAGUE = """
+from pathlib import Path
+from players import judge as clear
+
+async def judge(messages):
+    vague = 'task_completion' in messages[-1]['content'] or len(messages) > 2
+    return 'it depends' if vague and not Path('mended').exists() else await clear(messages)
+"""
+"""A judge who cannot say whether a task is done, until the file is there."""
+
+
+@pytest.mark.parametrize("judging", ["run", "second"])
+def test_only_what_is_unparsed_is_asked_for_again(
+    dialoom: Command, players: list[str], tmp_path: Path, judging: str
+) -> None:
+    """One call for each such judgement, in the run's own set and in a later one; a resume asks for no more of them."""
+    write_release(tmp_path / "release")
+    (tmp_path / "vague.py").write_text(VAGUE)
+    vague = ["--model", "judge=python:vague:judge"]
+    judge = vague if judging == "run" else players[4:]
+    dialoom("run", "personalens", "--profiles", "release", *players[:4], *judge, "-o", "run.db")
+    if judging == "second":
+        dialoom("judge", "run.db", *vague, "--name", judging)
+    calls = status_of(dialoom)["calls"]
+    (tmp_path / "mended").touch()
+    retry = ["retry", "run.db", "--unparsed", "--judging", judging]
+    assert "2 scenarios" in dialoom(*retry, "--max-calls", calls + 1, code=3).stdout
+    assert status_of(dialoom)["calls"] == calls + 1
+    dialoom(*retry, "--max-calls", "none")
+    assert status_of(dialoom)["calls"] == calls + 2, (
+        "each of the two dialogues had six judgements, one of them unparsed"
+    )
+    dialoom("export", "run.db", "--judging", judging, "-o", "run.jsonl")
+    judgements = [each for line in lines_of(tmp_path / "run.jsonl") for each in line["judgements"]]
+    assert [each["status"] for each in judgements] == ["ok"] * 12
+
+
+def test_what_is_judged_only_while_it_plays_is_not_asked_for_in_vain(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """Scores by turn are unparsed, those of the whole dialogue are not: no call is made, and the way out is named."""
+    write_release(tmp_path / "release")
+    (tmp_path / "vague.py").write_text(
+        """
+from players import judge as clear
+
+async def judge(messages):
+    return await clear(messages) if "Line 2" in str(messages) else "it depends"
+"""
+    )
+    cast = [*players[:4], "--model", "judge=python:vague:judge"]
+    plan = ["run", "personalens", "--profiles", "release", "--tasks", "single", "--turn-scores", *cast]
+    dialoom(*plan, "-o", "run.db")
+    calls = status_of(dialoom)["calls"]
+    statuses = {each["turn"] is None: each["status"] for each in exported(dialoom, tmp_path)[0]["judgements"][:-1]}
+    assert statuses == {True: "ok", False: "unparsed"}
+    said = dialoom("retry", "run.db", "--unparsed").stdout
+    assert "--scenario ID" in said
+    assert status_of(dialoom)["calls"] == calls
 
 
 def test_a_scenario_can_be_played_anew(dialoom: Command, players: list[str], tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import cast
@@ -90,3 +91,42 @@ def test_judged_again_by_another_judge(dialoom: Command, people: Path) -> None:
     dialoom("judge", "eval.db", "--model", "judge=python:players:five", "--name", "second")
     shown = dialoom("show", "eval.db", "1", "--judging", "second").stdout
     assert shown.count("unparsed") == 3
+
+
+def exported(dialoom: Command, folder: Path) -> list[dict[str, Any]]:
+    """The dialogues of `run.db`."""
+    dialoom("export", "run.db", "-o", "run.jsonl")
+    return lines_of(folder / "run.jsonl")
+
+
+def calls_of(dialoom: Command) -> int:
+    """How many calls `run.db` holds."""
+    return int(json.loads(dialoom("status", "run.db", "--json").stdout)["calls"])
+
+
+def test_rounds_that_were_judged_are_not_judged_again(dialoom: Command, people: Path) -> None:
+    """The benchmark's judge hears of the second round of each conversation only."""
+    folder = people.parent
+    (folder / "vague.py").write_text(
+        """
+from pathlib import Path
+from players import judge as clear, mark
+
+async def assistant(messages):
+    return f"Answer {len(messages)}."
+
+async def judge(messages):
+    vague = "Answer 3." in str(messages) and not Path('mended').exists()
+    return 'it depends' if vague else await clear(messages)
+"""
+    )
+    players = [*cast("user"), "--model", "assistant=python:vague:assistant", "--model", "judge=python:vague:judge"]
+    dialoom("run", "aloe-eval", "--personas", people, "--rounds", 3, *players, "-o", "run.db")
+    before, calls = exported(dialoom, folder), calls_of(dialoom)
+    assert [[each["status"] for each in line["judgements"]] for line in before] == [["ok", "unparsed", "ok"]] * 3
+    (folder / "mended").touch()
+    dialoom("retry", "run.db", "--unparsed")
+    assert calls_of(dialoom) == calls + 3
+    for old, new in zip(before, exported(dialoom, folder), strict=True):
+        assert [each["status"] for each in new["judgements"]] == ["ok"] * 3
+        assert [new["judgements"][turn] for turn in (0, 2)] == [old["judgements"][turn] for turn in (0, 2)]
