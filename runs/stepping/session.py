@@ -377,6 +377,8 @@ class Session:
         stop = await self.here()
         if not stop.is_end:
             raise SteppingError(f"{self.branch} is not at its end, so there is no outcome of it yet; 'continue' first")
+        if self.branch == self.outcome_branch == MAIN and not self.table.is_pending:
+            return await self.outcome()  # nothing else was promoted, and other judges' words are on this
         await self._index_main()
         line = self.table.line(self._head)
         calls = [call.id for call in await self.table.calls_on(line)]

@@ -8,8 +8,21 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+MadeCall = tuple[str, str, bool]
+"""A call that led to a checkpoint: its node, its key in hexadecimal digits, and whether a person wrote the request."""
+
+_NO_CALL: MadeCall = ("", "", False)
+
 MAIN = "main"
 """The scenario's own line of checkpoints, as the engine plays it."""
+
+NEXT_SAMPLE = "1 + max(scenarios.sample, {})".format(
+    ", ".join(
+        f"(SELECT coalesce(max({table}.sample), 0) FROM {table} WHERE scenario = scenarios.position)"
+        for table in ("rejudgings", "branches", "calls")
+    )
+)
+"""In a query over scenarios: a sample that no call of the scenario has, nor will have by what was begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,45 +149,54 @@ class BranchTable:
 
     def next_sample(self, scenario: int) -> int:
         """A sample that no call of the scenario has."""
-        query = (
-            "SELECT 1 + max(sample, (SELECT coalesce(max(sample), 0) FROM rejudgings WHERE scenario = position), "
-            "(SELECT coalesce(max(sample), 0) FROM branches WHERE scenario = position), "
-            "(SELECT coalesce(max(sample), 0) FROM calls WHERE scenario = position)) FROM scenarios WHERE position = ?"
-        )
+        query = f"SELECT {NEXT_SAMPLE} FROM scenarios WHERE position = ?"
         return int(self._reader.execute(query, (scenario,)).fetchone()[0])
 
-    async def keep_calls(self, scenario: int, checkpoint: str, calls: Sequence[tuple[str, str, bool]]) -> None:
-        """Write down which calls led to a checkpoint: node, key, and whether a person wrote the request."""
+    async def keep_calls(self, scenario: int, led: Mapping[str, Sequence[MadeCall]]) -> None:
+        """Write down which calls led to checkpoints, by their ids; that there were none is written down, too."""
         rows = [
             (scenario, checkpoint, number, node, bytes.fromhex(key[:32]), is_edited)
-            for number, (node, key, is_edited) in enumerate(calls)
+            for checkpoint, calls in led.items()
+            for number, (node, key, is_edited) in enumerate(calls or [_NO_CALL])
         ]
         insert = "INSERT OR REPLACE INTO step_calls VALUES (?, ?, ?, ?, ?, ?)"
         await self._soon(lambda connection: connection.executemany(insert, rows).rowcount)
 
-    def calls_of(self, scenario: int, checkpoint: str, step: int, nodes: Iterable[str]) -> list[StepCall]:
-        """The calls that led to a checkpoint; for one that the engine made, those of its step in the ledger.
+    def indexed(self, scenario: int) -> set[str]:
+        """The checkpoints of which it is written down which calls led to them."""
+        query = "SELECT DISTINCT checkpoint FROM step_calls WHERE scenario = ?"
+        return {row[0] for row in self._reader.execute(query, (scenario,))}
 
-        Args:
-            scenario: Its position.
-            checkpoint: The checkpoint's id.
-            step: The step that made it.
-            nodes: The nodes that ran in that step.
-        """
+    async def drop_writes(self, thread: str, checkpoint: str) -> None:
+        """Forget what the tasks after a checkpoint have written, so that all of them are played again."""
+        from .checkpoints.items import id_column
+
+        delete = (
+            "DELETE FROM pending_writes WHERE checkpoint = ? "
+            "AND thread IN (SELECT id FROM threads WHERE name = ? AND namespace = '')"
+        )
+        await self._soon(lambda connection: connection.execute(delete, (id_column(checkpoint), thread)).rowcount)
+
+    def calls_of(self, scenario: int, checkpoint: str) -> list[StepCall] | None:
+        """The calls that led to a checkpoint; `None` if that was not written down, as for those of the engine."""
+        noted = "SELECT 1 FROM step_calls WHERE scenario = ? AND checkpoint = ? LIMIT 1"
+        if self._reader.execute(noted, (scenario, checkpoint)).fetchone() is None:
+            return None
         query = (
             "SELECT calls.*, is_edited FROM calls JOIN step_calls ON step_calls.key = calls.key AND reply IS NOT NULL "
             "WHERE step_calls.scenario = ? AND checkpoint = ? ORDER BY number"
         )
-        rows = self._reader.execute(query, (scenario, checkpoint)).fetchall()
-        if not rows:
-            query = (
-                "SELECT calls.*, 0 AS is_edited FROM calls WHERE scenario = ? AND judging IS NULL AND step = ? "
-                "AND branch IS NULL AND node IN (SELECT value FROM json_each(?)) AND reply IS NOT NULL "
-                "ORDER BY node, ordinal, ask"
-            )
-            place = (scenario, step, json.dumps(sorted(nodes)))
-            rows = _latest_sample(self._reader.execute(query, place).fetchall())
-        return [self._call(row) for row in rows]
+        return [self._call(row) for row in self._reader.execute(query, (scenario, checkpoint))]
+
+    def calls_at(self, scenario: int, step: int, nodes: Iterable[str]) -> list[StepCall]:
+        """The calls of the scenario's own line at a step of some nodes, by their places in the ledger."""
+        query = (
+            "SELECT calls.*, 0 AS is_edited FROM calls WHERE scenario = ? AND judging IS NULL AND step = ? "
+            "AND branch IS NULL AND node IN (SELECT value FROM json_each(?)) AND reply IS NOT NULL "
+            "AND sample >= (SELECT take FROM scenarios WHERE position = scenario) ORDER BY node, ordinal, ask, id"
+        )
+        place = (scenario, step, json.dumps(sorted(nodes)))
+        return [self._call(row) for row in _latest_sample(self._reader.execute(query, place).fetchall())]
 
     def _call(self, row: sqlite3.Row) -> StepCall:
         return StepCall(
@@ -211,19 +233,22 @@ def _latest_sample(rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
     return [row for row in rows if row["sample"] == latest[row["node"], row["ordinal"]]]
 
 
-def exchange_calls(connection: sqlite3.Connection, scenario: int, branch: str, calls: Sequence[int]) -> None:
-    """Let a scenario's outcome be made of these calls; those that made it up to now belong to a branch.
+def exchange_calls(
+    connection: sqlite3.Connection, scenario: int, before: str, after: str, calls: Sequence[int]
+) -> None:
+    """Let a scenario's outcome be made of a branch's calls; those that made it up to now belong to its branch again.
 
     Args:
         connection: The writer's.
         scenario: Its position.
-        branch: The branch that the outcome has come from up to now.
-        calls: The ids of the calls that the outcome comes from.
+        before: The branch that the outcome has come from up to now.
+        after: The branch that it comes from now.
+        calls: The ids of the calls on that branch's line. For `main` they need not be all: what was its own when
+            another branch was promoted is its own again.
     """
     ids = json.dumps(list(calls))
     which = "scenario = ? AND judging IS NULL"
-    of_these = "id IN (SELECT value FROM json_each(?))"
-    connection.execute(
-        f"UPDATE calls SET branch = ? WHERE {which} AND branch IS NULL AND NOT {of_these}", (branch, scenario, ids)
-    )
-    connection.execute(f"UPDATE calls SET branch = NULL WHERE {which} AND {of_these}", (scenario, ids))
+    of_these = "(id IN (SELECT value FROM json_each(?)) OR (branch = ? AND branch = 'main'))"
+    set_ = f"UPDATE calls SET branch = ? WHERE {which} AND branch IS NULL AND NOT {of_these}"
+    connection.execute(set_, (before, scenario, ids, after))
+    connection.execute(f"UPDATE calls SET branch = NULL WHERE {which} AND {of_these}", (scenario, ids, after))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,8 @@ class Booking:
     branch: str | None = None
 
 
-Threads = Callable[[str], Booking]
-"""Gives the booking of a thread."""
+Threads = Mapping[str, Booking]
+"""The bookings of the threads that are under way."""
 
 
 class SQLiteLedger:
@@ -76,10 +76,18 @@ class SQLiteLedger:
         if row is None:
             return None
         connection.execute("UPDATE calls SET replays = replays + 1 WHERE id = ?", (row[0],))
-        return Completion(*tuple(row)[1:])
+        if row[1] is not None and self._is_played(row[2]):
+            # The scenario's own line has come to what a branch had asked before it.
+            connection.execute("UPDATE calls SET branch = NULL WHERE id = ?", (row[0],))
+        return Completion(*tuple(row)[3:])
+
+    def _is_played(self, position: int) -> bool:
+        """Whether a scenario's own line is under way."""
+        bookings = list(self._threads.values())  # at once, as the event loop's thread changes it
+        return any(each.position == position and each.branch is None for each in bookings)
 
     def _insert(self, connection: sqlite3.Connection, key: str, place: CallPlace, request: Request) -> int:
-        booking = self._threads(place.scenario)
+        booking = self._threads[place.scenario]
         messages = [
             (message["role"], self._texts.id_of(connection, message["content"])) for message in request.messages
         ]
@@ -126,7 +134,7 @@ class SQLiteLedger:
 
 
 _FIND = """
-SELECT calls.id, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason
+SELECT calls.id, branch, scenario, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason
 FROM calls JOIN texts ON texts.id = reply WHERE key = ? AND reply IS NOT NULL"""
 
 
