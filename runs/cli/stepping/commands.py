@@ -136,6 +136,10 @@ async def _back(desk: Desk, rest: str) -> Answer:
     return await desk.stopped(await desk.session.rewind(_count(rest, 1)))
 
 
+async def _forward(desk: Desk, rest: str) -> Answer:
+    return await desk.stopped(await desk.session.forward(_count(rest, 1)))
+
+
 async def _goto(desk: Desk, rest: str) -> Answer:
     if not rest:
         raise SteppingError("where to? a checkpoint's number ('history' shows them), or what 'until' takes")
@@ -307,6 +311,7 @@ COMMANDS = (
     Command("breaks", "B", "", "the breakpoints", _breaks),
     Command("clear", "x", "[N]", "forget breakpoint N, or all", _clear),
     Command("back", "<", "[N]", "go back a step, or N; what was after stays in the history", _back),
+    Command("forward", ">", "[N]", "go on by a step that was played already, or N", _forward),
     Command("goto", "g", "CHECKPOINT|WHERE", "go to a checkpoint by its number, or to where WHERE is first met", _goto),
     Command("history", "h", "", "the tree of checkpoints, forks included", _history),
     Command("where", ".", "", "show this stop again", _where),
