@@ -5,10 +5,12 @@ VENV   ?= .venv
 TORCH  ?= .venv-training
 # So has LiteLLM's own proxy, which wants older versions of two packages than everything else here.
 PROXY  ?= .venv-proxy
+# And LangGraph's development server, for the same reason.
+STUDIO ?= .venv-studio
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-soak test-proxy test-training check install bench clean
+.PHONY: demo test test-soak test-proxy test-studio test-training check install bench clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -31,6 +33,10 @@ test-soak: $(VENV)/.installed-dev
 # Runs with models behind LiteLLM's own proxy, on loopback.
 test-proxy: $(PROXY)/.installed-proxy
 	$(PROXY)/bin/python -m pytest tests/proxy
+
+# The recipes' graphs behind LangGraph's own server, on loopback.
+test-studio: $(STUDIO)/.installed-studio
+	$(STUDIO)/bin/python -m pytest tests/studio
 
 # Training sets in the hands of TRL: its own checks, and a step of each trainer on a tiny model made in the test.
 test-training: $(TORCH)/.installed-training
@@ -70,5 +76,12 @@ $(PROXY)/.installed-proxy: pyproject.toml constraints.txt
 		--editable '.[proxy]' pytest pytest-asyncio
 	@touch $@
 
+$(STUDIO)/.installed-studio: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(STUDIO)
+	grep -vE '^(protobuf|structlog)==' constraints.txt > $(STUDIO)/constraints.txt
+	$(STUDIO)/bin/python -m pip --disable-pip-version-check install --quiet --constraint $(STUDIO)/constraints.txt \
+		--editable '.[studio]' pytest pytest-asyncio
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(TORCH) $(PROXY) demo build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) .langgraph_api demo build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 
 from dialoom.prompts import Utterance
 
@@ -18,15 +18,18 @@ def said(speaker: str, content: str, position: int) -> BaseMessage:
     return class_(content=content, id=f"{position}-{speaker}", name=speaker)
 
 
-def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage]) -> list[BaseMessage]:
+def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage | dict[str, Any]]) -> list[BaseMessage]:
     """The reducer of a conversation: new messages go to the end, one whose id is known takes that one's place.
+
+    Messages may also be plain values, as a server gets them from whoever edits a state.
 
     Raises:
         ValueError: If a message has no id: a random one would make runs differ.
     """
     merged = list(left)
     places = {message.id: index for index, message in enumerate(merged)}
-    for message in right:
+    for given in right:
+        message = given if isinstance(given, BaseMessage) else convert_to_messages([given])[0]
         if message.id is None:
             raise ValueError(f"a message needs an id before it is kept: {message.content!r:.60}")
         if message.id in places:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dialoom.roles.errors import BudgetError, NotRecordedError, ProviderError
@@ -76,6 +76,15 @@ class Gateway:
     def states(self) -> dict[str, LimitState]:
         """How the limit of each model stands that was called."""
         return {model: limit.state for (model, _), limit in self._adaptive.items()}
+
+    def prepare(self, models: Iterable[str]) -> None:
+        """Import what models are made of, before an event loop runs that must not be held up by it.
+
+        Raises:
+            BindingError: If a model's module, file or name is unknown.
+        """
+        for model in models:
+            self._backend(model)
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """The reply to a request made at a place.

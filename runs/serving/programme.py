@@ -1,0 +1,118 @@
+"""What one served graph plays, and the stage that it makes of what a request asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from dialoom.graphs import Recipe, RecipeError, Scenario, Stage, stream
+from dialoom.prompts import PromptLibrary
+from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
+from dialoom.roles.gateway.gateway import check_model
+from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.runs.config import DEFAULT_MODEL
+from dialoom.runs.errors import RunError
+
+from .memory_ledger import MemoryLedger
+
+if TYPE_CHECKING:
+    from .context import ServedContext
+
+_LOCAL = ("python:", "graph:")
+
+
+class RequestError(RunError, ValueError):
+    """What a request asks for cannot be had. The server shows a client the messages of Python's own errors only."""
+
+
+class Programme:
+    """What one served graph plays: a recipe with options, and who plays what is not said otherwise.
+
+    Args:
+        recipe: The recipe.
+        options: Its options.
+        models: Models by role.
+        overrides: A folder of prompts that replace the recipe's own.
+
+    Raises:
+        RunError: If a role is unknown.
+        PromptError: If a prompt cannot be read.
+    """
+
+    def __init__(self, recipe: Recipe, options: Any, models: Mapping[str, str], overrides: Path | None) -> None:
+        self.recipe = recipe
+        self.options = options
+        self._roles = recipe.roles_used(options)
+        self._models = {**recipe.models_named(options), **self._known(models)}
+        self._library = PromptLibrary.load(recipe.prompts, overrides, recipe.templates)
+        self._ledger = MemoryLedger()
+
+    def stage(self, context: ServedContext) -> Stage:
+        """The stage that a context asks for. Reads files and imports modules.
+
+        Raises:
+            RequestError: Naming what is wrong in the context.
+            DataError: If a source file of the recipe is wrong.
+        """
+        try:
+            return self._stage(context)
+        except (RunError, RecipeError, BindingError) as error:
+            raise RequestError(str(error)) from error
+
+    def _stage(self, context: ServedContext) -> Stage:
+        models = self._bound(context)
+        for binding in models.values():
+            check_model(binding.model)
+        load_litellm()  # here rather than on the first call, as it would hold the server's event loop for seconds
+        scenario = self._scenario(context.scenario, context.seed)
+        library = PromptLibrary(prompt for prompt in self._library.values() if prompt.front.role in models)
+        gateway = Gateway(self._ledger)
+        gateway.prepare(binding.model for binding in models.values())
+        cast = Cast(library, models, gateway, self.recipe.reply_types)
+        return Stage(scenario, cast, scenario.id, context.seed, context.sample)
+
+    def _bound(self, context: ServedContext) -> dict[str, ModelBinding]:
+        asked = self._known(context.models)
+        for model in (context.model, *asked.values()):
+            if model is not None and model.startswith(_LOCAL):
+                raise RunError(
+                    f"model {model!r}: a request may name models of providers and offline ones; code of this machine "
+                    "is named where the graph is made: serve(..., models={...})"
+                )
+        return {
+            role: ModelBinding(
+                model=asked.get(role) or self._models.get(role) or context.model or DEFAULT_MODEL,
+                temperature=temperature,
+            )
+            for role, temperature in self._roles.items()
+        }
+
+    def _known(self, models: Mapping[str, str]) -> Mapping[str, str]:
+        for role in models:
+            if role not in self._roles:
+                raise RunError(f"models: unknown role {role!r}; the roles are {', '.join(self._roles)}")
+        return models
+
+    def _scenario(self, wanted: int | Mapping[str, Any], seed: int) -> Scenario:
+        if isinstance(wanted, int):
+            return self._planned(wanted, seed)
+        try:
+            return self.recipe.scenario_type.model_validate(wanted)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise RunError(
+                f"scenario: {place}: {first['msg']}; it must be a whole {self.recipe.name} scenario"
+            ) from error
+
+    def _planned(self, number: int, seed: int) -> Scenario:
+        """A scenario by its number in the plan that a run with this seed would have."""
+        scenarios = self.recipe.scenarios(self.options, stream(seed, "", "plan"), lambda _note: None)
+        count = 0
+        for count, scenario in enumerate(scenarios, start=1):
+            if count == number:
+                return scenario
+        raise RunError(f"scenario {number}: {self.recipe.name} has {count} here; give a number from 1 to that")

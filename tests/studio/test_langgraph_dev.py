@@ -1,0 +1,138 @@
+"""Recipes behind `langgraph dev`: threads and runs over its HTTP API, on the offline model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command
+from tests.studio.conftest import Server, serving
+
+pytest.importorskip("langgraph_api", reason="langgraph-cli is not installed: 'make test-studio' makes an environment")
+
+THIRD = {"scenario": 3, "seed": 7}
+
+
+def said(state: dict[str, Any]) -> list[str]:
+    """The conversation's lines."""
+    return [message["content"] for message in state["messages"]]
+
+
+def test_a_dialogue_is_held_and_judged_on_a_thread(server: Server) -> None:
+    """With an empty input and no context: the first scenario, from its opening to the judges' words."""
+    thread = server.thread()
+    final = server.wait(thread, "personalens", {})
+
+    names = [message["name"] for message in final["messages"]]
+    assert names[:3] == ["user", "assistant", "user"]
+    assert len(names) >= 4
+    assert final["ended_by"] == "user_terminated"
+    scores = {(each["metric"], each["target"]): each["score"] for each in final["judgements"]}
+    assert scores["task_completion", "assistant"] in (True, False)
+    assert scores["personalization", "assistant"] in (1, 2, 3, 4)
+    assert len(scores) == 6
+
+    state = server.state(thread)
+    assert state["values"]["messages"] == final["messages"]
+    assert state["next"] == []
+    history = server.history(thread)
+    assert [len(each["values"].get("messages", [])) for each in reversed(history)][:4] == [0, 0, 0, 1]
+    assert [each["next"] for each in history][-2:] == [["begin"], ["__start__"]]
+
+
+def test_a_tree_is_grown_on_a_thread(server: Server) -> None:
+    """Another recipe, whose initial state is not empty."""
+    thread = server.thread()
+    final = server.wait(thread, "aloe", {}, context={"scenario": 2})
+    assert [len(round_["path"]) for round_ in final["rounds"]] == list(range(10))
+    assert all(round_["preferred"] != round_["rejected"] for round_ in final["rounds"])
+    assert server.state(thread)["next"] == []
+
+
+def test_it_is_the_conversation_of_a_run(server: Server, dialoom: Command) -> None:
+    """To the word what `dialoom run` makes of the same scenario and seed."""
+    final = server.wait(server.thread(), "personalens", {}, context=THIRD)
+    dialoom("run", "personalens", "--seed", 7, "--limit", 3, "-o", "run.db")
+    shown = json.loads(dialoom("show", "run.db", 3, "--json").stdout)
+    assert said(final) == said(shown)
+
+
+def test_a_stopped_thread_goes_on_with_what_it_began_with(server: Server) -> None:
+    """The context need not be said again, and the rest is what it would have been without the stop."""
+    whole = server.wait(server.thread(), "personalens", {}, context=THIRD)
+    thread = server.thread()
+    begun = server.wait(thread, "personalens", {}, context=THIRD, interrupt_after=["assistant"])
+    assert len(begun["messages"]) == 2
+    assert server.state(thread)["next"] == ["user"]
+    assert server.wait(thread, "personalens", None) == whole
+
+
+def test_an_edited_line_is_answered(server: Server) -> None:
+    """A fork: an earlier checkpoint with another line of the assistant, which the user then answers."""
+    thread = server.thread()
+    before = said(server.wait(thread, "personalens", {}, context=THIRD))
+    checkpoint = next(each for each in server.history(thread) if len(each["values"].get("messages", [])) == 2)
+    line = {**checkpoint["values"]["messages"][1], "content": "Do you read poems at all?"}
+    edit = {"values": {"messages": [line]}, "as_node": "assistant", "checkpoint": checkpoint["checkpoint"]}
+    server.call("POST", f"/threads/{thread}/state", edit)
+    after = said(server.wait(thread, "personalens", None))
+    assert after[:2] == [before[0], "Do you read poems at all?"]
+    assert after[2] != before[2]
+
+
+def test_what_cannot_be_had_is_told(server: Server) -> None:
+    """A wrong number, an unknown role, code of the machine; then the same thread takes what is right."""
+    thread = server.thread()
+
+    def refusal(**context: Any) -> str:
+        return str(server.wait(thread, "personalens", {}, context=context)["__error__"]["message"])
+
+    assert "scenario 9999: personalens has" in refusal(scenario=9999)
+    assert "give a number from 1 to that" in refusal(scenario=0)
+    assert "unknown role 'narrator'; the roles are user, assistant, judge" in refusal(models={"narrator": "openai/x"})
+    assert "code of this machine is named where the graph is made" in refusal(model="python:os:system")
+    whole = server.wait(server.thread(), "personalens", {}, context=THIRD)
+    assert server.wait(thread, "personalens", {}, context=THIRD) == whole
+    again = server.wait(thread, "personalens", {}, context=THIRD)
+    assert "a new one needs a new thread" in again["__error__"]["message"]
+
+
+def test_every_graph_shows_its_nodes_and_its_context(server: Server) -> None:
+    """What Studio draws, and the form that it makes of the context."""
+    for assistant in server.call("POST", "/assistants/search", {}):
+        drawn = server.call("GET", f"/assistants/{assistant['assistant_id']}/graph")
+        schemas = server.call("GET", f"/assistants/{assistant['assistant_id']}/schemas")
+        assert {"__start__", "begin"} < {each["id"] for each in drawn["nodes"]}
+        assert {"scenario", "model", "models", "seed", "sample"} == set(schemas["context_schema"]["properties"])
+
+
+def test_a_recipe_and_players_of_ones_own(tmp_path: Path) -> None:
+    """A module that calls `serve` with options and Python functions, named in a `langgraph.json` of its own."""
+    (tmp_path / "players.py").write_text(
+        """
+async def guesser(messages):
+    return "Is it a heron?"
+
+async def keeper(messages):
+    return "Yes, you found it."
+"""
+    )
+    recipe = Path(__file__).parent.parent.parent / "docs/examples/twenty_questions/recipe.py"
+    (tmp_path / "mine.py").write_text(
+        f"""
+from dialoom.runs.serving import serve
+
+game = serve(
+    "{recipe}:RECIPE",
+    {{"words": "piano,heron"}},
+    models={{"guesser": "python:players:guesser", "keeper": "python:players:keeper"}},
+)
+"""
+    )
+    (tmp_path / "langgraph.json").write_text(json.dumps({"dependencies": ["."], "graphs": {"game": "./mine.py:game"}}))
+    with serving(tmp_path / "langgraph.json", tmp_path) as server:
+        final = server.wait(server.thread(), "game", {}, context={"scenario": 2})
+        assert said(final) == ["Is it a heron?", "Yes, you found it."]
