@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.types import ERROR
 
 from .memory import INLINE, Chain, Memory, Thread, Value, sized
-from .values import Packer, RecordedError, UnstorableError, json_text, pack
+from .values import Packer, RecordedError, UnstorableError, json_text, pack, plain_text
 
 Id: TypeAlias = "bytes | str"
 """A checkpoint's id as a column: 16 bytes, or the text if it is no UUID in its usual form."""
@@ -125,8 +125,8 @@ def draft_of(config: RunnableConfig, checkpoint: Checkpoint, metadata: Checkpoin
         checkpoint["v"],
         dict(checkpoint["channel_versions"]),
         {},
-        json_text(checkpoint["versions_seen"]),
-        None if updated is None else json_text(updated),
+        plain_text(checkpoint["versions_seen"]),
+        None if updated is None else plain_text(updated),
         json_text(described),
         tuple(described.get("counters_since_delta_snapshot") or ()),
     )
@@ -166,7 +166,7 @@ def _packed(channel: str, value: object, packer: Packer) -> bytes | list[bytes]:
     try:
         if type(value) is not list or not value:
             return pack(value)
-        bodies = [packer.pack(element) for element in value]
+        bodies = packer.pack(value)
         return bodies if len(bodies) > INLINE or sum(map(len, bodies)) > INLINE else pack(value)
     except UnstorableError as error:
         raise UnstorableError(f"channel {channel!r}: {error}") from None

@@ -16,12 +16,13 @@ from __future__ import annotations
 import json
 import math
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias
 
 import langchain_core.messages as lc
+import orjson
 import ormsgpack
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Command, Interrupt, Overwrite, Send
@@ -107,23 +108,35 @@ class Packer:
     """
 
     def __init__(self) -> None:
-        self._messages: dict[int, tuple[lc.BaseMessage, tuple[object, ...], bytes]] = {}
+        self._messages: dict[int, tuple[lc.BaseMessage, dict[str, object], bytes]] = {}
 
-    def pack(self, element: object) -> bytes:
-        """As `pack`."""
-        if type(element) not in _MESSAGES:
-            return pack(element)
-        assert isinstance(element, lc.BaseMessage)
-        fields = tuple(element.__dict__.values())
-        known = self._messages.get(id(element))
-        if known is not None and known[0] is element and known[1] == fields and not element.__pydantic_extra__:
-            return known[2]
+    def pack(self, elements: Sequence[object]) -> list[bytes]:
+        """The bytes of each element, as `pack` gives them."""
+        messages = self._messages
+        bodies: list[bytes] = []
+        for element in elements:
+            known = messages.get(id(element))
+            if (
+                known is not None
+                and known[0] is element
+                and element.__dict__ == known[1]
+                and not known[0].__pydantic_extra__
+            ):
+                bodies.append(known[2])
+            else:
+                bodies.append(self._packed(element))
+        return bodies
+
+    def _packed(self, element: object) -> bytes:
         body = pack(element)
-        if not element.__pydantic_extra__ and all(_is_plain(field) for field in fields):
-            if len(self._messages) >= _REMEMBERED:
-                self._messages.clear()
-            # Copies of empty lists and dicts, so that it shows when one is filled.
-            self._messages[id(element)] = (element, tuple(copy(field) for field in fields), body)
+        if type(element) in _MESSAGES:
+            assert isinstance(element, lc.BaseMessage)
+            fields = element.__dict__
+            if not element.__pydantic_extra__ and all(_is_plain(field) for field in fields.values()):
+                if len(self._messages) >= _REMEMBERED:
+                    self._messages.clear()
+                # Copies of empty lists and dicts, so that it shows when one is filled.
+                self._messages[id(element)] = (element, {name: copy(field) for name, field in fields.items()}, body)
         return body
 
 
@@ -135,7 +148,7 @@ def text_of(body: bytes) -> str:
     """The JSON of a packed value."""
     if body.startswith(_TEXT):
         return body[1:].decode()
-    return json_text(_readable(ormsgpack.unpackb(body, ext_hook=_unpacked_part)))
+    return plain_text(_readable(ormsgpack.unpackb(body, ext_hook=_unpacked_part)))
 
 
 def digest(data: bytes) -> bytes:
@@ -151,6 +164,14 @@ def value_of(text: str) -> Any:
 def revived(parsed: Any) -> Any:
     """The value of a part of a parsed JSON text that `text_of` gave."""
     return value_of(json_text(parsed)) if isinstance(parsed, (list, dict)) else parsed
+
+
+def plain_text(value: object) -> str:
+    """As `json_text`, and faster; no number in it may be infinite or none."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # integers of more than 64 bits, lone surrogates
+        return json_text(value)
 
 
 def json_text(value: object) -> str:
