@@ -46,6 +46,11 @@ class Asked:
         """The role that is asked."""
         return self.request.role
 
+    @property
+    def name(self) -> str:
+        """`NODE:NUMBER`, which tells it from the node's other requests."""
+        return f"{self.node}:{self.ordinal}"
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:

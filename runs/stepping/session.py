@@ -27,7 +27,7 @@ from .gateway import Asked, Changes, NotAskedError, NotingGateway, SteppingError
 from .paths import replaced
 from .scratch import ScratchSaver
 from .stop import Stop
-from .table import START, Table, at, steps
+from .table import START, Table, at, one_step, steps
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
@@ -139,6 +139,11 @@ class Session:
         return [await self._stop(line[:end]) for end in range(1, len(line) + 1)]
 
     @property
+    def is_pending(self) -> bool:
+        """Whether the scenario has no outcome yet."""
+        return self.table.is_pending
+
+    @property
     def outcome_branch(self) -> str:
         """The branch that the scenario's outcome comes from."""
         return self.table.store.outcome_branch(self.table.work.position)
@@ -173,11 +178,12 @@ class Session:
     async def asking(self) -> list[Asked]:
         """What the next step would ask first in each of its nodes; nothing is sent and nothing kept."""
         line = self.table.line(self._head)
+        coming = await self.table.nodes_after(line[-1])
         gateway = NotingGateway(self._branch.models)
-        stage = self.table.stage(gateway, self._branch, steps(line))
+        stage = replace(self.table.stage(gateway, self._branch, steps(line)), tell=lambda _text: None)
         config = at(self._branch.thread, self._head)
         with suppress(NotAskedError):
-            await self.table.scratch.ainvoke(None, config, context=stage, interrupt_after="*")
+            await self.table.scratch.ainvoke(None, config, context=stage, **one_step(coming))
         return gateway.asked()
 
     # Moving
@@ -192,8 +198,7 @@ class Session:
             SteppingError: At the end of the conversation.
             RoleError, PromptError: What a node met; the session stays where it is.
         """
-        stop = await self.here()
-        if stop.is_end:
+        if not await self.table.nodes_after(self.table.points()[self._head]):
             raise SteppingError(f"{self.branch} is at its end; go back first ('back', 'goto')")
         if not self._may_go_on():
             await self._leave_main()
@@ -243,6 +248,19 @@ class Session:
             raise SteppingError(f"there are {here} steps before this one; back takes 1 to {here}")
         return await self._stand(line[here - count])
 
+    async def forward(self, count: int = 1) -> Stop:
+        """Go on by so many steps of this branch that were played already; nothing is played.
+
+        Raises:
+            SteppingError: If there are not so many.
+        """
+        line = [point for point in self.table.line(self._end()) if point.source != "fork" or point.id == self._head]
+        here = next((place for place, point in enumerate(line) if point.id == self._head), len(line) - 1)
+        after = len(line) - 1 - here
+        if not 0 < count <= after:
+            raise SteppingError(f"{after} steps were played after this one on {self.branch}; 'next' plays one")
+        return await self._stand(line[here + count])
+
     async def goto(self, checkpoint: str | int) -> Stop:
         """Go to a checkpoint of this scenario, by its number or id. One of another branch is gone to in that branch.
 
@@ -283,7 +301,10 @@ class Session:
 
         Raises:
             PathError: If there is no such place, or it takes no such value.
+            SteppingError: If the conversation has not begun.
         """
+        if START in await self.table.nodes_after(self.table.points()[self._head]):
+            raise SteppingError("nothing is in the state yet; 'next' takes in what the conversation begins with")
         channel, whole = replaced(await self.state(), path, value)
         await self._leave_main()
         if isinstance(self.table.graph.channels.get(channel), BinaryOperatorAggregate):
@@ -295,7 +316,7 @@ class Session:
         return await self.here()
 
     async def say(self, role: str, text: str) -> Stop:
-        """Play one step in which a role says this, in place of its model.
+        """Play one step in which a role (or who is asked in the node of that name) says this, in place of its model.
 
         Raises:
             SteppingError: If the next step does not ask that role, or it cannot say that.
@@ -307,7 +328,7 @@ class Session:
         return await self.step(Changes(said={(asked.node, asked.ordinal): (text, sample)}))
 
     async def ask_instead(self, role: str, messages: Sequence[ChatMessage]) -> Stop:
-        """Play one step in which a role is asked this, in place of what its prompt gives.
+        """Play one step in which a role (or who is asked in the node of that name) is asked this, not its prompt.
 
         Raises:
             SteppingError: If the next step does not ask that role.
@@ -412,13 +433,13 @@ class Session:
             transcript=table.transcript(outcome),
         )
 
-    async def _asked(self, role: str) -> Asked:
+    async def _asked(self, who: str) -> Asked:
         asked = await self.asking()
         for each in asked:
-            if each.role == role:
+            if who in (each.role, each.node):
                 return each
         roles = ", ".join(dict.fromkeys(each.role for each in asked)) or "nobody"
-        raise SteppingError(f"the next step asks {roles}, not {role!r}; 'until {role}' goes to where it is asked")
+        raise SteppingError(f"the next step asks {roles}, not {who!r}; 'until {who}' goes to where it is asked")
 
     def _may_go_on(self) -> bool:
         """Whether a step here is one of this branch: `main` goes only forward, and only while it is to be played."""
@@ -457,6 +478,7 @@ class Session:
         changed = replace(changed, models={**branch.models, **changed.models})
         gateway = SteppingGateway(table.gateway, table.store.ledger, changed)
         is_last = table.latest(branch.thread) == self._head
+        coming = await table.nodes_after(table.points()[self._head])
         stage = table.stage(gateway, branch, steps(table.line(self._head)))
         config = at(branch.thread, None if is_last else self._head)
         is_main = branch.name == MAIN
@@ -465,7 +487,7 @@ class Session:
             await table.store.branches.drop_writes(branch.thread, self._head)
         table.store.begin(table.work, None if is_main else branch.name)
         try:
-            await table.graph.ainvoke(None, config, context=stage, interrupt_after="*", durability="sync")
+            await table.graph.ainvoke(None, config, context=stage, durability="sync", **one_step(coming))
         finally:
             table.store.end(table.work)
             table.forget(self._head)  # a step that was broken off leaves what it had come to there

@@ -185,6 +185,11 @@ def steps(line: Sequence[Point]) -> int:
     return sum(point.source == "loop" for point in line)
 
 
+def one_step(coming: Sequence[str]) -> dict[str, Any]:
+    """How LangGraph is told to stop after the nodes that come: the step that takes the input in is none to stop after."""
+    return {"interrupt_before": "*"} if START in coming else {"interrupt_after": "*"}
+
+
 def at(thread: str, checkpoint: str | None = None) -> RunnableConfig:
     """A thread, or a checkpoint of it, for LangGraph."""
     place = {"thread_id": thread}

@@ -1,0 +1,103 @@
+"""Runs to step through, and what their files hold."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from dialoom.runs.stepping import Session, Stop
+from tests.conftest import ROOT, Command
+from tests.invented import write_release
+
+T = TypeVar("T")
+
+EXAMPLE = f"{ROOT / 'docs/examples/twenty_questions/recipe.py'}:RECIPE"
+
+RECIPES: dict[str, list[object]] = {
+    "personalens": ["personalens", "--limit", 1],
+    "aloe": ["aloe", "--limit", 1, "--rounds", 3, "--branching", 1, "--verify-pairs"],
+    "aloe-eval": ["aloe-eval", "--cases", 1, "--rounds", 3],
+    "persona-pool": ["persona-pool", "--kind", "personality", "--target", 75, "--batch", 20],
+    "a file": [EXAMPLE, "--words", "piano", "--questions", 4],
+}
+"""A small run of each recipe, with as much going on at once as it can have."""
+
+
+class Calls(NamedTuple):
+    """What a run's ledger counts."""
+
+    rows: int
+    replays: int
+
+
+def play(dialoom: Command, recipe: str, folder: Path, *options: object) -> Path:
+    """A finished run of a recipe, or one of its name that is there already."""
+    cast = _quiz_players(folder) if recipe == "a file" else []
+    dialoom("run", *RECIPES[recipe], *cast, "--seed", 3, *options, "-o", "run.db")
+    return folder / "run.db"
+
+
+def dialogue(dialoom: Command, folder: Path, *options: object) -> Path:
+    """A finished run of one PersonaLens dialogue between quick players."""
+    write_release(folder / "release")
+    dialoom("run", "personalens", "--profiles", "release", "--limit", 1, *options, "-o", "run.db")
+    return folder / "run.db"
+
+
+def _quiz_players(folder: Path) -> list[str]:
+    (folder / "quiz.py").write_text(
+        """
+async def guesser(messages):
+    asked = sum(message["role"] == "assistant" for message in messages)
+    return "Is it PIANO?" if asked == 2 else f"Is it bigger than {asked + 1} chairs?"
+
+async def keeper(messages):
+    return "You have found it." if "PIANO" in messages[-1]["content"] else "No."
+"""
+    )
+    return [part for role in ("guesser", "keeper") for part in ("--model", f"{role}=python:quiz:{role}")]
+
+
+def counted(path: Path) -> Calls:
+    """The calls of a run's file and how often they were used again."""
+    with closing(sqlite3.connect(path)) as connection:
+        return Calls(*connection.execute("SELECT count(*), sum(replays) FROM calls").fetchone())
+
+
+def asked(path: Path, after: int = 0) -> list[str]:
+    """The roles of the calls that were made after so many others, in order."""
+    with closing(sqlite3.connect(path)) as connection:
+        return [row[0] for row in connection.execute("SELECT role FROM calls WHERE id > ? ORDER BY id", (after,))]
+
+
+def stepping(path: Path, act: Callable[[Session], Awaitable[T]], **options: Any) -> T:
+    """What comes of acting in a session on a run's first scenario."""
+
+    async def within() -> T:
+        async with Session.open(path, 1, **options) as session:
+            return await act(session)
+
+    return asyncio.run(within())
+
+
+def shown(stop: Stop) -> dict[str, Any]:
+    """What is the same at two stops where the same has happened."""
+    return {
+        "ran": stop.ran,
+        "next": stop.next,
+        "why": stop.why,
+        "changes": stop.changes,
+        "counts": stop.counts,
+        "state": stop.state,
+        "transcript": stop.transcript,
+        "calls": [(call.node, call.ordinal, call.ask, call.role, call.messages, call.reply) for call in stop.calls],
+    }
+
+
+def stood(stops: list[Stop]) -> list[dict[str, Any]]:
+    """The stops at which something had happened: LangGraph's marks of a rewind left out."""
+    return [shown(stop) for stop in stops if stop.kind != "fork"]

@@ -1,0 +1,252 @@
+"""Sessions: rewinds that cost nothing, changes that cost what follows from them, and an outcome that stays as it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dialoom.runs.stepping import Session, SteppingError
+from tests.conftest import Command
+from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, shown, stepping, stood
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_what_is_rewound_and_played_again_comes_out_the_same_without_a_call(
+    dialoom: Command, tmp_path: Path, recipe: str
+) -> None:
+    """From every checkpoint, in this session and in a later one; main stays where it was."""
+    path = play(dialoom, recipe, tmp_path)
+    rows = counted(path).rows
+
+    async def rewind(session: Session) -> int:
+        main = await session.stops()
+        for stop in main[:-1]:
+            there = await session.switch("main")
+            await there.goto(stop.number)
+            before = counted(path).replays
+            await there.run()
+            assert stood(await there.stops()) == stood(main)
+            made = sum(len(each.calls) for each in main[main.index(stop) + 1 :])
+            assert counted(path).replays == before + made, f"from {stop.number}, {stop.ran}"
+        assert stood(await (await session.switch("main")).stops()) == stood(main)
+        return len(main)
+
+    async def again(session: Session) -> None:
+        main = await session.stops()
+        branch = await session.switch("b1")
+        assert stood(await branch.stops()) == stood(main)
+        await branch.rewind(2)
+
+    async def on(session: Session) -> None:
+        assert session.branch == "b1"
+        main = await (await session.switch("main")).stops()
+        assert shown(await session.here())["state"] == main[-3].state
+        await session.run()
+        assert stood(await session.stops()) == stood(main)
+
+    length = stepping(path, rewind)
+    stepping(path, again)
+    stepping(path, on, branch="b1")
+    assert length > 5
+    assert counted(path).rows == rows
+
+
+def _export(dialoom: Command, path: Path, name: str = "out.jsonl") -> bytes:
+    dialoom("export", path.name, "-o", name)
+    return (path.parent / name).read_bytes()
+
+
+def test_after_an_edit_only_what_depends_on_it_is_called(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Another last word of the assistant: the judges who read it are asked anew, nothing before it is."""
+    path = dialogue(dialoom, tmp_path, *players)
+    before = counted(path)
+
+    async def edit(session: Session) -> None:
+        await session.rewind(1)
+        stop = await session.edit("messages[-1].content", "Something else altogether.")
+        assert (session.branch, stop.kind, stop.state["messages"][-1].content) == (
+            "b1",
+            "edit",
+            "Something else altogether.",
+        )
+        assert stop.next == (await (await session.switch("main")).stops())[-2].next
+        await session.run()
+
+    stepping(path, edit)
+    assert asked(path, before.rows) == ["judge"] * 6
+    assert counted(path).replays == before.replays
+
+
+def test_an_edit_in_the_middle_replays_what_is_asked_as_before(dialoom: Command, tmp_path: Path) -> None:
+    """Of an ALOE tree one user's message is another: what lies on its path is called, the other paths are replayed."""
+    path = play(dialoom, "aloe", tmp_path)
+    before = counted(path)
+
+    async def edit(session: Session) -> None:
+        main = await session.stops()
+        await session.goto_where(session.condition("round 1"))
+        while "said" not in (stop := await session.step()).state or not stop.state["said"]:
+            pass
+        assert session.branch == "b1"
+        name = max(stop.state["said"])
+        await session.edit(f"said.{name}", "My canoe leaks, what now?")
+        end = await session.run()
+        assert end.is_end
+        assert end.counts == main[-1].counts
+
+    stepping(path, edit)
+    made, used = counted(path).rows - before.rows, counted(path).replays - before.replays
+    assert made > 0
+    assert used > made / 2
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_an_edit_that_changes_nothing_costs_nothing(dialoom: Command, tmp_path: Path, recipe: str) -> None:
+    """At every checkpoint: the edges choose as they did, and every call is found in the ledger."""
+    path = play(dialoom, recipe, tmp_path)
+    before = counted(path).rows
+
+    async def edit(session: Session) -> None:
+        main = await session.stops()
+        begin = await session.switch("main")
+        await begin.goto(0)
+        with pytest.raises(SteppingError, match="nothing is in the state yet"):
+            await begin.edit(next(iter(main[1].state)), [])
+        for stop in main[1:-1:3]:
+            there = await session.switch("main")
+            await there.goto(stop.number)
+            channel = next(iter(stop.state))
+            edited = await there.edit(channel, stop.state[channel])
+            assert (edited.next, edited.state) == (
+                stop.next if stop.next != ("__start__",) else edited.next,
+                stop.state,
+            )
+            end = await there.run()
+            assert end.state == main[-1].state
+            assert (await there.outcome()) == (await session.outcome())
+
+    stepping(path, edit)
+    assert counted(path).rows == before
+
+
+def test_said_words_are_what_they_are_where_they_are(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Two people's words at the same place do not answer for each other, and cost only what follows from them."""
+    path = dialogue(dialoom, tmp_path, *players)
+    before = counted(path)
+
+    async def say(session: Session) -> None:
+        ends = []
+        for words in ("A quiet place, please.", "A loud one, please."):
+            there = await session.switch("main")
+            await there.goto(3)
+            stop = await there.say("user", words)
+            assert stop.state["messages"][-1].content == words
+            assert [call.model for call in stop.calls] == ["said"]
+            ends.append((await there.run()).state["messages"])
+        assert [end[3].content for end in ends] == ["Reply to: A quiet place, please.", "Reply to: A loud one, please."]
+
+    stepping(path, say)
+    made = asked(path, before.rows)
+    assert made[: len(made) // 2] == made[len(made) // 2 :]
+    assert made[:3] == ["user", "assistant", "user"]
+    assert counted(path).replays == before.replays
+
+
+def test_what_a_role_cannot_say_is_refused_and_nothing_is_done(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """A judge says what its form is; nobody says nothing; and only who is asked may speak."""
+    path = dialogue(dialoom, tmp_path, *players)
+    before = counted(path)
+
+    async def say(session: Session) -> None:
+        await session.rewind(1)
+        with pytest.raises(SteppingError, match="in several nodes; name judge_coherence_assistant or "):
+            await session.say("judge", "Nice.")
+        with pytest.raises(SteppingError, match="judge cannot say 'Nice.' here"):
+            await session.say("judge_task_completion", "Nice.")
+        with pytest.raises(SteppingError, match="the next step asks judge, not 'user'"):
+            await session.say("user", "Hi.")
+        await session.goto(1)
+        with pytest.raises(SteppingError, match="user cannot say nothing"):
+            await session.say("user", "  ")
+        assert (session.branch, [each.name for each in session.branches()]) == ("main", ["main"])
+        await session.goto_where(session.condition("judge"))
+        stop = await session.say("judge_task_completion", '{"verdict": false, "explanation": "no"}')
+        assert [call.model for call in stop.calls].count("said") == 1
+        judgements = (await session.outcome()).judgements
+        assert [(each.metric, each.score) for each in judgements][:1] == [("task_completion", False)]
+
+    stepping(path, say)
+    assert counted(path) == (before.rows + 1, before.replays + 5)
+
+
+def test_another_question_another_model_and_another_sample_call_what_follows(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """`ask_instead` changes one request, `exchange` a role's from there on, `resample` every one from there on."""
+    path = dialogue(dialoom, tmp_path, *players)
+    (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
+    rows, replays = counted(path)
+
+    async def act(session: Session) -> None:
+        nonlocal rows, replays
+        end = len(await session.stops()) - 1
+        there = await session.switch("main")
+        await there.goto(2)
+        stop = await there.ask_instead("assistant", [{"role": "user", "content": "Say: hello"}])
+        assert stop.state["messages"][-1].content == "Reply to: Say: hello"
+        assert stop.calls[0].is_edited
+        assert asked(path, rows) == ["assistant"]
+        rows += 1
+
+        there = await session.switch("main")
+        await there.goto(2)
+        await there.exchange("assistant", "python:others:brief")
+        stop = await there.run([there.condition("judge")])
+        assert {call.model for each in await there.stops() for call in each.calls if call.role == "assistant"} == {
+            "python:others:brief"
+        }
+        assert asked(path, rows)[0] == "assistant"
+        rows = counted(path).rows
+        await there.goto(2)
+        await there.exchange("assistant", "python:players:assistant")
+        await there.run()
+        assert counted(path).rows == rows, "its own model's replies are known"
+
+        there = await session.switch("main")
+        await there.goto(2)
+        sample = await there.resample()
+        await there.run()
+        made = [call for each in await there.stops() for call in each.calls]
+        assert [call.sample for call in made if call.sample] == [sample] * (counted(path).rows - rows)
+        assert {call.sample for each in (await there.stops())[:3] for call in each.calls} == {0}
+        assert (await there.here()).is_end
+        assert end == 10 or end > 3
+
+    stepping(path, act)
+
+
+def test_main_is_as_it_was_whatever_is_tried_out(dialoom: Command, tmp_path: Path) -> None:
+    """Export, report, judgements; only the bill knows; and there is nothing to resume."""
+    path = play(dialoom, "personalens", tmp_path)
+    before, report = _export(dialoom, path), dialoom("report", "run.db").stdout
+    calls = counted(path).rows
+
+    async def try_out(session: Session) -> None:
+        await session.goto(3)
+        await session.say("user", "Something else, please.")
+        await session.run()
+        await session.rewind(1)
+        await session.resample()
+        await session.run()
+
+    stepping(path, try_out)
+    status = json.loads(dialoom("status", "run.db", "--json").stdout)
+    assert status["calls"] == counted(path).rows > calls + 6
+    dialoom("resume", "run.db")
+    assert counted(path).rows == status["calls"]
+    assert _export(dialoom, path) == before
+    assert dialoom("report", "run.db").stdout == report
