@@ -128,16 +128,29 @@ class Packer:
         return bodies
 
     def _packed(self, element: object) -> bytes:
-        body = pack(element)
-        if type(element) in _MESSAGES:
-            assert isinstance(element, lc.BaseMessage)
-            fields = element.__dict__
-            if not element.__pydantic_extra__ and all(_is_plain(field) for field in fields.values()):
-                if len(self._messages) >= _REMEMBERED:
-                    self._messages.clear()
-                # Copies of empty lists and dicts, so that it shows when one is filled.
-                self._messages[id(element)] = (element, {name: copy(field) for name, field in fields.items()}, body)
+        if type(element) not in _MESSAGES:
+            return pack(element)
+        assert isinstance(element, lc.BaseMessage)
+        fields = element.__dict__
+        if element.__pydantic_extra__ or not all(_is_plain(field) for field in fields.values()):
+            return pack(element)
+        body = _plain_message(element)
+        if len(self._messages) >= _REMEMBERED:
+            self._messages.clear()
+        # Copies of empty lists and dicts, so that it shows when one is filled.
+        self._messages[id(element)] = (element, {name: copy(field) for name, field in fields.items()}, body)
         return body
+
+
+def _plain_message(message: lc.BaseMessage) -> bytes:
+    """A message of plain fields as its JSON: what would otherwise be packed, unpacked and written as JSON again."""
+    kind = type(message)
+    defaults = _MESSAGES[kind]
+    content = {name: field for name, field in message.__dict__.items() if not _is_default(field, defaults.get(name, kind))}
+    try:
+        return _TEXT + orjson.dumps({f"${kind.__name__}": content})
+    except orjson.JSONEncodeError:  # lone surrogates
+        return pack(message)
 
 
 def _is_plain(field: object) -> bool:
