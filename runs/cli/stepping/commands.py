@@ -5,24 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from dialoom.runs.stepping import Condition, Session, SteppingError, Stop, case_of, diff, write_case
-from dialoom.runs.stepping.changes import said
+from dialoom.runs.stepping import Asked, Condition, Session, SteppingError, Stop, case_of, diff, write_case
 from dialoom.runs.stepping.paths import look, parsed
-from dialoom.runs.stepping.tree import Knot, drawn
 from dialoom.runs.store.branches import MAIN
 
-from . import views
+from . import branch_views, views
 from .editing import edited
+from .layout import Fitted, cut
 from .views import Answer, note, stop_answer
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-_LABEL = 60
 
 
 class Quit(Exception):
@@ -84,20 +77,33 @@ class Desk:
         return stop_answer(stop, self.session.understood(stop), self.is_full)
 
     async def run(self, until: Sequence[Condition]) -> Answer:
-        """Play on to one of the conditions, a breakpoint or the end."""
+        """Play on to one of the conditions, a breakpoint or the end; the answer names the stops on the way."""
+        passed: list[Stop] = []
 
-        def passed(stop: Stop) -> None:
-            ran = ", ".join(stop.ran)
-            lines: list[RenderableType] = [Text(f"  {stop.number:>4} {ran}", style="dim")]
-            self.watch(Answer({"passed": stop.number, "ran": list(stop.ran)}, lines))
+        def pass_by(stop: Stop) -> None:
+            self.watch(_passed(stop))
+            passed.append(stop)
 
-        return await self.stopped(await self.session.run([*until, *self.breaks], passed))
+        stop = await self.session.run([*until, *self.breaks], pass_by)
+        return _after(await self.stopped(stop), passed[:-1])
+
+
+def _passed(stop: Stop) -> Answer:
+    line = f"  {stop.number:>4} {branch_views.label(stop)}"
+    return Answer({"number": stop.number, "ran": list(stop.ran)}, [Fitted(lambda room: cut(line, room), "dim")])
+
+
+def _after(answer: Answer, passed: Sequence[Stop]) -> Answer:
+    """An answer that also names the stops that were passed."""
+    return Answer({**answer.data, "passed": [dict(_passed(stop).data) for stop in passed]}, answer.shown)
 
 
 async def _next(desk: Desk, rest: str) -> Answer:
+    passed: list[Stop] = []
     for _ in range(_count(rest, 1) - 1):
-        desk.watch(await desk.stopped(await desk.session.step()))
-    return await desk.stopped(await desk.session.step())
+        passed.append(await desk.session.step())
+        desk.watch(_passed(passed[-1]))
+    return _after(await desk.stopped(await desk.session.step()), passed)
 
 
 async def _continue(desk: Desk, rest: str) -> Answer:
@@ -150,23 +156,7 @@ async def _goto(desk: Desk, rest: str) -> Answer:
 
 async def _history(desk: Desk, rest: str) -> Answer:
     _none(rest, "history")
-    knots, data = [], []
-    here = await desk.session.here()
-    for each in await desk.session.history():
-        marks = tuple(each.branches)
-        knots.append(Knot(each.number, each.parent, _label(each.stop), marks))
-        data.append(
-            {
-                "number": each.number,
-                "parent": each.parent,
-                "checkpoint": each.stop.checkpoint,
-                "kind": each.stop.kind,
-                "ran": list(each.stop.ran),
-                "branches": list(marks),
-                "is_here": each.number == here.number,
-            }
-        )
-    return Answer({"history": data}, [Text("\n".join(drawn(knots, here.number)), no_wrap=True, overflow="ellipsis")])
+    return branch_views.history_answer(await desk.session.history(), (await desk.session.here()).number)
 
 
 async def _state(desk: Desk, rest: str) -> Answer:
@@ -184,24 +174,34 @@ async def _say(desk: Desk, rest: str) -> Answer:
     role, _, text = rest.partition(" ")
     if not role or not text.strip():
         raise SteppingError("say takes a role and its words: say user I would rather take the train.")
-    return await desk.stopped(await desk.session.say(role, text.strip()))
+    node = _only(await desk.session.asking(), role)
+    return await desk.stopped(await desk.session.say(node or role, text.strip()))
 
 
 async def _prompt(desk: Desk, rest: str) -> Answer:
     words = rest.split()
     is_edit = words[:1] == ["edit"]
-    role = (words[1:] if is_edit else words)[:1]
-    asked = [each for each in await desk.session.asking() if not role or each.role == role[0]]
-    if not asked:
-        raise SteppingError(
-            f"the next step does not ask {role[0]!r}" if role else "the next step asks nobody, so there is no prompt"
-        )
-    if not is_edit:
-        return views.asked_answer(asked)
-    messages = edited(asked[0].request.messages)
+    who = words[is_edit:]
+    if len(who) > 1:
+        raise SteppingError(f"prompt takes 'edit', and a role or a node, so not {rest!r}")
+    if is_edit:
+        return await _edit_prompt(desk, who)
+    asked = await desk.session.asking()
+    chosen = [each for each in asked if not who or who[0] in (each.role, each.node)]
+    if who and not chosen:
+        raise SteppingError(f"the next step asks {_roles(asked)}, not {who[0]!r}")
+    return views.asked_answer(chosen)
+
+
+async def _edit_prompt(desk: Desk, who: Sequence[str]) -> Answer:
+    asked = await desk.session.asking()
+    node = _only(asked, who[0] if who else None)
+    if node is None:
+        raise SteppingError(f"the next step asks {_roles(asked)}{f', not {who[0]!r}' if who else ''}")
+    messages = edited(next(each for each in asked if each.node == node).request.messages)
     if messages is None:
         return note("the prompt is as it was, so nothing was played")
-    return await desk.stopped(await desk.session.ask_instead(asked[0].role, messages))
+    return await desk.stopped(await desk.session.ask_instead(node, messages))
 
 
 async def _model(desk: Desk, rest: str) -> Answer:
@@ -220,11 +220,15 @@ async def _resample(desk: Desk, rest: str) -> Answer:
 
 
 async def _fork(desk: Desk, rest: str) -> Answer:
+    if not rest:
+        raise SteppingError("fork takes a name for the new branch: fork by-train")
     desk.session = await desk.session.fork(rest)
     return await desk.stopped(await desk.session.here())
 
 
 async def _switch(desk: Desk, rest: str) -> Answer:
+    if not rest:
+        raise SteppingError("switch takes the name of a branch; 'forks' lists them")
     desk.session = await desk.session.switch(rest)
     return await desk.stopped(await desk.session.here())
 
@@ -232,7 +236,8 @@ async def _switch(desk: Desk, rest: str) -> Answer:
 async def _forks(desk: Desk, rest: str) -> Answer:
     _none(rest, "forks")
     branches = [(each, await (await desk.session.switch(each.name)).here()) for each in desk.session.branches()]
-    return views.forks_answer(branches, desk.session.branch, desk.session.outcome_branch)
+    taken = None if desk.session.is_pending else desk.session.outcome_branch
+    return branch_views.forks_answer(branches, desk.session.branch, taken)
 
 
 async def _diff(desk: Desk, rest: str) -> Answer:
@@ -242,7 +247,7 @@ async def _diff(desk: Desk, rest: str) -> Answer:
     if len(names) < 2:
         names = [names[0] if names else MAIN, desk.session.branch]
     sessions = [desk.session if name == desk.session.branch else await desk.session.switch(name) for name in names]
-    return views.diff_answer(await diff(sessions[0], sessions[1]))
+    return branch_views.diff_answer(await diff(sessions[0], sessions[1]))
 
 
 async def _promote(desk: Desk, rest: str) -> Answer:
@@ -292,9 +297,7 @@ async def _help(desk: Desk, rest: str) -> Answer:  # noqa: ARG001
         chosen = [BY_NAME[rest]]
     else:
         chosen = list(COMMANDS)
-    lines = [f"{each.key:>2}  {f'{each.name} {each.usage}':<28} {each.help}" for each in chosen]
-    data = [{"name": each.name, "key": each.key, "usage": each.usage, "help": each.help} for each in chosen]
-    return Answer({"commands": data}, [Text("\n".join(lines))])
+    return views.help_answer([(each.key, f"{each.name} {each.usage}".rstrip(), each.help) for each in chosen])
 
 
 async def _quit(desk: Desk, rest: str) -> Answer:  # noqa: ARG001
@@ -319,10 +322,14 @@ COMMANDS = (
     Command("calls", "i", "", "the calls that led here: whole requests, replies, tokens, cost, time", _calls),
     Command("state", "s", "[PATH]", "the state, or a place in it: state messages[-1].content", _state),
     Command("set", "e", "PATH VALUE", "edit the state; what comes next is chosen again", _set),
-    Command("say", "y", "ROLE TEXT", "put words into a role's mouth in the next step", _say),
     Command(
-        "prompt", "p", "[edit] [ROLE]", "the prompt of the next step; edit: change it in $EDITOR and play", _prompt
+        "say",
+        "y",
+        "WHO TEXT",
+        "put words into the mouth of a role (or of who is asked in a node) in the next step",
+        _say,
     ),
+    Command("prompt", "p", "[edit] [WHO]", "the prompt of the next step; edit: change it in $EDITOR and play", _prompt),
     Command("model", "m", "ROLE MODEL", "another model for a role from here on", _model),
     Command("resample", "r", "", "ask anew from here on, instead of taking recorded replies", _resample),
     Command("fork", "f", "NAME", "a new branch from here, and go there", _fork),
@@ -338,12 +345,20 @@ COMMANDS = (
 BY_NAME = {name: command for command in COMMANDS for name in (command.name, command.key)}
 
 
-def _label(stop: Stop) -> str:
-    what = ", ".join(node for node in stop.ran if not node.startswith("__")) or ("edit" if stop.kind == "edit" else "-")
-    if len(what) > _LABEL // 2:
-        what = f"{stop.ran[0]} and {len(stop.ran) - 1} more"
-    first = said(stop.changes[0], _LABEL) if stop.changes and stop.number else ""
-    return f"{what}  {first}".rstrip()
+def _only(asked: Sequence[Asked], who: str | None) -> str | None:
+    """The only node in which a role is asked, or anybody; `None` if there is none.
+
+    Raises:
+        SteppingError: If there are several, so that one has to be named.
+    """
+    nodes = list(dict.fromkeys(each.node for each in asked if who is None or who in (each.role, each.node)))
+    if len(nodes) > 1:
+        raise SteppingError(f"the next step asks {who or _roles(asked)} in several nodes; name one: {', '.join(nodes)}")
+    return nodes[0] if nodes else None
+
+
+def _roles(asked: Sequence[Asked]) -> str:
+    return ", ".join(dict.fromkeys(each.role for each in asked)) or "nobody"
 
 
 def _count(text: str, default: int) -> int:

@@ -3,72 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
+import traceback
 from collections.abc import Iterable
 from contextlib import suppress
 
-from rich.console import Console
-from rich.text import Text
-
-from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_USAGE, Fault, fault_of
+from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE, FATAL, Fault, fault_of
 from dialoom.runs.stepping import ConditionError, PathError
 
 from .commands import BY_NAME, Desk, Quit
-from .views import Answer
+from .printer import Printer
 
 _OF_THE_LINE = (ConditionError, PathError)
-
-
-class Printer:
-    """Prints answers: as text, or as a line of JSON each.
-
-    Args:
-        is_json: Whether as JSON.
-    """
-
-    def __init__(self, is_json: bool) -> None:
-        self._is_json = is_json
-        self._console = Console(highlight=False, soft_wrap=False)
-        if not self._console.is_terminal:
-            self._console = Console(highlight=False, width=120)
-
-    def answer(self, answer: Answer, line: str = "") -> None:
-        """Print an answer."""
-        if self._is_json:
-            told = {"line": line, "ok": True} if line else {}
-            print(json.dumps({**told, **answer.data}, ensure_ascii=False), flush=True)  # noqa: T201
-            return
-        for shown in answer.shown:
-            self._console.print(shown)
-
-    def echo(self, branch: str, line: str) -> None:
-        """Print a line that nobody sees being typed, before its answer."""
-        if not self._is_json and line:
-            self._console.print(Text(f"{branch}> {line}", style="bold blue"))
-
-    def error(self, text: str, line: str, place: str = "") -> None:
-        """Print what went wrong."""
-        if self._is_json:
-            print(json.dumps({"line": line, "ok": False, "error": text}, ensure_ascii=False), flush=True)  # noqa: T201
-        else:
-            Console(stderr=True, highlight=False, soft_wrap=True).print(f"{place}{text}", style="red", markup=False)
 
 
 def play_script(runner: asyncio.Runner, desk: Desk, lines: Iterable[str], printer: Printer, name: str) -> int:
     """Carry out lines until one fails; returns the exit code."""
     for number, line in enumerate(lines, start=1):
         words = line.strip()
+        place = f"{name}, line {number} ({words}): "
         printer.echo(desk.session.branch, words)
         try:
             answer = runner.run(desk.do(words))
         except Quit:
             return EXIT_DONE
+        except KeyboardInterrupt:
+            printer.error("interrupted; what was answered is kept", words, place)
+            return EXIT_STOPPED
         except Exception as error:
             if (text := _told(error)) is None:
                 raise
-            printer.error(text, words, f"{name}, line {number} ({words}): ")
-            return EXIT_USAGE if _is_of_the_line(error) else EXIT_SOME_FAILED
+            printer.error(text, words, place)
+            return _exit_code(error)
         if answer is not None:
             printer.answer(answer, words)
     return EXIT_DONE
@@ -88,19 +54,26 @@ def converse(runner: asyncio.Runner, desk: Desk, printer: Printer) -> int:
             continue
         try:
             if (answer := runner.run(desk.do(line))) is not None:
-                printer.answer(answer)
+                printer.answer(answer, line.strip())
         except Quit:
             return EXIT_DONE
         except KeyboardInterrupt:
-            print("\nbroken off: nothing of this step was kept but the calls that were answered")  # noqa: T201
+            here = runner.run(desk.session.here())
+            print()  # noqa: T201
+            printer.error(f"broken off at {here.branch} {here.number}; what was answered is kept", line)
         except Exception as error:
             if (text := _told(error)) is None:
-                raise
+                traceback.print_exc()  # what a node of a recipe in the making does wrong is what one is here to see
+                text = f"nobody foresaw this {type(error).__name__}; 'where' shows where you stand"
             printer.error(text, line)
 
 
-def _is_of_the_line(error: Exception) -> bool:
-    return isinstance(error, _OF_THE_LINE) or fault_of(error) is Fault.CONFIGURATION
+def _exit_code(error: Exception) -> int:
+    """What a script ends with: whose fault it is that a line could not be carried out."""
+    fault = fault_of(error)
+    if isinstance(error, _OF_THE_LINE) or fault in FATAL:
+        return EXIT_USAGE
+    return EXIT_STOPPED if fault is Fault.BUDGET else EXIT_SOME_FAILED
 
 
 def _told(error: Exception) -> str | None:

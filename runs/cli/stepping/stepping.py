@@ -22,7 +22,8 @@ from dialoom.runs.stepping import Session, read_case, replay
 from dialoom.runs.store import RunStore
 
 from .commands import Desk
-from .loop import Printer, converse, is_terminal, play_script
+from .loop import converse, is_terminal, play_script
+from .printer import Printer
 
 
 def step_run(
@@ -106,7 +107,7 @@ def _stepped(
             )
         )
         try:
-            desk = Desk(session, printer.answer)
+            desk = Desk(session, printer.passed)
             if lines is not None:
                 return play_script(runner, desk, lines, printer, str(script or "standard input"))
             typer.echo(f"{session.scenario} in {store.path}; 'help' lists the commands")

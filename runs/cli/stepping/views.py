@@ -1,32 +1,36 @@
-"""What the answers of the step debugger look like: as JSON for programs, and as text for people."""
+"""What a stop, its calls and its prompts look like: as JSON for programs, and as text for people."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from dialoom.graphs import Judgement, Line, Outline
-from dialoom.runs.stepping import Asked, Cost, Difference, Stop
-from dialoom.runs.stepping.changes import said
+from dialoom.graphs import Line, Outline
+from dialoom.runs.stepping import Asked, Cost, Stop
+from dialoom.runs.stepping.changes import ABSENT, Change, said
 from dialoom.runs.stepping.differences import Said, spoken
 from dialoom.runs.stepping.gateway import SAID
 from dialoom.runs.stepping.values import plain
-from dialoom.runs.store.branches import Branch, StepCall
+from dialoom.runs.store.branches import StepCall
+
+from .layout import Fitted, Inset, cut
 
 COLOURS = {"user": "cyan", "assistant": "green"}
 _LINES = 4
 """So many lines of the conversation are shown at a stop; `transcript` shows all."""
 _TAIL = 3
 """So many lines of a request."""
-_WIDTH = 100
-_IN, _FURTHER_IN = (0, 0, 0, 2), (0, 0, 0, 4)
+_CHANGES = 8
+"""So many changes of the state."""
+_NODES = 3
+"""So many nodes are named that ran together."""
+_FURTHER_IN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +60,10 @@ def stop_answer(stop: Stop, parsed: Mapping[int, Any], is_full: bool = False) ->
         is_full: Whether requests and the conversation are shown whole.
     """
     shown: list[RenderableType] = [_heading(stop)]
-    are_many = len(stop.calls) > 1
-    calls = [_call(call, parsed.get(call.id), is_full, are_many) for call in stop.calls]
-    shown += [Padding(call, _IN, expand=False) for call in calls]
-    shown += [Padding(_change(said(change, _WIDTH)), _IN, expand=False) for change in stop.changes]
+    shown += [Inset(each) for each in _calls(stop.calls, parsed, is_full)]
+    shown += [Inset(each) for each in _changes(stop.changes, is_full)]
     if conversation := _conversation(stop.transcript, None if is_full else _LINES):
-        shown += [Text("  the conversation", style="dim"), Padding(Group(*conversation), _FURTHER_IN, expand=False)]
+        shown += [Text("  the conversation", style="dim"), Inset(Group(*conversation), _FURTHER_IN)]
     shown.append(_coming(stop))
     return Answer(stop_data(stop, parsed), shown)
 
@@ -108,7 +110,7 @@ def calls_answer(stop: Stop, parsed: Mapping[int, Any]) -> Answer:
     if not stop.calls:
         return note(f"no call led to checkpoint {stop.number}", calls=[])
     data = {"calls": [call_data(call, parsed.get(call.id)) for call in stop.calls]}
-    return Answer(data, [_call(call, parsed.get(call.id), is_full=True) for call in stop.calls])
+    return Answer(data, _calls(stop.calls, parsed, is_full=True))
 
 
 def asked_answer(asked: Sequence[Asked]) -> Answer:
@@ -127,7 +129,7 @@ def asked_answer(asked: Sequence[Asked]) -> Answer:
     for each in asked:
         head = f"{each.role} is asked by {each.node} ({each.request.model}, {each.request.prompt_id})"
         shown.append(Text(head, style="bold"))
-        shown += [Padding(_message(one["role"], one["content"]), _IN, expand=False) for one in each.request.messages]
+        shown += [Inset(_message(one["role"], one["content"])) for one in each.request.messages]
     return Answer({"asked": data}, shown or [Text("the next step asks nobody")])
 
 
@@ -144,60 +146,24 @@ def state_answer(path: str, value: Any) -> Answer:
     return Answer({"path": path, "value": known}, [Text(text)])
 
 
-def forks_answer(branches: Iterable[tuple[Branch, Stop]], here: str, taken: str) -> Answer:
-    """The branches."""
-    table = RichTable("", "branch", "from", "at", "next", "sample", "models", box=None, header_style="dim")
-    data = []
-    for branch, stop in branches:
-        end = "the end" if stop.is_end else ", ".join(stop.next)
-        models = ", ".join(f"{role}={model}" for role, model in branch.models.items())
-        name = branch.name + (" (the outcome)" if branch.name == taken else "")
-        mark = "@" if branch.name == here else ""
-        table.add_row(mark, name, branch.origin or "", str(stop.number), end, str(branch.sample), models)
-        data.append(
-            {
-                "branch": branch.name,
-                "origin": branch.origin,
-                "number": stop.number,
-                "next": list(stop.next),
-                "sample": branch.sample,
-                "models": dict(branch.models),
-                "is_here": branch.name == here,
-                "is_outcome": branch.name == taken,
-            }
-        )
-    return Answer({"branches": data}, [table])
+def help_answer(commands: Sequence[tuple[str, str, str]]) -> Answer:
+    """Commands: the key, how it is written, what it does."""
+    table = RichTable.grid(padding=(0, 2, 0, 0))
+    table.add_column(justify="right", style="bold")
+    for _ in range(2):
+        table.add_column()
+    for command in commands:
+        table.add_row(*map(Text, command))
+    data = [{"key": key, "usage": usage, "help": help_} for key, usage, help_ in commands]
+    return Answer({"commands": data}, [table])
 
 
-def diff_answer(difference: Difference) -> Answer:
-    """Two branches side by side."""
-    left, right = difference.names
-    table = RichTable(left, right, expand=True, show_lines=False, header_style="bold", pad_edge=False)
-    for column in table.columns:
-        column.ratio = 1
-    same = 0
-    for pair in difference.lines:
-        if pair.is_same:
-            same += 1
-            continue
-        if same:
-            table.add_row(*[Text(f"... {same} {'line' if same == 1 else 'lines'} alike", style="dim")] * 2)
-            same = 0
-        table.add_row(_said(pair.left), _said(pair.right))
-    if same:
-        table.add_row(*[Text(f"... {same} {'line' if same == 1 else 'lines'} alike", style="dim")] * 2)
-    for thing, ours, theirs in difference.judgements:
-        table.add_row(_judged(thing, ours), _judged(thing, theirs))
-    table.add_row(*(Text(f"{cost_text(cost)} since they parted", style="dim") for cost in difference.costs))
-    shared = f"{difference.shared} {'step' if difference.shared == 1 else 'steps'} in common"
-    head = Text(
-        f"{shared} ({cost_text(difference.before)}); "
-        + "; ".join(
-            f"{name} at {number}{', the end' if is_end else ''}"
-            for name, (number, is_end) in zip(difference.names, difference.stands, strict=True)
-        )
-    )
-    return Answer(_difference_data(difference), [head, table])
+def named(nodes: Sequence[str]) -> str:
+    """Nodes that ran together; of many only the first."""
+    shown = [node for node in nodes if not node.startswith("__")]
+    if len(shown) > _NODES:
+        return f"{shown[0]} and {len(shown) - 1} more"
+    return ", ".join(shown)
 
 
 def cost_text(cost: Cost) -> str:
@@ -207,33 +173,20 @@ def cost_text(cost: Cost) -> str:
     return f"{cost.calls} {'call' if cost.calls == 1 else 'calls'}, {tokens}, {dollars}, {cost.seconds:.2f} s"
 
 
-def _difference_data(difference: Difference) -> dict[str, Any]:
-    def line(side: Said | None) -> dict[str, str] | None:
-        return None if side is None else {"role": side[0], "content": side[1]}
-
-    def word(judgement: Judgement | None) -> dict[str, Any] | None:
-        return None if judgement is None else judgement.model_dump(mode="json")
-
-    def cost(of: Cost) -> dict[str, Any]:
-        return {"calls": of.calls, "tokens": of.tokens, "cost": of.dollars, "seconds": of.seconds}
-
-    return {
-        "branches": list(difference.names),
-        "shared_steps": difference.shared,
-        "lines": [
-            {"same": each.is_same, "left": line(each.left), "right": line(each.right)} for each in difference.lines
-        ],
-        "judgements": [
-            {"what": thing, "left": word(ours), "right": word(theirs)} for thing, ours, theirs in difference.judgements
-        ],
-        "shared_cost": cost(difference.before),
-        "costs": [cost(each) for each in difference.costs],
-    }
+def spoken_line(line: Said | None) -> RenderableType:
+    """Who says what; a line of an outline is set in as far as it stands."""
+    if line is None:
+        return Text("")
+    role, content = line
+    if role:
+        return Text.assemble((f"{role}: ", f"bold {COLOURS.get(role, 'magenta')}"), content)
+    words = content.lstrip(" ")
+    return Inset(Text(words), len(content) - len(words))
 
 
 def _heading(stop: Stop) -> Text:
-    what = {"edit": "the state was edited", "input": "the beginning", "fork": "gone back to"}.get(stop.kind, "")
-    ran = ", ".join(node for node in stop.ran if not node.startswith("__"))
+    what = {"edit": "the state was edited", "input": "the input", "fork": "gone back to"}.get(stop.kind, "")
+    ran = named(stop.ran)
     counts = "".join(f" · {word} {count}" for word, count in stop.counts.items())
     told = f"{ran} ran" if ran else what or "nothing was played yet"
     return Text.assemble((f"{stop.branch} {stop.number}", "bold"), (counts, "dim"), (f" · {told}", "bold"))
@@ -250,21 +203,33 @@ def _coming(stop: Stop) -> Text:
     return text.append("; ".join(parts), style="not bold")
 
 
-def _call(call: StepCall, parsed: Any, is_full: bool, is_one_of_many: bool = False) -> Group:
-    """A call: whole; or with the last words of its request; or, among many, only what it came to."""
-    answer = Text(call.reply or "") if parsed is None or is_full else _understood(parsed)
-    if is_one_of_many and not is_full:
-        return Group(_call_head(call), Padding(answer, _IN, expand=False))
+def _calls(calls: Sequence[StepCall], parsed: Mapping[int, Any], is_full: bool) -> list[RenderableType]:
+    """One call with the end of its request; of several, a line each with what they came to; or all of it."""
+    if is_full or len(calls) < 2:
+        return [_call(call, parsed.get(call.id), is_full) for call in calls]
+    lines: list[RenderableType] = [_in_a_line(call, parsed.get(call.id)) for call in calls]
+    return [*lines, Text(f"{cost_text(Cost.of(calls))}: 'calls' shows them whole", style="dim")]
+
+
+def _in_a_line(call: StepCall, parsed: Any) -> Fitted:
+    answer = _flat(_understood(call.reply or "" if parsed is None else parsed).plain, ", ")
+    return Fitted(lambda room: cut(f"{call.node}: {answer}", room), COLOURS.get(call.role, "magenta"))
+
+
+def _call(call: StepCall, parsed: Any, is_full: bool) -> Group:
+    """A call, whole or with the last lines of its request."""
     messages = call.messages if is_full else call.messages[-1:]
     hidden = len(call.messages) - len(messages)
     edited = " (written by a person)" if call.is_edited else ""
     parts: list[RenderableType] = [_call_head(call), Text(f"asked{edited}:", style="dim")]
     if hidden:
-        parts.append(Text(f"  ... {hidden} more before it, or parts: 'calls' shows all", style="dim"))
-    parts += [Padding(_message(*each, None if is_full else _TAIL), _IN, expand=False) for each in messages]
-    parts += [Text("answered:", style="dim"), Padding(answer, _IN, expand=False)]
-    if parsed is not None and is_full:
-        parts += [Text("understood:", style="dim"), Padding(_understood(parsed), _IN, expand=False)]
+        count = f"{hidden} {'message' if hidden == 1 else 'messages'}"
+        parts.append(Text(f"  ... {count} before this one: 'calls' shows all", style="dim"))
+    parts += [Inset(_message(*each, None if is_full else _TAIL)) for each in messages]
+    if parsed is None or is_full:
+        parts += [Text("answered:", style="dim"), Inset(Text(call.reply or ""))]
+    if parsed is not None:
+        parts += [Text("understood:" if is_full else "answered:", style="dim"), Inset(_understood(parsed))]
     return Group(*parts)
 
 
@@ -298,9 +263,24 @@ def _message(role: str, content: str, lines: int | None = None) -> Text:
     return Text.assemble((f"{role}: ", "dim"), "\n".join(rows))
 
 
-def _change(line: str) -> Text:
-    style = {"+": "green", "-": "red"}.get(line[:1], "yellow")
-    return Text(line, style=style)
+def _changes(found: Sequence[Change], is_full: bool) -> list[RenderableType]:
+    """What has changed in the state, a line each, unless all is to be shown."""
+    if is_full:
+        return [Text(said(each, None), style=_style(each)) for each in found]
+    shown: list[RenderableType] = [_change(each) for each in found[:_CHANGES]]
+    if left := len(found) - len(shown):
+        shown.append(Text(f"... {left} more {'change' if left == 1 else 'changes'}: 'full' shows all", style="dim"))
+    return shown
+
+
+def _change(change: Change) -> Fitted:
+    return Fitted(lambda room: said(change, room), _style(change))
+
+
+def _style(change: Change) -> str:
+    if change.before is ABSENT:
+        return "green"
+    return "red" if change.after is ABSENT else "yellow"
 
 
 def _conversation(transcript: Sequence[Line] | Outline, last: int | None) -> list[RenderableType]:
@@ -308,18 +288,9 @@ def _conversation(transcript: Sequence[Line] | Outline, last: int | None) -> lis
     shown = lines if last is None else lines[-last:]
     left = len(lines) - len(shown)
     before: list[RenderableType] = [Text(f"... {left} before: 'transcript' shows them", style="dim")] if left else []
-    return [*before, *(_said(line) for line in shown)]
+    return [*before, *(spoken_line(line) for line in shown)]
 
 
-def _said(line: Said | None) -> Text:
-    if line is None:
-        return Text("")
-    role, content = line
-    return Text.assemble((f"{role}: ", f"bold {COLOURS.get(role, 'magenta')}"), content) if role else Text(content)
-
-
-def _judged(thing: str, judgement: Judgement | None) -> Text:
-    if judgement is None:
-        return Text(f"{thing}: not judged", style="dim")
-    word = judgement.status if judgement.score is None else str(judgement.score)
-    return Text.assemble((f"{thing}: ", "dim"), (word, "bold"), (f"  {judgement.explanation}", "dim"))
+def _flat(text: str, between: str) -> str:
+    """A text of several lines as one."""
+    return between.join(" ".join(line.split()) for line in text.splitlines() if line.strip())

@@ -1,0 +1,175 @@
+"""What branches look like: their list, the tree that they make, and two of them side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from dialoom.graphs import Judgement
+from dialoom.runs.stepping import Cost, Difference, Stop
+from dialoom.runs.stepping.changes import ABSENT, said
+from dialoom.runs.stepping.differences import Said
+from dialoom.runs.stepping.session import Knotted
+from dialoom.runs.stepping.tree import Knot, drawn
+from dialoom.runs.stepping.values import plain
+from dialoom.runs.store.branches import Branch
+
+from .layout import cut
+from .views import Answer, cost_text, named, spoken_line
+
+_LEAST = 16
+"""So many columns a label has in a history, however narrow the terminal."""
+_PLACE = "\N{REPLACEMENT CHARACTER}"
+"""Stands for a label while its room is measured."""
+
+
+def label(stop: Stop) -> str:
+    """A stop in a line: the nodes that ran, and the first thing that came of them."""
+    what = "edit" if stop.kind == "edit" else named(stop.ran)
+    if not what:
+        return "the input" if stop.kind == "input" else "the beginning"
+    change = next((each for each in stop.changes if each.after is not ABSENT), None)
+    if change is None:
+        return what
+    if isinstance(change.after, BaseMessage) and change.before is ABSENT:
+        return f"{what}: {' '.join(str(plain(change.after)['content']).split())}"
+    return f"{what}: {said(change, None)}"
+
+
+def history_answer(knots: Sequence[Knotted], here: int) -> Answer:
+    """The tree of checkpoints."""
+    data = [
+        {
+            "number": each.number,
+            "parent": each.parent,
+            "checkpoint": each.stop.checkpoint,
+            "kind": each.stop.kind,
+            "ran": list(each.stop.ran),
+            "branches": list(each.branches),
+            "is_here": each.number == here,
+        }
+        for each in knots
+    ]
+    return Answer({"history": data}, [_Tree(knots, here)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """A tree of checkpoints as wide as the terminal: what came is cut for it, the names of branches are not."""
+
+    knots: Sequence[Knotted]
+    here: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """A line per checkpoint, and those between."""
+        bare = [cell_len(line) - 1 for line in self._drawn([_PLACE] * len(self.knots)) if _PLACE in line]
+        rooms = [max(_LEAST, options.max_width - taken) for taken in bare]
+        for line in self._drawn([cut(label(each.stop), room) for each, room in zip(self.knots, rooms, strict=True)]):
+            yield Text(line, no_wrap=True, overflow="ellipsis")
+
+    def _drawn(self, labels: Sequence[str]) -> list[str]:
+        each = zip(self.knots, labels, strict=True)
+        return drawn([Knot(at.number, at.parent, told, at.branches) for at, told in each], self.here)
+
+
+def forks_answer(branches: Iterable[tuple[Branch, Stop]], here: str, taken: str | None) -> Answer:
+    """The branches.
+
+    Args:
+        branches: Each with where it stands.
+        here: The one that one is on.
+        taken: The one that the scenario's outcome comes from, if there is one yet.
+    """
+    table = RichTable("", "branch", "from", "at", "next", "sample", "models", box=None, header_style="dim")
+    data = []
+    for branch, stop in branches:
+        end = "the end" if stop.is_end else named(stop.next)
+        models = ", ".join(f"{role}={model}" for role, model in branch.models.items())
+        name = branch.name + (" (the outcome)" if branch.name == taken else "")
+        mark = "@" if branch.name == here else ""
+        table.add_row(mark, name, branch.origin or "", str(stop.number), end, str(branch.sample), models)
+        data.append(
+            {
+                "branch": branch.name,
+                "origin": branch.origin,
+                "number": stop.number,
+                "next": list(stop.next),
+                "sample": branch.sample,
+                "models": dict(branch.models),
+                "is_here": branch.name == here,
+                "is_outcome": branch.name == taken,
+            }
+        )
+    return Answer({"branches": data}, [table])
+
+
+def diff_answer(difference: Difference) -> Answer:
+    """Two branches side by side; of what is the same in both, only how much."""
+    left, right = difference.names
+    table = RichTable(left, right, box=box.MINIMAL, expand=True, header_style="bold", pad_edge=False)
+    for column in table.columns:
+        column.ratio = 1
+    pairs = [(spoken_line(each.left), spoken_line(each.right), each.is_same) for each in difference.lines]
+    _add_rows(table, pairs, "line")
+    words = [(_judged(*each[:2]), _judged(each[0], each[2]), each[1] == each[2]) for each in difference.judgements]
+    _add_rows(table, words, "judgement")
+    table.add_row(*(Text(f"since they parted: {cost_text(cost)}", style="dim") for cost in difference.costs))
+    stands = " and ".join(
+        f"{name} at {number}{', its end' if is_end else ''}"
+        for name, (number, is_end) in zip(difference.names, difference.stands, strict=True)
+    )
+    shared = f"{difference.shared} {'step' if difference.shared == 1 else 'steps'} in common"
+    return Answer(_difference_data(difference), [Text(f"{stands}; {shared} ({cost_text(difference.before)})"), table])
+
+
+def _add_rows(table: RichTable, rows: Iterable[tuple[RenderableType, RenderableType, bool]], noun: str) -> None:
+    """Rows of a part of the table; those alike are counted where they stand."""
+    for is_same, group in groupby(rows, key=itemgetter(2)):
+        pairs = list(group)
+        if is_same:
+            text = f"... {len(pairs)} {noun if len(pairs) == 1 else noun + 's'} alike"
+            pairs = [(Text(text, style="dim"), Text(text, style="dim"), True)]
+        for ours, theirs, _ in pairs:
+            table.add_row(ours, theirs)
+    table.add_section()
+
+
+def _difference_data(difference: Difference) -> dict[str, Any]:
+    def line(side: Said | None) -> dict[str, str] | None:
+        return None if side is None else {"role": side[0], "content": side[1]}
+
+    def word(judgement: Judgement | None) -> dict[str, Any] | None:
+        return None if judgement is None else judgement.model_dump(mode="json")
+
+    def cost(of: Cost) -> dict[str, Any]:
+        return {"calls": of.calls, "tokens": of.tokens, "cost": of.dollars, "seconds": of.seconds}
+
+    return {
+        "branches": list(difference.names),
+        "shared_steps": difference.shared,
+        "lines": [
+            {"same": each.is_same, "left": line(each.left), "right": line(each.right)} for each in difference.lines
+        ],
+        "judgements": [
+            {"what": thing, "left": word(ours), "right": word(theirs)} for thing, ours, theirs in difference.judgements
+        ],
+        "shared_cost": cost(difference.before),
+        "costs": [cost(each) for each in difference.costs],
+    }
+
+
+def _judged(thing: str, judgement: Judgement | None) -> Text:
+    if judgement is None:
+        return Text(f"{thing}: not judged", style="dim")
+    word = judgement.status if judgement.score is None else str(judgement.score)
+    return Text.assemble((f"{thing}: ", "dim"), (word, "bold"), (f"  {judgement.explanation}", "dim"))
