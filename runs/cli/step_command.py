@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,15 +13,17 @@ from .conduct import KEPT, REPLAY_ONLY, SITTING
 from .flags import Flags, flags_of, with_options
 from .run_command import COMMON
 
-if TYPE_CHECKING:
-    pass
-
 _HELP = (
     "Go through one conversation step by step: look, edit, rewind, fork, compare. "
     "SCENARIO is as in 'dialoom show'. With the name of a recipe in place of RUN, a new run is made (options as of "
     "'dialoom run') and its first scenario stepped through. 'help' at its prompt lists the commands; see "
     "docs/debugging.md."
 )
+_EPILOG = (
+    "Exit codes: 0 every line was carried out, 1 a step failed (provider or reply), 2 bad usage, configuration or "
+    "data, or a line that cannot be carried out, 3 stopped early (budget, Ctrl-C). Nothing that was played is lost."
+)
+_REPLAY_EPILOG = "Exit codes: 0 the same path, 1 another one (a line for each departure), 2 no case."
 _SCRIPTED: Flags = {
     "script": (
         Annotated[
@@ -50,8 +52,8 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `step` to the commands; only the recipe that the arguments name is imported."""
     spec = _recipe(arguments)
     command = _run_command() if spec is None else _recipe_command(spec)
-    app.command("step", help=_HELP)(command)
-    app.command("replay")(replay)
+    app.command("step", help=_HELP, epilog=_EPILOG)(command)
+    app.command("replay", epilog=_REPLAY_EPILOG)(replay)
 
 
 def replay(

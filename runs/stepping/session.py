@@ -439,7 +439,10 @@ class Session:
             if who in (each.role, each.node):
                 return each
         roles = ", ".join(dict.fromkeys(each.role for each in asked)) or "nobody"
-        raise SteppingError(f"the next step asks {roles}, not {who!r}; 'until {who}' goes to where it is asked")
+        hint = f"'until {who}' goes to where it is asked"
+        if who not in (*self.roles, *self.nodes):
+            hint = f"there is no such role; there are {', '.join(self.roles)}"
+        raise SteppingError(f"the next step asks {roles}, not {who!r}; {hint}")
 
     def _may_go_on(self) -> bool:
         """Whether a step here is one of this branch: `main` goes only forward, and only while it is to be played."""

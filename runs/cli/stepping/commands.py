@@ -129,9 +129,8 @@ async def _breaks(desk: Desk, rest: str) -> Answer:
 
 async def _clear(desk: Desk, rest: str) -> Answer:
     if not rest:
-        count = len(desk.breaks)
         desk.breaks.clear()
-        return note(f"{count} breakpoints cleared")
+        return note("no breakpoint is left")
     number = _count(rest, 0)
     if not 1 <= number <= len(desk.breaks):
         raise SteppingError(f"there is no breakpoint {rest}; 'breaks' lists them")

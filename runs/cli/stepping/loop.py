@@ -15,6 +15,8 @@ from .commands import BY_NAME, Desk, Quit
 from .printer import Printer
 
 _OF_THE_LINE = (ConditionError, PathError)
+_FRAMES = 6
+"""So many calls of the stack are shown of an error that nobody foresaw: those nearest to it."""
 
 
 def play_script(runner: asyncio.Runner, desk: Desk, lines: Iterable[str], printer: Printer, name: str) -> int:
@@ -31,9 +33,7 @@ def play_script(runner: asyncio.Runner, desk: Desk, lines: Iterable[str], printe
             printer.error("interrupted; what was answered is kept", words, place)
             return EXIT_STOPPED
         except Exception as error:
-            if (text := _told(error)) is None:
-                raise
-            printer.error(text, words, place)
+            printer.error(_told(error), words, place)
             return _exit_code(error)
         if answer is not None:
             printer.answer(answer, words)
@@ -62,10 +62,7 @@ def converse(runner: asyncio.Runner, desk: Desk, printer: Printer) -> int:
             print()  # noqa: T201
             printer.error(f"broken off at {here.branch} {here.number}; what was answered is kept", line)
         except Exception as error:
-            if (text := _told(error)) is None:
-                traceback.print_exc()  # what a node of a recipe in the making does wrong is what one is here to see
-                text = f"nobody foresaw this {type(error).__name__}; 'where' shows where you stand"
-            printer.error(text, line)
+            printer.error(_told(error), line)
 
 
 def _exit_code(error: Exception) -> int:
@@ -76,11 +73,15 @@ def _exit_code(error: Exception) -> int:
     return EXIT_STOPPED if fault is Fault.BUDGET else EXIT_SOME_FAILED
 
 
-def _told(error: Exception) -> str | None:
-    """What is said of an error; `None` if nobody foresaw it."""
+def _told(error: Exception) -> str:
+    """What is said of an error. Of one that nobody foresaw, its place is shown first.
+
+    What a node of a recipe in the making does wrong is what a debugger is there to show, so that is no end of it.
+    """
     if isinstance(error, _OF_THE_LINE) or fault_of(error) is not Fault.BUG:
         return str(error)
-    return None
+    traceback.print_exception(error, limit=-_FRAMES)
+    return f"nobody foresaw this {type(error).__name__}: {error}"
 
 
 def _complete() -> None:

@@ -83,8 +83,10 @@ def _lines(script: Path | None) -> Iterable[str] | None:
         return None if is_terminal() else sys.stdin
     try:
         return script.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"--script {script} cannot be read: {error}") from error
+    except OSError as error:
+        raise RunError(f"--script {script} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise RunError(f"--script {script} cannot be read: it is not UTF-8") from error
 
 
 def _stepped(

@@ -64,7 +64,7 @@ def stop_answer(stop: Stop, parsed: Mapping[int, Any], is_full: bool = False) ->
     shown += [Inset(each) for each in _changes(stop.changes, is_full)]
     if conversation := _conversation(stop.transcript, None if is_full else _LINES):
         shown += [Text("  the conversation", style="dim"), Inset(Group(*conversation), _FURTHER_IN)]
-    shown.append(_coming(stop))
+    shown.append(Inset(_coming(stop)))
     return Answer(stop_data(stop, parsed), shown)
 
 
@@ -154,7 +154,7 @@ def help_answer(commands: Sequence[tuple[str, str, str]]) -> Answer:
         table.add_column()
     for command in commands:
         table.add_row(*map(Text, command))
-    data = [{"key": key, "usage": usage, "help": help_} for key, usage, help_ in commands]
+    data = [{"name": usage.split()[0], "key": key, "usage": usage, "help": help_} for key, usage, help_ in commands]
     return Answer({"commands": data}, [table])
 
 
@@ -194,11 +194,11 @@ def _heading(stop: Stop) -> Text:
 
 def _coming(stop: Stop) -> Text:
     if stop.is_end:
-        return Text("  the end: nothing comes next", style="bold")
+        return Text("the end: nothing comes next", style="bold")
     reasons: dict[str, list[str]] = {}
     for node in stop.next:
         reasons.setdefault(stop.why.get(node, ""), []).append(node)
-    text = Text("  next: ", style="bold")
+    text = Text("next: ", style="bold")
     parts = [f"{', '.join(nodes)} ({why})" if why else ", ".join(nodes) for why, nodes in reasons.items()]
     return text.append("; ".join(parts), style="not bold")
 

@@ -1,0 +1,388 @@
+"""`dialoom step` and `dialoom replay` without a terminal: from scripts, pipes and for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialoom.runs.store import RunStore
+from tests.conftest import ROOT, Command, lines_of
+
+Stepped = Callable[..., str]
+
+
+@pytest.fixture
+def run(dialoom: Command, players: list[str]) -> Command:
+    """A finished run of two dialogues in `run.db`, and the command."""
+    dialoom("run", "personalens", "--limit", 2, *players, "--seed", 3, "-o", "run.db")
+    return dialoom
+
+
+@pytest.fixture
+def stepped(run: Command, tmp_path: Path) -> Stepped:
+    """Plays lines on the run's first scenario, or as the arguments say; returns what is printed."""
+
+    def play(*lines: str, arguments: tuple[object, ...] = ("run.db", 1), code: int = 0) -> str:
+        (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        done = run("step", *arguments, "--script", "lines.txt", code=code)
+        return done.stdout if code == 0 else done.stderr
+
+    return play
+
+
+def answers(text: str) -> list[dict[str, Any]]:
+    """The lines of JSON."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def calls_in(path: Path) -> int:
+    """How many answered calls a run's file holds."""
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute("SELECT count(*) FROM calls WHERE reply IS NOT NULL").fetchone()[0])
+
+
+EVERY = [
+    ("where", "main 8 · turn 3"),
+    ("back 2", "main 6 · turn 3 · user ran"),
+    ("forward", "main 7 · turn 3 · assistant ran"),
+    ("goto turn 2", "main 4 · turn 2 · user ran"),
+    ("history", "(main)"),
+    ("transcript", "user: Line 1 of mine."),
+    ("calls", "user: <instruction>"),
+    ("state turns", "1"),
+    ("prompt", "assistant is asked by assistant"),
+    ("next", "b1 10 · turn 2 · assistant ran"),
+    ("set messages[-1].content Of course!", '"Reply to: Line 1 of mine." -> "Of course!"'),
+    ("say user Rather by train.", "user: Rather by train."),
+    ("break judge", "breakpoint 1: judge"),
+    ("breaks", "1  judge"),
+    ("until turn 3", "b1 13 · turn 3 · assistant ran"),
+    ("continue", "next: judge_"),
+    ("clear 1", "cleared: judge"),
+    ("model judge offline/attentive", "judge is played by offline/attentive from here on, on b1"),
+    ("continue", "the end: nothing comes next"),
+    ("promote", "is that of b1 now with 6 judgements"),
+    ("fork other", "other "),
+    ("resample", "on other: from here on replies are asked for anew"),
+    ("switch main", "main 8 · turn 3"),
+    ("forks", "b1 (the outcome)"),
+    ("diff b1", "in common"),
+    ("save case.json", "'dialoom replay case.json' plays them again"),
+    ("full on", "stops show everything"),
+    ("help say", "put words into the mouth"),
+    ("quit", ""),
+]
+KEYS = {
+    "next": "n", "continue": "c", "until": "u", "break": "b", "breaks": "B", "clear": "x", "back": "<", "forward": ">",
+    "goto": "g", "history": "h", "where": ".", "transcript": "t", "calls": "i", "state": "s", "set": "e", "say": "y",
+    "prompt": "p", "model": "m", "resample": "r", "fork": "f", "switch": "w", "forks": "F", "diff": "d", "promote": "P",
+    "save": "S", "full": "v", "help": "?", "quit": "q",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["name", "key"])
+def test_every_command_can_come_from_a_script(stepped: Stepped, tmp_path: Path, form: str) -> None:
+    """Each by its name and by its key: the line is shown, and below it the answer."""
+    lines = [line if form == "name" else " ".join([KEYS[line.split()[0]], *line.split()[1:]]) for line, _ in EVERY]
+    shown = re.split(r"^[\w-]+> ", stepped(*lines, "not reached"), flags=re.MULTILINE)
+    assert "not reached" not in "".join(shown)
+    for line, (_, expected), answer in zip(lines, EVERY, shown[1:], strict=True):
+        assert answer.startswith(f"{line}\n")
+        assert expected in answer
+    assert {line.split()[0] for line, _ in EVERY} == set(KEYS)
+    assert json.loads((tmp_path / "case.json").read_text())["recipe"] == "personalens"
+
+
+def test_the_help_lists_every_command_with_its_key(stepped: Stepped) -> None:
+    """None is forgotten here, and none has two keys or one key two."""
+    (listed,) = answers(stepped("help", arguments=("run.db", 1, "--json")))
+    assert {each["name"]: each["key"] for each in listed["commands"]} == KEYS
+    assert len(set(KEYS.values())) == len(KEYS)
+
+
+def test_each_command_is_answered_with_one_line_of_json(stepped: Stepped) -> None:
+    """Also one that plays many steps: the answer names those that were passed. Comments are not answered."""
+    lines = [line for line, _ in EVERY if line != "quit"]
+    found = answers(stepped("# all of them", "", *lines, arguments=("run.db", 1, "--json")))
+    assert [(each["line"], each["ok"]) for each in found] == [(line, True) for line in lines]
+    told = {each["line"]: each for each in found}
+    assert told["goto turn 2"]["counts"] == {"turn": 2}
+    assert told["calls"]["calls"][0]["reply"] == "Line 1 of mine."
+    assert told["calls"]["calls"][0]["request"][-1]["role"] == "user"
+    assert [each["passed"] for each in found if each["line"] == "continue"] == [[{"number": 14, "ran": ["user"]}], []]
+    assert told["continue"]["next"] == []
+    assert {each["branch"]: each["is_outcome"] for each in told["forks"]["branches"]} == {
+        "main": False,
+        "b1": True,
+        "other": False,
+    }
+    assert {"same": True, "left": None, "right": None} not in told["diff b1"]["lines"]
+    assert [each["number"] for each in told["history"]["history"]] == list(range(9))
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("leap", "there is no command 'leap'; 'help' lists them"),
+        ("next", "main is at its end; go back first ('back', 'goto')"),
+        ("next some", "'some' is no number of steps from 1"),
+        ("back 99", "there are 8 steps before this one; back takes 1 to 8"),
+        ("goto 99", "there is no checkpoint '99'; 'history' shows 0 to 8"),
+        ("goto", "where to? a checkpoint's number ('history' shows them), or what 'until' takes"),
+        ("goto rounds > 3", "there is no 'rounds'; the state has messages, turns"),
+        ("goto turns > 30", "nowhere on main is turns > 30 met"),
+        ("set turns", "set takes a place and a value"),
+        ("set turns many", 'turns is a number: 2; "many" is a text'),
+        ("set tunrs 3", "the state has no 'tunrs'"),
+        ("state messages[99]", "messages"),
+        ("say user", "say takes a role and its words"),
+        ("say user Hello", "the next step asks nobody, not 'user'; 'until user' goes to where it is asked"),
+        ("say usher Hello", "there is no such role; there are user, assistant, judge"),
+        ("prompt edit", "the next step asks nobody"),
+        ("prompt edit user now", "prompt takes 'edit', and a role or a node"),
+        ("model assistant", "model takes a role and a model"),
+        ("model usher offline/generic", "there is no role 'usher'; there are user, assistant, judge"),
+        ("model user generic", "unknown model 'generic'"),
+        ("fork", "fork takes a name for the new branch"),
+        ("fork by/train", "'by/train' is no name for a branch"),
+        ("fork main", "there is a branch 'main' already"),
+        ("switch", "switch takes the name of a branch"),
+        ("switch b7", "there is no branch 'b7'; there are main"),
+        ("diff b7", "there is no branch 'b7'; there are main"),
+        ("diff a b c", "diff takes two branches"),
+        ("promote b7", "there is no branch 'b7'"),
+        ("save", "save takes a file"),
+        ("save missing/case.json", "the case cannot be written to missing/case.json: No such file or directory"),
+        ("break", "is no condition"),
+        ("clear 3", "there is no breakpoint 3; 'breaks' lists them"),
+        ("full maybe", "full takes on or off, not 'maybe'"),
+        ("resample 3", "resample takes nothing more, so not '3'"),
+        ("help leap", "there is no command 'leap'"),
+    ],
+)
+def test_a_line_that_cannot_be_carried_out_is_told_in_one_line(stepped: Stepped, line: str, complaint: str) -> None:
+    """With the script, the line's number and the command; exit 2."""
+    told = stepped("# first", line, code=2)
+    assert told.startswith(f"lines.txt, line 2 ({line}): ")
+    assert complaint in told
+    assert told.count("\n") == 1
+
+
+def test_what_came_before_a_bad_line_stays(stepped: Stepped, run: Command) -> None:
+    """For people and for programs; the branch is kept, and can be gone on with by its name."""
+    lines = ("goto turn 2", "fork mine", "say assistant As you like.", "leap")
+    assert stepped(*lines, code=2).startswith("lines.txt, line 4 (leap): ")
+    told = answers(run("step", "run.db", 1, "--script", "lines.txt", "--json", code=2).stdout)
+    assert told[-1] == {"line": "fork mine", "ok": False, "error": told[-1]["error"]}
+    assert "there is a branch 'mine' already" in told[-1]["error"]
+    assert "assistant: As you like." in stepped("continue", "transcript", arguments=("run.db", 1, "--branch", "mine"))
+
+
+def test_lines_come_from_a_pipe_as_well(run: Command) -> None:
+    """Comments and empty lines are passed over; what fails is told with its place."""
+    done = run("step", "run.db", "2", input="# look\n\n  back 2  \nhistory\n")
+    assert "main> back 2\nmain 6" in done.stdout
+    assert "(main)" in done.stdout
+    failed = run("step", "run.db", input="leap\n", code=2)
+    assert failed.stderr.startswith("standard input, line 1 (leap): there is no command 'leap'")
+    assert run("step", "run.db", input="").stdout == ""
+
+
+def test_where_there_is_no_terminal_there_are_no_colours_and_no_blanks(stepped: Stepped) -> None:
+    """At the end of a line; also in tables."""
+    printed = stepped("goto turn 2", "say assistant Well.", "continue", "forks", "diff", "history", "help", "prompt")
+    assert "\x1b" not in printed
+    assert not [line for line in printed.splitlines() if line != line.rstrip()]
+    assert max(len(line) for line in printed.splitlines()) <= 120
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("nowhere.db",), "there is no run file nowhere.db; 'dialoom run RECIPE -o nowhere.db' makes one"),
+        (("players.py",), "players.py is not a dialoom run"),
+        (("run.db", 99), "run.db has no scenario '99'; 'dialoom show run.db' lists them"),
+        (("run.db", 1, "--branch", "b7"), "there is no branch 'b7'; there are main"),
+        (("run.db", 1, "--max-calls", "few"), "few"),
+        (("run.db", 1, "--script", "missing.txt"), "--script missing.txt cannot be read: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_opened_is_told_in_one_line(run: Command, arguments: tuple[object, ...], complaint: str) -> None:
+    """No run, no scenario, no branch, no script; exit 2, and nothing is done."""
+    told = run("step", *arguments, code=2).stderr
+    assert complaint in told
+    assert told.startswith("dialoom: ")
+    assert told.count("\n") == 1
+
+
+def test_a_run_that_is_being_written_is_left_alone(run: Command, tmp_path: Path) -> None:
+    """By another process, such as `dialoom resume`."""
+    store = RunStore(tmp_path / "run.db")
+    try:
+        assert "being written by another dialoom process" in run("step", "run.db", code=2).stderr
+    finally:
+        store.close()
+    run("step", "run.db", input="where\n")
+
+
+def test_a_step_that_fails_at_its_provider_exits_with_one(stepped: Stepped, tmp_path: Path) -> None:
+    """What was played before it stays, and the same step can be played with a model that answers."""
+    (tmp_path / "failing.py").write_text("async def assistant(messages):\n    raise RuntimeError('out of order')\n")
+    told = stepped("goto turn 2", "model assistant python:failing:assistant", "continue", code=1)
+    assert told.startswith("lines.txt, line 3 (continue): ")
+    assert "out of order" in told
+    assert told.count("\n") == 1
+    mended = stepped("model assistant offline/generic", "continue", arguments=("run.db", 1, "--branch", "b1"))
+    assert "b1> continue" in mended
+    assert "the end: nothing comes next" in mended
+
+
+def test_a_bug_of_a_recipe_is_shown_with_its_place(tmp_path: Path) -> None:
+    """What nobody foresaw ends a script, too: the end of the traceback, then the line; for programs a line of JSON."""
+    shutil.copytree(ROOT / "docs/examples/twenty_questions", tmp_path / "game")
+    recipe = tmp_path / "game" / "recipe.py"
+    recipe.write_text(recipe.read_text().replace('utterances(state["messages"])', 'utterances(state["nothing"])'))
+    step = [sys.executable, "-m", "dialoom", "step", "game/recipe.py:RECIPE", "--words", "piano"]
+    done = subprocess.run(
+        [*step, "-o", "one.db"], cwd=tmp_path, input="next\n", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "in guesser" in done.stderr
+    assert done.stderr.endswith("standard input, line 1 (next): nobody foresaw this KeyError: 'nothing'\n")
+    done = subprocess.run(
+        [*step, "-o", "two.db", "--json"], cwd=tmp_path, input="next\n", capture_output=True, text=True, check=False
+    )
+    (told,) = answers(done.stdout)
+    assert (told["ok"], told["error"]) == (False, "nobody foresaw this KeyError: 'nothing'")
+
+
+def test_a_budget_that_is_used_up_stops_the_script_with_three(stepped: Stepped, tmp_path: Path) -> None:
+    """It says so; what was answered is kept and not paid again when more is allowed."""
+    made = calls_in(tmp_path / "run.db")
+    lines = ("goto turn 2", "resample", "continue")
+    told = stepped(*lines, arguments=("run.db", 1, "--max-calls", made + 2), code=3)
+    assert told.startswith("lines.txt, line 3 (continue): ")
+    assert "max-calls" in told
+    assert calls_in(tmp_path / "run.db") == made + 2
+    done = stepped("continue", arguments=("run.db", 1, "--branch", "b1", "--max-calls", "none"))
+    assert "the end: nothing comes next" in done
+    assert calls_in(tmp_path / "run.db") == made + 9
+
+
+def test_replay_only_makes_no_call(stepped: Stepped, tmp_path: Path) -> None:
+    """What is recorded is played again; what is not is refused."""
+    made = calls_in(tmp_path / "run.db")
+    only = ("run.db", 1, "--replay-only")
+    assert "the end: nothing comes next" in stepped("goto turn 1", "continue", arguments=only)
+    told = stepped("goto turn 1", "resample", "continue", arguments=only, code=2)
+    assert told.startswith("lines.txt, line 3 (continue): ")
+    assert calls_in(tmp_path / "run.db") == made
+
+
+def test_a_new_run_is_made_for_a_recipe(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """With the options of `dialoom run`; stepping to the end finishes its scenario as a run would."""
+    (tmp_path / "lines.txt").write_text("next 3\ncontinue\nforks\n")
+    plan = ["personalens", "--limit", 1, *players, "--seed", 3]
+    done = dialoom("step", *plan, "--script", "lines.txt")
+    assert "main 4 · turn 2 · user ran" in done.stdout
+    assert "main (the outcome)" in done.stdout
+    assert json.loads(dialoom("status", "step-personalens.db", "--json").stdout)["scenarios"]["done"] == 1
+    dialoom("run", *plan, "-o", "run.db")
+    dialoom("export", "run.db", "-o", "run.jsonl")
+    dialoom("export", "step-personalens.db", "-o", "step.jsonl")
+    assert lines_of(tmp_path / "run.jsonl") == lines_of(tmp_path / "step.jsonl")
+    assert "step-personalens.db exists" in dialoom("step", *plan, "--script", "lines.txt", code=2).stderr
+
+
+def test_a_prompt_is_edited_in_the_editor(run: Command, tmp_path: Path) -> None:
+    """Without a terminal, too, where the editor needs none; the reply is to what was written there."""
+    (tmp_path / "lines.txt").write_text("goto turn 2\nprompt edit\ncalls\n")
+    environment = {**os.environ, "EDITOR": "sed -i s/of.mine/of.yours/"}
+    done = run("step", "run.db", 1, "--script", "lines.txt", env=environment)
+    assert "b1 10 · turn 2 · assistant ran" in done.stdout
+    assert "asked (written by a person):" in done.stdout
+    assert "Reply to: Line 1 of.yours." in done.stdout
+
+
+@pytest.fixture
+def case(stepped: Stepped, tmp_path: Path) -> Path:
+    """A saved case with an edit and words of a person's."""
+    stepped("goto turn 2", "say assistant Well.", "set turns 0", "continue", "save case.json")
+    return tmp_path / "case.json"
+
+
+def test_a_case_replays_the_same_path(run: Command, case: Path, tmp_path: Path) -> None:
+    """Exit 0, with how much was played; the run is not needed."""
+    (tmp_path / "run.db").unlink()
+    steps = len(json.loads(case.read_text())["steps"])
+    assert run("replay", "case.json").stdout.startswith(f"case.json: the same path, {steps} steps with ")
+    (told,) = answers(run("replay", "case.json", "--json").stdout)
+    assert (told["steps"], told["departures"]) == (steps, [])
+
+
+def test_a_case_that_goes_another_way_names_each_departure(run: Command, case: Path) -> None:
+    """A line each, and exit 1."""
+    held = json.loads(case.read_text())
+    first = next(step for step in held["steps"] if step["calls"])
+    first["calls"][0]["request"] = "0" * 64
+    held["outcome"]["ended_by"] = "boredom"
+    case.write_text(json.dumps(held))
+    *departures, last = run("replay", "case.json", code=1).stdout.splitlines()
+    assert len(departures) == 2
+    assert departures[0] == "step 1: user asked user something else than what was recorded"
+    assert departures[1].startswith("the outcome: ended_by")
+    assert last == "case.json: not the same path"
+    (told,) = answers(run("replay", "case.json", "--json", code=1).stdout)
+    assert told["departures"] == departures
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (None, "the case nothing.json cannot be read: No such file or directory"),
+        ("{", "nothing.json is no case that 'save' in 'dialoom step' has written"),
+        ('{"format": "another"}', "format: Input should be 'dialoom case, version 1'"),
+    ],
+)
+def test_what_is_no_case_is_refused(dialoom: Command, tmp_path: Path, content: str | None, complaint: str) -> None:
+    """Exit 2, and one line that says what is wrong."""
+    if content is not None:
+        (tmp_path / "nothing.json").write_text(content)
+    told = dialoom("replay", "nothing.json", code=2).stderr
+    assert complaint in told
+    assert told.count("\n") == 1
+
+
+def test_help_says_what_the_exit_codes_mean(dialoom: Command) -> None:
+    """Of both commands, and of stepping through a new run."""
+    assert "3 stopped early (budget, Ctrl-C)" in " ".join(dialoom("step", "--help").stdout.split())
+    assert "1 another one" in " ".join(dialoom("replay", "--help").stdout.split())
+    of_recipe = " ".join(dialoom("step", "personalens", "--help").stdout.split())
+    assert "--script" in of_recipe
+    assert "--setting" in of_recipe
+
+
+def test_help_of_stepping_imports_nothing_heavy() -> None:
+    """No LiteLLM, no LangGraph, no tables: `dialoom --help` and `dialoom step --help` come at once."""
+    heavy = ("litellm", "langgraph", "rich.table", "sqlite_utils")
+    for arguments in (["--help"], ["step", "--help"], ["replay", "--help"]):
+        script = (
+            f"import sys; sys.argv = ['dialoom', *{arguments}]\n"
+            "from dialoom.runs.cli import main\n"
+            "try: main()\n"
+            "except SystemExit: pass\n"
+            f"print([m for m in {heavy} if m in sys.modules])"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == "[]"

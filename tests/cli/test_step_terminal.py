@@ -1,0 +1,292 @@
+"""`dialoom step` as a person at a terminal meets it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from tests.conftest import ROOT, Command, lines_of
+from tests.server import completion, serving, silence
+
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Terminal:
+    """A person's terminal, with `dialoom step` in it.
+
+    Args:
+        folder: Where it is started.
+        arguments: What follows `dialoom step`.
+        environment: What differs in its environment.
+        columns: How wide it is.
+    """
+
+    def __init__(self, folder: Path, arguments: tuple[object, ...], environment: dict[str, str], columns: int) -> None:
+        bare = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
+        self.child: pexpect.spawn[str] = pexpect.spawn(
+            sys.executable,
+            ["-m", "dialoom", "step", *map(str, arguments)],
+            cwd=str(folder),
+            env={**bare, "TERM": "xterm", "INPUTRC": os.devnull, **environment},
+            dimensions=(50, columns),
+            encoding="utf-8",
+            timeout=60,
+        )
+        self.child.delaybeforesend = None
+        self.raw = ""
+
+    def shown(self, branch: str) -> str:
+        """What is printed up to the prompt of a branch, without colours; its answer to the line typed last."""
+        self.child.expect(rf"(?<=\n){re.escape(branch)}> |^{re.escape(branch)}> ")
+        self.raw = self.child.before or ""
+        return _COLOURS.sub("", self.raw).replace("\r\n", "\n")
+
+    def tell(self, line: str, branch: str) -> str:
+        """Type a line; what it is answered, up to the next prompt, which is that of a branch."""
+        self.child.sendline(line)
+        return self.shown(branch)
+
+    def left(self) -> int:
+        """The exit code, once it has ended."""
+        self.child.expect(pexpect.EOF)
+        self.child.close()
+        assert isinstance(self.child.exitstatus, int), f"ended by signal {self.child.signalstatus}"
+        return self.child.exitstatus
+
+
+Sit = Callable[..., Terminal]
+
+
+@pytest.fixture
+def sit(tmp_path: Path) -> Iterator[Sit]:
+    """Sits down at a terminal with `dialoom step` and what follows it."""
+    opened: list[Terminal] = []
+
+    def at(*arguments: object, columns: int = 80, **environment: str) -> Terminal:
+        opened.append(Terminal(tmp_path, arguments, environment, columns))
+        return opened[-1]
+
+    yield at
+    for terminal in opened:
+        terminal.child.close(force=True)
+
+
+@pytest.fixture
+def run(dialoom: Command) -> Command:
+    """A finished dialogue of the sample people, played offline, in `run.db`; and the command."""
+    dialoom("run", "personalens", "--limit", 1, "--seed", 3, "-o", "run.db")
+    return dialoom
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_finished_dialogue_is_rewound_changed_compared_and_promoted(
+    run: Command, sit: Sit, tmp_path: Path, columns: int
+) -> None:
+    """To the second turn; the user says something else; to the end; diff, promote; `show` and `export` have it."""
+    at = sit("run.db", 1, columns=columns)
+    assert "the end: nothing comes next" in at.shown("main")
+    assert "\x1b[" in at.raw
+    stop = at.tell("goto turn 1", "main")
+    assert "main 2 · turn 1 · user ran" in stop
+    stop = at.tell("forward", "main")
+    assert "next: user (after_assistant chose it after assistant)" in stop
+    stop = at.tell("say user Wake me at 6:15, please.", "b1")
+    assert "turn 2 · user ran" in stop
+    assert "user (said): nothing was sent" in stop
+    assert "user: Wake me at 6:15, please." in stop
+    end = at.tell("c", "b1")
+    assert "the end: nothing comes next" in end
+    beside = at.tell("diff", "b1")
+    assert "... 2 lines alike" in beside
+    assert re.search(r"│ user: Wake me at 6:15, please\. *\n", beside)
+    assert "since they parted" in beside
+    history = at.tell("h", "b1")
+    assert "(main)" in history
+    assert "(b1, here)" in history
+    for answer in (stop, end, beside, history):
+        assert max(len(line) for line in answer.splitlines()) <= columns
+    assert "is that of b1 now with 6" in at.tell("promote", "b1")
+    at.child.sendline("q")
+    assert at.left() == 0
+    assert "user\nWake me at 6:15, please." in run("show", "run.db", 1).stdout
+    run("export", "run.db", "-o", "run.jsonl")
+    (dialogue,) = lines_of(tmp_path / "run.jsonl")
+    assert dialogue["branch"] == {"name": "b1", "models": {}, "edits": 0, "said": 1, "prompts": 0}
+
+
+def test_a_tree_is_forked_and_both_branches_go_on(dialoom: Command, sit: Sit) -> None:
+    """An ALOE tree that is stepped through as it is made; the fork goes another way, and the two are compared."""
+    at = sit("aloe", "--limit", 1, "--rounds", 2, "--branching", 1, "--seed", 3)
+    assert "next: user (the conversation begins with it)" in at.shown("main")
+    assert "user ran" in at.tell("next", "main")
+    assert "other 2" in at.tell("fork other", "other")
+    assert "next: preferred" in at.tell("until preferred", "other")
+    assert "preferred (said): nothing was sent" in at.tell("say preferred I see.", "other")
+    assert "round 2" in at.tell("continue", "other")
+    assert "main 2" in at.tell("switch main", "main")
+    assert "the end: nothing comes next" in at.tell("continue", "main")
+    forks = [line.split() for line in at.tell("forks", "main").splitlines()]
+    assert ["@", "main", "(the", "outcome)"] in [row[:4] for row in forks]
+    assert ["other", "main"] in [row[:2] for row in forks]
+    history = at.tell("history", "main")
+    assert "|\\\n" in history
+    assert "(other)" in history
+    assert "preferred: I see." in at.tell("diff main other", "main")
+    at.child.sendline("quit")
+    assert at.left() == 0
+    assert '"state": "done"' in dialoom("show", "step-aloe.db", "--json").stdout
+
+
+@pytest.mark.usefixtures("run")
+def test_ctrl_c_at_a_running_call_returns_to_the_prompt(sit: Sit, tmp_path: Path) -> None:
+    """One stands where one stood; the same step can be played again, and then is."""
+    (tmp_path / "pondering.py").write_text(
+        "import asyncio, pathlib\n"
+        "async def assistant(messages):\n"
+        "    if not pathlib.Path('go').exists():\n"
+        "        print('pondering', flush=True)\n"
+        "        await asyncio.sleep(600)\n"
+        "    return 'There you are.'\n"
+    )
+    at = sit("run.db", 1)
+    at.shown("main")
+    at.tell("goto turn 1", "main")
+    at.tell("model assistant python:pondering:assistant", "b1")
+    at.child.sendline("next")
+    at.child.expect_exact("pondering")
+    at.child.sendintr()
+    assert "broken off at b1 2; what was answered is kept" in at.shown("b1")
+    assert "b1 2 · turn 1" in at.tell("where", "b1")
+    (tmp_path / "go").touch()
+    stop = at.tell("next", "b1")
+    assert "assistant: There you are." in stop
+    at.child.sendline("q")
+    assert at.left() == 0
+
+
+@pytest.mark.usefixtures("run")
+def test_ctrl_c_at_a_call_over_the_network_returns_to_the_prompt(sit: Sit) -> None:
+    """A provider that is silent is left, and asked again; nothing is paid for the call that was broken off."""
+    answers: Any = [silence(), completion("Back again.")]
+    with serving(lambda _body, number: answers[min(number, 2) - 1]) as server:
+        at = sit("run.db", 1, OPENAI_API_BASE=server.url, OPENAI_API_KEY="none")
+        at.shown("main")
+        at.tell("goto turn 1", "main")
+        at.tell("model assistant openai/house", "b1")
+        at.child.sendline("next")
+        while not server.requests:
+            assert at.child.isalive()
+        at.child.sendintr()
+        assert "broken off at b1 2" in at.shown("b1")
+        assert "assistant: Back again." in at.tell("next", "b1")
+        at.child.sendline("q")
+        assert at.left() == 0
+
+
+@pytest.mark.usefixtures("run")
+def test_ctrl_c_at_the_prompt_and_the_end_of_input(sit: Sit) -> None:
+    """Ctrl-C says how to leave, and forgets what was typed; Ctrl-D at the prompt leaves."""
+    at = sit("run.db", 1)
+    at.shown("main")
+    at.child.send("promote nothi")
+    at.child.sendintr()
+    assert "'quit' leaves" in at.shown("main")
+    at.child.sendeof()
+    assert at.left() == 0
+
+
+@pytest.mark.usefixtures("run")
+def test_a_mistake_costs_nothing(sit: Sit) -> None:
+    """It is told in a line, and the session goes on where it was; empty lines and comments say nothing."""
+    at = sit("run.db", 1)
+    at.shown("main")
+    assert at.tell("leap", "main").splitlines() == ["leap", "there is no command 'leap'; 'help' lists them"]
+    assert at.tell("", "main").strip() == ""
+    assert at.tell("# thinking", "main").splitlines() == ["# thinking"]
+    assert "there is no branch 'b7'; there are main" in at.tell("switch b7", "main")
+
+
+@pytest.fixture
+def editors(tmp_path: Path) -> Path:
+    """Editors that need nobody: one that changes the text, one that fails, one that changes nothing."""
+    for name, script in {
+        "changing": 'sed -i "s/^Hi, .*/Hello, wake me at 6:15./" "$1"',
+        "failing": "exit 3",
+        "idle": 'touch "$1"',
+        "emptying": ': > "$1"',
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("run")
+def test_a_prompt_is_edited_and_played(sit: Sit, editors: Path) -> None:
+    """With the text as the editor left it; the call says that a person wrote its request."""
+    at = sit("run.db", 1, EDITOR=str(editors / "changing"), VISUAL="")
+    at.shown("main")
+    at.tell("goto turn 1", "main")
+    stop = at.tell("prompt edit", "b1")
+    assert "asked (written by a person):" in stop
+    assert "user: Hello, wake me at 6:15." in stop
+    assert "6:15" in stop.partition("answered:")[2]
+
+
+@pytest.mark.parametrize(
+    ("editor", "told"),
+    [
+        ("failing", "ended with 3, so nothing was changed"),
+        ("idle", "the prompt is as it was, so nothing was played"),
+        ("emptying", "there is no message: a line such as '=== user' begins each"),
+        ("missing", "cannot be started: "),
+        ("", "no editor is known: set EDITOR, e.g. EDITOR=nano"),
+    ],
+)
+@pytest.mark.usefixtures("run")
+def test_an_editor_that_gives_no_other_prompt_changes_nothing(sit: Sit, editors: Path, editor: str, told: str) -> None:
+    """It is said why, and one stands where one stood: on `main`, as no branch was made."""
+    at = sit("run.db", 1, EDITOR=str(editors / editor) if editor else "", VISUAL="")
+    at.shown("main")
+    at.tell("goto turn 1", "main")
+    assert told in " ".join(at.tell("prompt edit", "main").split())
+    assert "b1" not in at.tell("forks", "main")
+
+
+@pytest.mark.usefixtures("run")
+def test_breakpoints_stop_and_are_cleared(sit: Sit) -> None:
+    """By node, by count and by expression; `continue` goes on from each, and without them to the end."""
+    at = sit("run.db", 1)
+    at.shown("main")
+    at.tell("goto 1", "main")
+    assert "breakpoint 1: assistant" in at.tell("break assistant", "main")
+    assert "breakpoint 2: turn 3" in at.tell("break turn 3", "main")
+    assert "breakpoint 3: messages | length == 4" in at.tell("b messages | length == 4", "main")
+    listed = at.tell("breaks", "main").splitlines()[1:]
+    assert listed == ["1  assistant", "2  turn 3", "3  messages | length == 4"]
+    assert "turn 1 · user ran" in at.tell("continue", "b1")
+    assert "cleared: assistant" in at.tell("clear 1", "b1")
+    assert "turn 2 · assistant ran" in at.tell("continue", "b1")
+    assert "turn 3 · user ran" in at.tell("c", "b1")
+    assert "no breakpoint is left" in at.tell("clear", "b1")
+    assert "the end: nothing comes next" in at.tell("c", "b1")
+
+
+def test_a_bug_of_a_recipe_is_shown_and_the_session_goes_on(sit: Sit, tmp_path: Path) -> None:
+    """Whoever writes a recipe sees where its node went wrong, and still stands before it."""
+    shutil.copytree(ROOT / "docs/examples/twenty_questions", tmp_path / "game")
+    recipe = tmp_path / "game" / "recipe.py"
+    recipe.write_text(recipe.read_text().replace('utterances(state["messages"])', 'utterances(state["nothing"])'))
+    at = sit("game/recipe.py:RECIPE", "--words", "piano", "-o", "game.db")
+    at.shown("main")
+    told = at.tell("next", "main")
+    assert "KeyError: 'nothing'" in told
+    assert told.endswith("nobody foresaw this KeyError: 'nothing'\n")
+    assert "next: guesser (the conversation begins with it)" in at.tell("where", "main")
