@@ -247,8 +247,10 @@ def exchange_calls(
             another branch was promoted is its own again.
     """
     ids = json.dumps(list(calls))
-    which = "scenario = ? AND judging IS NULL"
-    of_these = "(id IN (SELECT value FROM json_each(?)) OR (branch = ? AND branch = 'main'))"
-    set_ = f"UPDATE calls SET branch = ? WHERE {which} AND branch IS NULL AND NOT {of_these}"
-    connection.execute(set_, (before, scenario, ids, after))
-    connection.execute(f"UPDATE calls SET branch = NULL WHERE {which} AND {of_these}", (scenario, ids, after))
+    these = "id IN (SELECT value FROM json_each(?))"
+    which = "scenario = ? AND judging IS NULL AND"
+    put_away = f"UPDATE calls SET branch = ? WHERE {which} branch IS NULL AND NOT {these}"
+    connection.execute(put_away, (before, scenario, ids))
+    connection.execute(f"UPDATE calls SET branch = NULL WHERE {which} {these}", (scenario, ids))
+    if after == MAIN:
+        connection.execute(f"UPDATE calls SET branch = NULL WHERE {which} branch = ?", (scenario, MAIN))

@@ -1,0 +1,296 @@
+"""What breaks off in the middle: a session stays where it was, can go on, and the run's file takes no harm."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialoom.roles import ProviderError
+from dialoom.runs.session import Conduct
+from dialoom.runs.stepping import Session, SteppingError
+from dialoom.runs.store import RunStore, StoreError
+from tests.conftest import ROOT, Command
+from tests.invented import write_release
+from tests.runs.stepping.played import RECIPES, counted, dialogue, play, stepping, stood
+from tests.server import Answer, Response, completion, error, serving, silence
+
+
+def stopped(dialoom: Command, folder: Path, cast: list[str], calls: int) -> Path:
+    """A run of one dialogue that was stopped after so many calls."""
+    write_release(folder / "release")
+    plan = ["run", "personalens", "--profiles", "release", "--limit", 1, *cast, "--max-calls", calls, "-o", "run.db"]
+    dialoom(*plan, code=3)
+    return folder / "run.db"
+
+
+def exported(dialoom: Command, path: Path) -> bytes:
+    """The bytes of an export."""
+    dialoom("export", path.name, "-o", "out.jsonl")
+    return (path.parent / "out.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("calls", [0, 1, 4, 8])
+@pytest.mark.parametrize("way", ["steps", "steps, then resume", "a branch, then resume", "a branch, then steps"])
+def test_what_is_stepped_of_a_pending_scenario_comes_to_the_same_as_a_run(
+    dialoom: Command, players: list[str], tmp_path: Path, calls: int, way: str
+) -> None:
+    """From wherever it was stopped; what a branch has asked before main counts as main's when main comes to it."""
+    path = stopped(dialoom, tmp_path, players, calls)
+
+    async def act(session: Session) -> None:
+        assert session.branch == "main"
+        if way == "steps":
+            assert (await session.run()).is_end
+            assert session.branch == "main"
+        elif way == "steps, then resume":
+            await session.step()
+            if not (await session.here()).is_end:
+                await session.step()
+        else:
+            branch = await session.fork("before")
+            await branch.run()
+        if way == "a branch, then steps":
+            await session.run()
+            assert stood(await session.stops()) == stood(await branch.stops())
+
+    stepping(path, act, conduct=Conduct())
+    made = counted(path).rows
+    dialoom("resume", "run.db", "--max-calls", "none")
+    write_release(tmp_path / "other")
+    dialoom("run", "personalens", "--profiles", "other", "--limit", 1, *players, "-o", "whole.db")
+    whole = counted(tmp_path / "whole.db").rows
+    assert counted(path).rows == whole
+    assert made == whole or way == "steps, then resume"
+    assert exported(dialoom, path) == exported(dialoom, tmp_path / "whole.db")
+    assert dialoom("show", "run.db", 1, "--json").stdout == dialoom("show", "whole.db", 1, "--json").stdout
+
+    def tokens(file: Path) -> Any:
+        with closing(sqlite3.connect(file)) as connection:
+            query = "SELECT role, count(*) FROM calls WHERE branch IS NULL GROUP BY role ORDER BY role"
+            return connection.execute(query).fetchall()
+
+    assert tokens(path) == tokens(tmp_path / "whole.db")
+
+
+def served(path_of_run: Path, dialoom: Command, players: list[str], url: str) -> Path:
+    """A run of one dialogue whose judges are fine, and whose assistant is served elsewhere from its next call on."""
+    write_release(path_of_run / "release")
+    cast = [*players[:2], *players[4:], "--model", "assistant=openai/m", "--api-base", f"assistant={url}"]
+    plan = ["run", "personalens", "--profiles", "release", "--limit", 1, *cast, "--max-calls", 0, "-o", "run.db"]
+    dialoom(*plan, code=3)
+    return path_of_run / "run.db"
+
+
+def test_a_step_that_fails_leaves_the_session_where_it_was(
+    dialoom: Command, players: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On main and on a branch; tried again, it is played."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    is_ill = True
+
+    def answer(body: dict[str, Any], number: int) -> Answer:  # noqa: ARG001
+        return error(400, "no such thing", "bad") if is_ill else completion("fine")
+
+    async def act(session: Session) -> None:
+        nonlocal is_ill
+        await session.run([session.condition("assistant")])
+        branch = await session.fork("mine")
+        await branch.resample()
+        for there in (session, branch):
+            is_ill = True
+            before = await there.here()
+            for _ in range(2):
+                with pytest.raises(ProviderError, match="no such thing"):
+                    await there.step()
+                assert await there.here() == before
+            is_ill = False
+            stop = await there.step()
+            assert (stop.ran, stop.number > before.number) == (("assistant",), True)
+            assert [call.reply for call in stop.calls] == ["fine"]
+        assert (await session.run()).is_end
+
+    with serving(answer) as server:
+        path = served(tmp_path, dialoom, players, server.url)
+        stepping(path, act, conduct=Conduct())
+    dialoom("resume", "run.db", "--max-calls", "none")
+    assert b'"ended_by": "user_terminated"' in exported(dialoom, path)
+
+
+def test_a_step_that_is_cancelled_leaves_the_session_where_it_was(
+    dialoom: Command, players: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the provider is silent; the same session goes on, and the file is nobody's when it is closed."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    is_silent = True
+
+    def answer(body: dict[str, Any], number: int) -> Answer | Response:  # noqa: ARG001
+        return silence() if is_silent else completion("fine")
+
+    with serving(answer) as server:
+        path = served(tmp_path, dialoom, players, server.url)
+
+        async def act(session: Session) -> None:
+            nonlocal is_silent
+            before = await session.run([session.condition("assistant")])
+            branch = await session.fork("mine")
+            await branch.resample()
+            for there in (session, branch):
+                is_silent = True
+                seen = len(server.requests)
+                task = asyncio.create_task(there.step())
+                while len(server.requests) == seen and not task.done():  # noqa: ASYNC110  # the server is a thread
+                    await asyncio.sleep(0.01)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                here = await there.here()
+                assert (here.checkpoint, here.next) == (before.checkpoint, ("assistant",))
+                is_silent = False
+                assert (await there.step()).ran == ("assistant",)
+
+        stepping(path, act, conduct=Conduct())
+        dialoom("resume", "run.db", "--max-calls", "none")
+    assert b'"ended_by": "user_terminated"' in exported(dialoom, path)
+
+
+_STEPPER = """
+import asyncio, sys
+from dialoom.runs.stepping import Session
+
+async def main():
+    async with Session.open("run.db", 1) as session:
+        await session.goto(1)
+        branch = await session.fork("mine")
+        await branch.resample()
+        while True:
+            stop = await branch.step()
+            print(stop.number, stop.checkpoint, flush=True)
+            if stop.number > 14:
+                await asyncio.sleep(100)
+
+asyncio.run(main())
+"""
+
+
+def test_nothing_that_was_stepped_is_lost_by_a_kill(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """The branch stands at the last step that was told; the next session needs no unlocking and repeats no call."""
+    path = dialogue(dialoom, tmp_path, *players)
+    before = exported(dialoom, path)
+    (tmp_path / "stepper.py").write_text(_STEPPER)
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    with subprocess.Popen(
+        [sys.executable, "stepper.py"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        told = [process.stdout.readline().split() for _ in range(4)]
+        with pytest.raises(StoreError, match="another dialoom process"):
+            RunStore(path)
+        process.send_signal(signal.SIGKILL)
+
+    rows = counted(path).rows
+
+    async def go_on(session: Session) -> None:
+        stop = await session.here()
+        assert stop.checkpoint == told[-1][1]
+        assert [each.checkpoint for each in (await session.stops())[-4:]] == [id_ for _, id_ in told]
+        await session.rewind(4)
+        await session.run([session.condition(f"messages|length == {len(stop.state['messages'])}")])
+        assert counted(path).rows == rows
+        assert (await session.run()).is_end
+
+    stepping(path, go_on, branch="mine")
+    assert exported(dialoom, path) == before
+
+
+def test_a_scenario_that_is_not_there_and_a_run_that_is_taken(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """Are told as such, and the file stays free."""
+    path = dialogue(dialoom, tmp_path, *players)
+
+    async def opened(scenario: str, **options: Any) -> None:
+        async with Session.open(path, scenario, **options):
+            raise AssertionError("there is nothing to step through")
+
+    for scenario in ("17", "nobody"):
+        with pytest.raises(StoreError, match=scenario):
+            asyncio.run(opened(scenario))
+    with pytest.raises(SteppingError, match="there is no branch 'mine'; there are main"):
+        asyncio.run(opened("1", branch="mine"))
+    with RunStore(path), pytest.raises(StoreError, match="another dialoom process"):
+        asyncio.run(opened("1"))
+    with RunStore(path) as store:
+
+        async def within() -> str:
+            async with Session.open(store, 1) as session:
+                return session.branch
+
+        assert asyncio.run(within()) == "main"
+        assert store.state_of(0) == "done", "a store that was open stays open"
+
+
+def test_a_file_of_the_layout_before_is_brought_up_and_stepped(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """Its calls and checkpoints are found as if it had been made today."""
+    path = dialogue(dialoom, tmp_path, *players)
+    before = exported(dialoom, path)
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in (
+            "DROP TABLE branches",
+            "DROP TABLE step_calls",
+            "ALTER TABLE scenarios DROP COLUMN branch",
+            "ALTER TABLE calls DROP COLUMN branch",
+            "PRAGMA user_version = 5",
+        ):
+            connection.execute(statement)
+    rows = counted(path).rows
+
+    async def act(session: Session) -> None:
+        main = await session.stops()
+        assert sum(len(stop.calls) for stop in main) == rows
+        await session.goto(1)
+        await session.run()
+        assert stood(await session.stops()) == stood(main)
+
+    stepping(path, act)
+    assert (counted(path).rows, exported(dialoom, path)) == (rows, before)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_branches_survive_compacting(dialoom: Command, tmp_path: Path, recipe: str) -> None:
+    """What only a branch refers to stays."""
+    path = play(dialoom, recipe, tmp_path)
+
+    async def branch_off(session: Session) -> Any:
+        await session.rewind(3)
+        await session.resample()
+        await session.run()
+        await session.rewind(1)
+        await (await session.fork("mine")).resample()
+        return stood(await session.stops())
+
+    stops = stepping(path, branch_off)
+    dialoom("compact", "run.db")
+    rows = counted(path).rows
+
+    async def look(session: Session) -> None:
+        assert stood(await session.stops()) == stops
+        await session.rewind(1)
+        await session.run()
+        main = await session.switch("main")
+        await main.goto(1)
+        await main.run()
+        assert counted(path).rows == rows
+        assert (await (await session.switch("mine")).run()).is_end
+
+    stepping(path, look, branch="b1")

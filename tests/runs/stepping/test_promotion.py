@@ -1,0 +1,281 @@
+"""The outcome that a scenario has: main's until a branch is promoted, then the branch's, and main's again if wished."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialoom.runs.stepping import Session, SteppingError
+from dialoom.runs.store import RunFile
+from tests.conftest import Command, lines_of
+from tests.invented import write_release
+from tests.runs.stepping.played import RECIPES, counted, dialogue, play, stepping
+
+
+def exported(dialoom: Command, path: Path, *options: object) -> bytes:
+    """The bytes of an export."""
+    dialoom("export", path.name, *options, "-o", "out.jsonl")
+    return (path.parent / "out.jsonl").read_bytes()
+
+
+async def another_ending(session: Session) -> None:
+    """A branch with words of the user's, another model and an edit, played to its end."""
+    await session.goto(3)
+    await session.say("user", "By the river, please.")
+    await session.exchange("assistant", "python:others:brief")
+    await session.step()
+    await session.edit("messages[0].content", "Good morning.")
+    await session.run()
+
+
+def others(folder: Path) -> None:
+    """Further players, and a judge with another taste."""
+    (folder / "others.py").write_text(
+        """
+from players import judge as fair
+
+async def brief(messages):
+    return "As you like."
+
+async def strict(messages):
+    return (await fair(messages)).replace("3", "1").replace("true", "false")
+"""
+    )
+
+
+def test_a_promoted_branch_is_the_outcome_and_main_can_be_it_again(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """The export says the branch and what a person did in it; main's bytes come back."""
+    path = dialogue(dialoom, tmp_path, *players)
+    others(tmp_path)
+    before, detailed = exported(dialoom, path), dialoom("show", "run.db", 1, "--json").stdout
+
+    async def promote(session: Session) -> Any:
+        await another_ending(session)
+        outcome = await session.promote()
+        assert session.outcome_branch == session.branch == "b1"
+        return outcome
+
+    outcome = stepping(path, promote)
+    exported(dialoom, path)
+    [line] = lines_of(tmp_path / "out.jsonl")
+    assert line["branch"] == {
+        "name": "b1",
+        "models": {"assistant": "python:others:brief"},
+        "edits": 1,
+        "said": 1,
+        "prompts": 0,
+    }
+    assert [each["content"] for each in line["messages"]] == [each.content for each in outcome.messages]
+    assert line["messages"][0]["content"] == "Good morning."
+    assert [each["score"] for each in line["judgements"]] == [each.score for each in outcome.judgements]
+    rows = counted(path)
+    dialoom("resume", "run.db")
+    assert counted(path) == rows, "there is nothing left to do"
+
+    async def back(session: Session) -> None:
+        assert session.branch == "main"
+        await session.promote()
+
+    stepping(path, back)
+    assert exported(dialoom, path) == before
+    assert dialoom("show", "run.db", 1, "--json").stdout == detailed
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_promotion_and_back_leave_no_trace(dialoom: Command, tmp_path: Path, recipe: str) -> None:
+    """Of whatever recipe: a resampled branch is promoted, played further and promoted again, and then main."""
+    path = play(dialoom, recipe, tmp_path)
+    before = exported(dialoom, path)
+
+    async def promote(session: Session) -> None:
+        await session.rewind(3)
+        await session.resample()
+        await session.run()
+        await session.promote()
+        await session.rewind(2)
+        await session.resample()
+        await session.run()
+        await session.promote()
+        await (await session.switch("main")).promote()
+
+    stepping(path, promote)
+    assert exported(dialoom, path) == before
+
+
+def test_tokens_are_those_of_the_branches_line(dialoom: Command, tmp_path: Path) -> None:
+    """What the outcome's roles wrote: shared calls count for both, others only for the line that they are on."""
+    path = play(dialoom, "aloe-eval", tmp_path)
+
+    async def tokens(session: Session) -> dict[str, int]:
+        summed: dict[str, int] = {}
+        for stop in await session.stops():
+            for call in stop.calls:
+                summed[call.role] = summed.get(call.role, 0) + (call.output_tokens or 0)
+        return summed
+
+    def reported() -> Any:
+        with RunFile(path) as run:
+            [episode] = run.episodes()
+        return episode.output_tokens
+
+    async def promote(session: Session) -> dict[str, int]:
+        await session.goto_where(session.condition("user"))
+        await session.say("user", "Well, tell me about harbour seals, and at length, as I know nothing of them.")
+        await session.run()
+        await session.promote()
+        return await tokens(session)
+
+    assert reported() == stepping(path, tokens)
+    theirs = stepping(path, promote)
+    assert reported() == theirs
+    assert theirs != stepping(path, tokens)
+
+
+def test_other_judges_words_are_dropped_and_asked_for_anew(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """They were on another dialogue; on main's again, what they said is known."""
+    path = dialogue(dialoom, tmp_path, *players)
+    others(tmp_path)
+    judge = ["judge", "run.db", "--model", "judge=python:others:strict", "--name", "strict"]
+    dialoom(*judge)
+    strict = exported(dialoom, path, "--judging", "strict")
+    rows = counted(path).rows
+
+    async def promote(session: Session) -> None:
+        await another_ending(session)
+        await session.promote()
+
+    stepping(path, promote)
+    tried = counted(path).rows
+    assert tried > rows
+    dialoom(*judge)
+    assert counted(path).rows == tried + 6, "the dialogue is another one"
+    exported(dialoom, path, "--judging", "strict")
+    [line] = lines_of(tmp_path / "out.jsonl")
+    assert line["messages"][0]["content"] == "Good morning."
+    assert {each["score"] for each in line["judgements"]} == {1, False}
+
+    stepping(path, lambda session: session.promote())
+    dialoom(*judge)
+    assert counted(path).rows == tried + 6
+    assert exported(dialoom, path, "--judging", "strict") == strict
+
+
+def test_promoting_what_is_the_outcome_keeps_what_other_judges_said(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """Main of a scenario of which nothing else was promoted."""
+    path = dialogue(dialoom, tmp_path, *players)
+    others(tmp_path)
+    dialoom("judge", "run.db", "--model", "judge=python:others:strict", "--name", "strict")
+    before = exported(dialoom, path, "--judging", "strict")
+    stepping(path, lambda session: session.promote())
+    assert exported(dialoom, path, "--judging", "strict") == before
+
+
+def test_a_branch_that_is_not_at_its_end_is_not_promoted(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Nor is main where it was rewound; the message says what to do."""
+    path = dialogue(dialoom, tmp_path, *players)
+    before = exported(dialoom, path)
+
+    async def promote(session: Session) -> None:
+        await session.rewind(1)
+        with pytest.raises(SteppingError, match=r"main is not at its end.*'continue' first"):
+            await session.promote()
+        branch = await session.fork("mine")
+        with pytest.raises(SteppingError, match="mine is not at its end"):
+            await branch.promote()
+
+    stepping(path, promote)
+    assert exported(dialoom, path) == before
+
+
+def test_a_failed_scenario_goes_on_in_a_branch(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """A judge who fails: the others' words are kept, the branch is promoted and is then done; main stays failed."""
+    (tmp_path / "moody.py").write_text(
+        """
+from pathlib import Path
+from players import judge as fair
+
+async def judge(messages):
+    if "task_completion" in messages[-1]["content"] and not Path("calm").exists():
+        raise ValueError("not in the mood")
+    return await fair(messages)
+"""
+    )
+    path = dialogue_failing(dialoom, tmp_path, [*players[:4], "--model", "judge=python:moody:judge"])
+    rows = counted(path).rows
+
+    async def go_on(session: Session) -> None:
+        assert (session.branch, len((await session.here()).next)) == ("main", 6)
+        with pytest.raises(Exception, match="not in the mood"):
+            await session.step()
+        assert session.branch == "b1"
+        stop = await session.here()
+        assert len(stop.next) == 6
+        assert counted(path).rows == rows + 1, "only the one that had failed is asked again"
+        await session.resample()
+        await session.exchange("judge", "python:players:judge")
+        end = await session.step()
+        assert end.is_end
+        assert {call.sample for call in end.calls} == {1}
+        assert len(end.calls) == 6, "those who had answered before are asked with the others"
+        assert len((await session.promote()).judgements) == 6
+
+    stepping(path, go_on)
+    status = json.loads(dialoom("status", "run.db", "--json").stdout)
+    assert status["scenarios"] == {"total": 1, "done": 1, "failed": 0, "pending": 0}
+    exported(dialoom, path)
+    [line] = lines_of(tmp_path / "out.jsonl")
+    assert line["branch"]["name"] == "b1"
+    assert "error" not in line or line["error"] is None
+    dialoom("retry", "run.db", code=0)
+    assert exported(dialoom, path).count(b"b1") == 1
+
+    async def cannot(session: Session) -> None:
+        with pytest.raises(SteppingError, match="main is not at its end"):
+            await session.promote()
+
+    stepping(path, cannot)
+
+
+def dialogue_failing(dialoom: Command, folder: Path, cast: list[str]) -> Path:
+    """A run whose only dialogue fails."""
+    write_release(folder / "release")
+    dialoom("run", "personalens", "--profiles", "release", "--limit", 1, *cast, "-o", "run.db", code=1)
+    return folder / "run.db"
+
+
+def test_a_scenario_played_anew_has_no_branches_of_before(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Its names are free again, and what is said on the new main is its own."""
+    path = dialogue(dialoom, tmp_path, *players)
+    others(tmp_path)
+
+    async def promote(session: Session) -> None:
+        await another_ending(session)
+        await session.promote()
+
+    stepping(path, promote)
+    dialoom("retry", "run.db", "--scenario", 1)
+    anew = exported(dialoom, path)
+    assert b"b1" not in anew
+
+    async def again(session: Session) -> None:
+        assert [each.name for each in session.branches()] == ["main"]
+        rows = counted(path).rows
+        main = await session.stops()
+        await session.goto(1)
+        end = await session.run()
+        assert (session.branch, end.state) == ("b1", main[-1].state)
+        assert counted(path).rows == rows
+        await session.promote()
+        await (await session.switch("main")).promote()
+
+    stepping(path, again)
+    assert exported(dialoom, path) == anew
