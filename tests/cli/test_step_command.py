@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -207,6 +208,26 @@ def test_where_there_is_no_terminal_there_are_no_colours_and_no_blanks(stepped: 
     assert max(len(line) for line in printed.splitlines()) <= 120
 
 
+def test_what_a_model_says_is_shown_and_not_obeyed(stepped: Stepped, tmp_path: Path) -> None:
+    """Escape sequences in a reply reach no terminal; programs get the reply as it is."""
+    reply = "\x1b]0;mine\x07\x1b[2JAll is well."
+    (tmp_path / "cunning.py").write_text(f"async def assistant(messages):\n    return {reply!r}\n")
+    lines = (
+        "goto turn 2",
+        "model assistant python:cunning:assistant",
+        "next",
+        "calls",
+        "transcript",
+        "history",
+        "diff",
+    )
+    printed = stepped(*lines)
+    assert "All is well." in printed
+    assert not set(printed) & {"\x1b", "\x07"}
+    told = answers(stepped(*lines[:3], arguments=("run.db", 1, "--json")))
+    assert told[-1]["calls"][0]["reply"] == reply
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -278,6 +299,45 @@ def test_a_budget_that_is_used_up_stops_the_script_with_three(stepped: Stepped, 
     done = stepped("continue", arguments=("run.db", 1, "--branch", "b1", "--max-calls", "none"))
     assert "the end: nothing comes next" in done
     assert calls_in(tmp_path / "run.db") == made + 9
+
+
+def test_an_interrupted_script_stops_with_three(run: Command, tmp_path: Path) -> None:
+    """Ctrl-C at a running call: what came before stays, and the branch can be gone on with."""
+    (tmp_path / "pondering.py").write_text(
+        "import asyncio, pathlib\n"
+        "async def assistant(messages):\n"
+        "    if not pathlib.Path('go').exists():\n"
+        "        print('let me think', flush=True)\n"
+        "        await asyncio.sleep(600)\n"
+        "    return 'There you are.'\n"
+    )
+    (tmp_path / "lines.txt").write_text("goto turn 2\nmodel assistant python:pondering:assistant\ncontinue\n")
+    step = [sys.executable, "-m", "dialoom", "step", "run.db", "1"]
+    with subprocess.Popen(
+        [*step, "--script", "lines.txt"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        while "let me think" not in (printed := process.stdout.readline()):
+            assert printed, "it ended early"
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert told == "lines.txt, line 3 (continue): interrupted; what was answered is kept\n"
+    (tmp_path / "go").touch()
+    assert "assistant: There you are." in run("step", "run.db", 1, "--branch", "b1", input="next\n").stdout
+
+
+def test_a_long_answer_is_cut_at_a_stop_and_whole_in_calls(stepped: Stepped, tmp_path: Path) -> None:
+    """And at stops, too, once they are to show everything."""
+    reply = "\\n".join(f"Point {number}." for number in range(1, 41))
+    (tmp_path / "wordy.py").write_text(f"async def assistant(messages):\n    return '{reply}'\n")
+    printed = stepped("goto turn 2", "model assistant python:wordy:assistant", "next")
+    assert "... 28 more lines: 'calls' shows all" in printed
+    for line in ("calls", "full on\nwhere"):
+        shown = stepped(line, arguments=("run.db", 1, "--branch", "b1")).partition("answered:\n")[2]
+        assert shown.startswith("  " * (line != "calls") + "  Point 1.\n")
+        assert "Point 40." in shown
+        assert "more lines" not in shown
 
 
 def test_replay_only_makes_no_call(stepped: Stepped, tmp_path: Path) -> None:

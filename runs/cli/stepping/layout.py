@@ -50,6 +50,33 @@ class Inset:
             yield Segment.line()
 
 
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """The beginning of something long.
+
+    Attributes:
+        shown: What is.
+        lines: So many of its lines are shown.
+        whole: How all of it is to be seen.
+    """
+
+    shown: RenderableType
+    lines: int
+    whole: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Its first lines, and how many there are more."""
+        rendered = console.render_lines(self.shown, options, pad=False)
+        left = len(rendered) - self.lines
+        if left < 2:  # a line that says so would take as much room
+            yield self.shown
+            return
+        for line in rendered[: self.lines]:
+            yield from line
+            yield Segment.line()
+        yield Text(f"... {left} more lines: {self.whole}", style="dim")
+
+
 def cut(text: str, width: int) -> str:
     """As much of a line as so many columns take."""
     return text if cell_len(text) <= width else f"{set_cell_size(text, max(0, width - 3))}..."

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.text import Text
 
 from .views import Answer
 
 _WIDTH = 120
 """Columns where there is no terminal to fit."""
+_OBEYED = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+"""What a terminal would obey instead of showing it: a model's reply may hold it."""
 
 
 class Printer:
@@ -49,7 +53,7 @@ class Printer:
 
     def error(self, text: str, line: str, place: str = "") -> None:
         """Print what went wrong, in one line."""
-        text = " ".join(text.split())
+        text = " ".join(text.split()).translate(_OBEYED)
         if self._is_json:
             self._json({"line": line, "ok": False, "error": text})
         else:
@@ -60,10 +64,22 @@ class Printer:
         print(json.dumps(data, ensure_ascii=False), flush=True)  # noqa: T201
 
     def _show(self, answer: Answer) -> None:
-        shown = Group(*answer.shown)
+        shown = _Harmless(Group(*answer.shown))
         if self._is_terminal:
             self._console.print(shown)
             return
         with self._console.capture() as captured:  # a table fills its last column with blanks
             self._console.print(shown)
         print("\n".join(line.rstrip() for line in captured.get().splitlines()), flush=True)  # noqa: T201
+
+
+@dataclass(frozen=True, slots=True)
+class _Harmless:
+    """Something of which the terminal obeys nothing but the colours."""
+
+    shown: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Its pieces."""
+        for segment in console.render(self.shown, options):
+            yield segment if segment.control else Segment(segment.text.translate(_OBEYED), segment.style)

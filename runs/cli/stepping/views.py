@@ -19,13 +19,15 @@ from dialoom.runs.stepping.gateway import SAID
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.store.branches import StepCall
 
-from .layout import Fitted, Inset, cut
+from .layout import Clipped, Fitted, Inset, cut
 
 COLOURS = {"user": "cyan", "assistant": "green"}
 _LINES = 4
 """So many lines of the conversation are shown at a stop; `transcript` shows all."""
 _TAIL = 3
 """So many lines of a request."""
+_ANSWER = 12
+"""So many lines of an answer."""
 _CHANGES = 8
 """So many changes of the state."""
 _NODES = 3
@@ -227,10 +229,14 @@ def _call(call: StepCall, parsed: Any, is_full: bool) -> Group:
         parts.append(Text(f"  ... {count} before this one: 'calls' shows all", style="dim"))
     parts += [Inset(_message(*each, None if is_full else _TAIL)) for each in messages]
     if parsed is None or is_full:
-        parts += [Text("answered:", style="dim"), Inset(Text(call.reply or ""))]
+        parts += [Text("answered:", style="dim"), _answer(Text(call.reply or ""), is_full)]
     if parsed is not None:
-        parts += [Text("understood:" if is_full else "answered:", style="dim"), Inset(_understood(parsed))]
+        parts += [Text("understood:" if is_full else "answered:", style="dim"), _answer(_understood(parsed), is_full)]
     return Group(*parts)
+
+
+def _answer(answer: Text, is_full: bool) -> Inset:
+    return Inset(answer if is_full else Clipped(answer, _ANSWER, "'calls' shows all"))
 
 
 def _call_head(call: StepCall) -> Text:
