@@ -10,9 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Overwrite, StateUpdate
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dialoom.graphs import Outcome, Recipe, Scenario, Stage
@@ -25,7 +23,7 @@ from dialoom.runs.store.checkpoints.values import pack, revived, text_of
 
 from .changes import changes, said
 from .session import Session
-from .table import START, Compiled, at
+from .table import START, Compiled, at, updates
 
 _FORMAT = "dialoom case, version 1"
 _WIDTH = 200
@@ -35,6 +33,7 @@ class RecordedCall(BaseModel):
     """A call of a case.
 
     Attributes:
+        model: Who was asked; `said` if a person wrote the reply.
         request: The SHA-256 of what was asked.
         is_edited: Whether a person wrote what was asked, so that it is not what the prompt gives.
     """
@@ -44,6 +43,7 @@ class RecordedCall(BaseModel):
     ordinal: int
     ask: int
     role: str
+    model: str
     request: str
     is_edited: bool = False
     reply: str
@@ -98,6 +98,7 @@ async def case_of(session: Session) -> Case:
                     ordinal=call.ordinal,
                     ask=call.ask,
                     role=call.role,
+                    model=call.model,
                     request=_digest([{"role": role, "content": content} for role, content in call.messages]),
                     is_edited=call.is_edited,
                     reply=call.reply or "",
@@ -185,7 +186,7 @@ class _Replay:
             raise RunError(f"recipe {case.recipe!r} cannot take the case any more: {_complaint(error)}") from error
         self._graph: Compiled = self._recipe.graph(options).compile(checkpointer=InMemorySaver())
         self._departures: list[str] = []
-        self._used = 0
+        self._used = self._others = 0
 
     async def play(self) -> Replayed:
         config = at(self._case.thread)
@@ -197,14 +198,15 @@ class _Replay:
                 break
         else:
             await self._compare()
+        if self._others > 1:  # what the first one brings with it
+            self._departures.append(f"{self._others - 1} more requests are other ones than those recorded")
         return Replayed(number, self._used, self._departures)
 
     async def _played(self, step: RecordedStep, number: int) -> bool:
         """Whether the step could be played, so that the next one makes sense."""
         config = at(self._case.thread)
         if step.edit is not None:
-            await self._edit(step)
-            return True
+            return await self._edited(step, number)
         tasks = (await self._graph.aget_state(config)).tasks
         coming = tuple(dict.fromkeys(task.name for task in tasks))
         if coming != step.nodes:
@@ -218,21 +220,25 @@ class _Replay:
         except _NotRecordedError as error:
             self._departures.append(f"step {number}: {error}")
             return False
+        except Exception as error:  # whatever today's code raises is where it went another way
+            self._departures.append(f"step {number}: {_names(coming)} failed: {_failure(error)}")
+            return False
         finally:
             self._used += len(recorded.used)
-        self._departures += [f"step {number}: {each}" for each in recorded.complaints()]
+        if recorded.others and not self._others:
+            self._departures.append(f"step {number}: {recorded.others[0]}")
+        self._others += len(recorded.others)
+        self._departures += [f"step {number}: {each}" for each in recorded.missing()]
         return True
 
-    async def _edit(self, step: RecordedStep) -> None:
+    async def _edited(self, step: RecordedStep, number: int) -> bool:
         values = {name: revived(value) for name, value in (step.edit or {}).items()}
-        channels = self._graph.channels
-        written = {
-            name: Overwrite(value) if isinstance(channels.get(name), BinaryOperatorAggregate) else value
-            for name, value in values.items()
-        }
-        first, *others = step.nodes
-        updates = [StateUpdate(written, as_node=first), *(StateUpdate(None, as_node=each) for each in others)]
-        await self._graph.abulk_update_state(at(self._case.thread), [updates])
+        try:
+            await self._graph.abulk_update_state(at(self._case.thread), [updates(self._graph, values, step.nodes)])
+        except Exception as error:  # as where the graph has no such node or channel any more
+            self._departures.append(f"step {number}: the edit of {_names(tuple(values))} failed: {_failure(error)}")
+            return False
+        return True
 
     async def _compare(self) -> None:
         snapshot = await self._graph.aget_state(at(self._case.thread))
@@ -240,7 +246,11 @@ class _Replay:
         if is_end != self._case.is_end:
             names = _names(tuple(task.name for task in snapshot.tasks))
             self._departures.append(f"the end: it {'came' if is_end else f'did not come, {names} would follow'}")
-        outcome = self._recipe.outcome(self._scenario, dict(snapshot.values), failed=not is_end)
+        try:
+            outcome = self._recipe.outcome(self._scenario, dict(snapshot.values), failed=not is_end)
+        except Exception as error:  # the recipe's own
+            self._departures.append(f"the outcome: it cannot be told: {_failure(error)}")
+            return
         differing = changes(self._case.outcome.model_dump(mode="json"), outcome.model_dump(mode="json"))
         self._departures += [f"the outcome: {said(change, _WIDTH)}" for change in differing]
 
@@ -257,28 +267,46 @@ class _NotRecordedError(Exception):
 
 
 class _Recorded:
-    """Answers the calls of one step as the case has it, and compares what is asked."""
+    """Answers the calls of one step as the case has it, and compares what is asked.
+
+    Attributes:
+        others: What was asked differently, each in a line.
+        used: The numbers of the calls that were made.
+    """
 
     def __init__(self, calls: Sequence[RecordedCall]) -> None:
-        self._calls = {(call.node, call.ordinal, call.ask): call for call in calls}
-        self._others: list[str] = []
-        self.used: set[tuple[str, int, int]] = set()
+        self._calls = calls
+        self.others: list[str] = []
+        self.used: set[int] = set()
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
-        where = (place.node, place.ordinal, place.ask)
-        call = self._calls.get(where)
-        if call is None or call.role != request.role:
-            recorded = ", ".join(f"{each.node} asked {each.role}" for each in self._calls.values()) or "no call"
-            raise _NotRecordedError(f"{place.node} asked {request.role}, where {recorded} was recorded")
-        self.used.add(where)
-        if not call.is_edited and call.request != _digest(request.messages):
-            self._others.append(f"{place.node} asked {request.role} something else than what was recorded")
+        asked = _digest(request.messages)
+        number = self._number(request, place, asked)
+        call = self._calls[number]
+        self.used.add(number)
+        if not call.is_edited and call.request != asked:
+            self.others.append(f"{place.node} asked {request.role} something else than what was recorded")
         return Completion(call.reply)
 
-    def complaints(self) -> list[str]:
-        """What was asked differently, and what was not asked at all."""
-        missing = [call for where, call in self._calls.items() if where not in self.used]
-        return self._others + [f"{call.node} did not ask {call.role}, which was recorded" for call in missing]
+    def _number(self, request: Request, place: CallPlace, asked: str) -> int:
+        """Which call it is: the one at this place; of several tasks of one node, the one that was asked the same."""
+        where = (place.node, place.ordinal, place.ask, request.role)
+        here = [
+            number
+            for number, call in enumerate(self._calls)
+            if (call.node, call.ordinal, call.ask, call.role) == where and number not in self.used
+        ]
+        if here:
+            return min(here, key=lambda number: self._calls[number].request != asked)
+        if place.ask > 1:
+            raise _NotRecordedError(f"{place.node} cannot use the recorded reply of {request.role}, and asked again")
+        recorded = ", ".join(f"{each.node} asked {each.role}" for each in self._calls) or "no call"
+        raise _NotRecordedError(f"{place.node} asked {request.role}, where {recorded} was recorded")
+
+    def missing(self) -> list[str]:
+        """What was recorded and not asked."""
+        left = [call for number, call in enumerate(self._calls) if number not in self.used]
+        return [f"{call.node} did not ask {call.role}, which was recorded" for call in left]
 
 
 def _digest(messages: Sequence[ChatMessage]) -> str:
@@ -288,6 +316,11 @@ def _digest(messages: Sequence[ChatMessage]) -> str:
 
 def _only(state: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {name: state[name]} if name in state else {}
+
+
+def _failure(error: Exception) -> str:
+    """An error in a line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:_WIDTH]
 
 
 def _names(nodes: Sequence[str]) -> str:

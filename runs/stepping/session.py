@@ -9,9 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langgraph.channels.binop import BinaryOperatorAggregate
-from langgraph.types import Overwrite, StateUpdate
-
 from dialoom.graphs import Outcome
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model
@@ -27,7 +24,7 @@ from .gateway import Asked, Changes, NotAskedError, NotingGateway, SteppingError
 from .paths import replaced
 from .scratch import ScratchSaver
 from .stop import Stop
-from .table import START, Table, at, one_step, steps
+from .table import START, Table, at, one_step, steps, updates
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
@@ -307,11 +304,9 @@ class Session:
             raise SteppingError("nothing is in the state yet; 'next' takes in what the conversation begins with")
         channel, whole = replaced(await self.state(), path, value)
         await self._leave_main()
-        if isinstance(self.table.graph.channels.get(channel), BinaryOperatorAggregate):
-            whole = Overwrite(whole)
-        first, *others = await self.table.nodes_before(self.table.line(self._head))
-        updates = [StateUpdate({channel: whole}, as_node=first), *(StateUpdate(None, as_node=each) for each in others)]
-        config = await self.table.graph.abulk_update_state(at(self._branch.thread, self._head), [updates])
+        nodes = await self.table.nodes_before(self.table.line(self._head))
+        edit = updates(self.table.graph, {channel: whole}, nodes)
+        config = await self.table.graph.abulk_update_state(at(self._branch.thread, self._head), [edit])
         await self._moved(str(config["configurable"]["checkpoint_id"]))
         return await self.here()
 

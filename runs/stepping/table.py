@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import StateSnapshot
+from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
 from dialoom.graphs import BranchTaken, Episode, Line, Outcome, Outline, Recipe, Stage
 from dialoom.roles import Gateway, ModelBinding
@@ -186,8 +187,18 @@ def steps(line: Sequence[Point]) -> int:
 
 
 def one_step(coming: Sequence[str]) -> dict[str, Any]:
-    """How LangGraph is told to stop after the nodes that come: the step that takes the input in is none to stop after."""
+    """How LangGraph is told to stop after the nodes that come; after the one that takes the input in it cannot."""
     return {"interrupt_before": "*"} if START in coming else {"interrupt_after": "*"}
+
+
+def updates(graph: Compiled, values: Mapping[str, Any], nodes: Sequence[str]) -> list[StateUpdate]:
+    """An edit of channels for LangGraph, made as the nodes that ran last, whose edges then choose again."""
+    whole = {
+        name: Overwrite(value) if isinstance(graph.channels.get(name), BinaryOperatorAggregate) else value
+        for name, value in values.items()
+    }
+    first, *others = nodes
+    return [StateUpdate(whole, as_node=first), *(StateUpdate(None, as_node=each) for each in others)]
 
 
 def at(thread: str, checkpoint: str | None = None) -> RunnableConfig:

@@ -1,0 +1,205 @@
+"""Saved cases: played again they come out the same, and where today's code goes another way it is said."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialoom.runs.errors import RunError
+from dialoom.runs.stepping import Replayed, Session, case_of, read_case, replay, write_case
+from tests.conftest import ROOT, Command
+from tests.runs.stepping.played import RECIPES, dialogue, play, stepping
+
+Act = Callable[[Session], Any]
+
+
+def saved(path: Path, act: Act | None = None) -> Path:
+    """The case of a run's first scenario, or of the branch on which some acts end."""
+
+    async def save(session: Session) -> None:
+        if act is not None:
+            await act(session)
+        write_case(await case_of(session), path.parent / "case.json")
+
+    stepping(path, save)
+    return path.parent / "case.json"
+
+
+def replayed(case: Path) -> Replayed:
+    """What comes of it."""
+    return asyncio.run(replay(read_case(case)))
+
+
+def rewritten(case: Path, old: str, new: str) -> Replayed:
+    """What comes of a case in whose file some text is another."""
+    text = case.read_text()
+    assert old in text
+    case.write_text(text.replace(old, new, 1))
+    return replayed(case)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_case_comes_out_the_same(dialoom: Command, tmp_path: Path, recipe: str) -> None:
+    """Of any recipe; each recorded reply is used, and the run is not needed."""
+    path = play(dialoom, recipe, tmp_path)
+
+    async def count(session: Session) -> int:
+        return sum(len(stop.calls) for stop in await session.stops())
+
+    calls = stepping(path, count)
+    case = saved(path)
+    path.unlink()
+    done = replayed(case)
+    assert (done.calls, done.departures) == (calls, [])
+    assert done.steps > 0
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_branch_with_an_edit_is_a_case_too(dialoom: Command, tmp_path: Path, recipe: str) -> None:
+    """In the middle and unfinished, with edits at each of its stops, also after nodes that ran side by side."""
+    path = play(dialoom, recipe, tmp_path)
+
+    async def act(session: Session) -> None:
+        await session.goto(1)
+        while (stop := await session.here()).number < 40 and not stop.is_end:
+            channel = next(iter(stop.state))
+            await session.edit(channel, stop.state[channel])
+            await session.step()
+            if len(await session.stops()) > 14:
+                break
+
+    done = replayed(saved(path, act))
+    assert done.departures == []
+    assert done.steps >= 4
+
+
+def test_what_a_person_did_is_in_the_case(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Said words, a written request, another model, an edited state: all of it is played again."""
+    path = dialogue(dialoom, tmp_path, *players)
+    (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
+
+    async def act(session: Session) -> None:
+        await session.goto(1)
+        await session.say("user", "Rather a quiet place.")
+        await session.ask_instead("assistant", [{"role": "user", "content": "Say: hello"}])
+        await session.edit("messages[0].content", "Rather a loud place.")
+        await session.exchange("assistant", "python:others:brief")
+        await session.run()
+
+    case = saved(path, act)
+    done = replayed(case)
+    assert done.departures == []
+    held = json.loads(case.read_text())
+    calls = [call for step in held["steps"] for call in step["calls"]]
+    assert [call["model"] for call in calls][:4] == [
+        "said",
+        "python:players:assistant",
+        "python:players:user",
+        "python:others:brief",
+    ]
+    assert [call["is_edited"] for call in calls][:3] == [False, True, False]
+    assert sum(step["edit"] is not None for step in held["steps"]) == 1
+    assert held["outcome"]["messages"][0]["content"] == "Rather a loud place."
+
+
+def test_another_reply_is_named_where_it_first_shows(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """The first request that is another, how many more there are, and what is different at the end."""
+    case = saved(dialogue(dialoom, tmp_path, *players))
+    done = rewritten(case, '"reply": "Line 1 of mine."', '"reply": "Line one of mine."')
+    assert done.departures[0] == "step 4: assistant asked assistant something else than what was recorded"
+    assert done.departures[1:] == [
+        'the outcome: messages[2].content: "Line 1 of mine." -> "Line one of mine."',
+        "8 more requests are other ones than those recorded",
+    ]
+
+
+def test_a_reply_that_is_none_any_more_is_named(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """A judge's that is no longer of its form: its node would ask again, which was not recorded."""
+    case = saved(dialogue(dialoom, tmp_path, *players))
+    done = rewritten(case, '"reply": "{\\"verdict\\": true', '"reply": "{\\"verdict\\": \\"perhaps\\"')
+    [line] = done.departures
+    assert line.endswith("judge_task_completion cannot use the recorded reply of judge, and asked again")
+
+
+def test_a_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path) -> None:
+    """Its edges lead elsewhere, a node is gone, a node fails, its prompts say something else."""
+    source = (ROOT / "docs/examples/twenty_questions/recipe.py").read_text()
+    recipe = tmp_path / "game" / "recipe.py"
+    recipe.parent.mkdir()
+    (tmp_path / "game" / "prompts").symlink_to(ROOT / "docs/examples/twenty_questions/prompts")
+    recipe.write_text(source)
+    (tmp_path / "quiz.py").write_text("async def any(messages):\n    return f'Is it number {len(messages)}?'\n")
+    plan = ["run", f"{recipe}:RECIPE", "--words", "piano", "--questions", 3, "--model", "python:quiz:any"]
+    dialoom(*plan, "-o", "run.db")
+    case = saved(tmp_path / "run.db")
+    assert replayed(case).departures == []
+
+    def with_source(old: str, new: str) -> list[str]:
+        assert old in source
+        recipe.write_text(source.replace(old, new))
+        return list(replayed(case).departures)
+
+    assert with_source('return END if over else "guesser"', "return END") == [
+        "step 3: the end came, where guesser was recorded"
+    ]
+    assert with_source('builder.add_edge(START, "guesser")', 'builder.add_edge(START, "keeper")') == [
+        "step 1: keeper came, where guesser was recorded"
+    ]
+    assert with_source("2 * options.questions", "4 * options.questions") == [
+        "the end: it did not come, guesser would follow",
+        'the outcome: ended_by: "out_of_questions" -> "error"',
+    ]
+    assert with_source(
+        "async def keeper(state: State, scene: Scene) -> dict[str, Any]:\n",
+        "async def keeper(state: State, scene: Scene) -> dict[str, Any]:\n    raise KeyError('lost')\n",
+    ) == ["step 2: keeper failed: KeyError: 'lost'"]
+    assert with_source('history = utterances(state["messages"])', 'history = utterances(state["messages"])[-1:]')[
+        0
+    ].startswith("step 4: keeper asked keeper something else")
+    assert (
+        with_source('"twenty_questions/keeper", history', '"twenty_questions/guesser", history')[0]
+        == "step 2: keeper asked guesser, where keeper asked keeper was recorded"
+    )
+    recipe.write_text("RECIPE = 3\n")
+    with pytest.raises(RunError, match="is int; an instance of"):
+        replayed(case)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (b"", "Invalid JSON"),
+        (b"{}", "format: Field required"),
+        (b'{"format": "dialoom case, version 9"}', "format: Input should be 'dialoom case, version 1'"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"[1, 2]", "it: Input should be an object"),
+    ],
+)
+def test_what_is_no_case_is_said_in_a_line(tmp_path: Path, broken: bytes, said: str) -> None:
+    """With the file and what is wrong."""
+    (tmp_path / "case.json").write_bytes(broken)
+    with pytest.raises(RunError, match=r"case\.json is no case that 'save'") as raised:
+        read_case(tmp_path / "case.json")
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_case_that_is_not_there_or_cannot_be_written_is_said(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """With the file, and why."""
+    with pytest.raises(RunError, match=r"none\.json cannot be read: No such file"):
+        read_case(tmp_path / "none.json")
+    case = saved(dialogue(dialoom, tmp_path, *players))
+    with pytest.raises(RunError, match=r"cannot be written to .*nowhere"):
+        write_case(read_case(case), tmp_path / "nowhere" / "case.json")
+    held = json.loads(case.read_text())
+    held["scenario"] = {}
+    case.write_text(json.dumps(held))
+    with pytest.raises(RunError, match="recipe 'personalens' cannot take the case any more"):
+        replayed(case)
