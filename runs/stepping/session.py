@@ -278,13 +278,11 @@ class Session:
         Raises:
             SteppingError: If it is met nowhere.
         """
-        line, here = self.table.line(self._end()), self._head
+        line = self.table.line(self._end())
         for end in range(1, len(line) + 1):
-            self._head = line[end - 1].id
-            stop = await self._stop(line[:end])
-            if await self.meets([condition], stop):
+            there = Session(self.table, self._branch, line[end - 1].id)
+            if await there.meets([condition], await self._stop(line[:end])):
                 return await self._stand(line[end - 1])
-        self._head = here
         raise SteppingError(f"nowhere on {self.branch} is {condition} met")
 
     # Changing

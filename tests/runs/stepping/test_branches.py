@@ -1,0 +1,188 @@
+"""Branches: where they stand, what their checkpoints are called, and how the history keeps its numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dialoom.runs.stepping import ConditionError, Session, SteppingError, diff
+from tests.conftest import Command
+from tests.runs.stepping.played import counted, dialogue, play, shown, stepping, stood
+
+
+def test_numbers_stay_what_they_are(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Whatever is added on whichever branch, in this session or a later one, a number leads where it led."""
+    path = dialogue(dialoom, tmp_path, *players)
+    known: dict[int, str] = {}
+
+    async def act(session: Session) -> None:
+        async def check() -> None:
+            points = session.table.points().values()
+            assert [point.number for point in points] == list(range(len(points)))
+            known.update({point.number: known.get(point.number, point.id) for point in points})
+            assert known == {point.number: point.id for point in points}
+
+        await check()
+        await session.goto(3)
+        for name in ("one", "two"):
+            branch = await session.fork(name)
+            await branch.resample()
+            await branch.step()
+            await check()
+            await (await branch.fork(f"{name}-again")).run()
+            await check()
+            await branch.edit("turns", 1)
+            await branch.step()
+            await check()
+        for number, checkpoint in known.items():
+            assert (await session.goto(number)).checkpoint == checkpoint
+            assert (await session.goto(f"#{number}")).checkpoint == checkpoint
+            assert (await session.goto(checkpoint)).number == number
+
+    stepping(path, act)
+
+    async def again(session: Session) -> None:
+        assert {point.number: point.id for point in session.table.points().values()} == known
+
+    stepping(path, again)
+
+
+def test_a_checkpoint_of_another_branch_is_gone_to_in_that_branch(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """And stepping there goes on with that branch; what main has is gone to where one is."""
+    path = dialogue(dialoom, tmp_path, *players)
+
+    async def act(session: Session) -> None:
+        await session.goto(3)
+        branch = await session.fork("mine")
+        stop = await branch.say("user", "Rather not.")
+        shared = await branch.goto(2)
+        assert (branch.branch, shared.number) == ("mine", 2)
+        assert session.branch == "main"
+        there = await session.goto(stop.number)
+        assert (session.branch, shown(there)) == ("mine", shown(stop))
+        await session.step()
+        assert session.branch == "mine"
+        with pytest.raises(SteppingError, match=r"no checkpoint 99; 'history' shows 0 to \d+"):
+            await session.goto(99)
+
+    stepping(path, act)
+
+
+def test_a_branch_of_a_branch_keeps_what_it_came_with(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Sample, models and line; what is changed on it later is its own."""
+    path = dialogue(dialoom, tmp_path, *players)
+    (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
+
+    async def act(session: Session) -> None:
+        await session.goto(2)
+        first = await session.fork("first")
+        await first.exchange("assistant", "python:others:brief")
+        sample = await first.resample()
+        await first.step()
+        second = await first.fork("second")
+        await second.exchange("assistant", "python:players:assistant")
+        await second.run()
+        await first.run()
+        said = [
+            [m.content for m in (await each.state())["messages"] if m.name == "assistant"] for each in (first, second)
+        ]
+        assert set(said[0]) == {"As you like."}
+        assert (said[1][0], set(said[1][1:]) & {"As you like."}) == ("As you like.", set())
+        found = {each.name: each for each in session.branches()}
+        assert [(each.origin, each.sample) for each in found.values()] == [
+            (None, 0),
+            ("main", sample),
+            ("first", sample),
+        ]
+        assert dict(found["first"].models) == {"assistant": "python:others:brief"}
+        assert dict(found["second"].models) == {}
+        difference = await diff(first, second)
+        assert (difference.names, difference.shared) == (("first", "second"), 2)
+        assert [pair.is_same for pair in difference.lines[:2]] == [True, True]
+        assert not all(pair.is_same for pair in difference.lines)
+
+    stepping(path, act)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "über", "a/b", "x" * 41, "a~b", "a#b"])
+def test_a_bad_name_is_refused(dialoom: Command, players: list[str], tmp_path: Path, name: str) -> None:
+    """With what a name is made of."""
+    path = dialogue(dialoom, tmp_path, *players)
+
+    async def act(session: Session) -> None:
+        with pytest.raises(SteppingError, match="is no name for a branch; letters"):
+            await session.fork(name)
+        assert len(session.branches()) == 1
+
+    stepping(path, act)
+
+
+def test_a_name_that_is_taken_is_refused_and_made_ones_go_round_it(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """Also `main`; and there is no branch that nobody has made."""
+    path = dialogue(dialoom, tmp_path, *players)
+
+    async def act(session: Session) -> None:
+        await session.goto(3)
+        await session.fork("b1")
+        for name in ("b1", "main"):
+            with pytest.raises(SteppingError, match=f"there is a branch '{name}' already"):
+                await session.fork(name)
+        await session.step()
+        assert session.branch == "b2"
+        with pytest.raises(SteppingError, match="there is no branch 'b3'; there are main, b1, b2"):
+            await session.switch("b3")
+
+    stepping(path, act)
+
+
+def test_back_takes_as_many_steps_as_there_are(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Edits are steps; LangGraph's marks of a rewind are none."""
+    path = dialogue(dialoom, tmp_path, *players)
+
+    async def act(session: Session) -> None:
+        main = await session.stops()
+        for count in (0, -1, len(main)):
+            with pytest.raises(SteppingError, match=f"there are {len(main) - 1} steps before this one"):
+                await session.rewind(count)
+        assert (await session.rewind(len(main) - 1)).number == 0
+        await session.goto(3)
+        stepped = await session.step()
+        edited = await session.edit("turns", 1)
+        assert (await session.rewind()).number == stepped.number
+        assert (await session.rewind()).number == 3
+        again = await session.goto(edited.number)
+        assert shown(again) == shown(edited)
+        with pytest.raises(SteppingError, match="b1 is at its end"):
+            await session.run()
+            await session.step()
+
+    stepping(path, act)
+
+
+def test_conditions_stop_a_run_and_are_gone_to(dialoom: Command, tmp_path: Path) -> None:
+    """A node, a role, a counter, an expression; what is met nowhere leaves the session where it was."""
+    path = play(dialoom, "personalens", tmp_path)
+    rows = counted(path).rows
+
+    async def act(session: Session) -> None:
+        end = await session.here()
+        assert (await session.goto_where(session.condition("turn 2"))).counts == {"turn": 2}
+        assert (await session.goto_where(session.condition("assistant"))).number == 2
+        stop = await session.goto_where(session.condition("messages[-1].role == 'assistant'"))
+        assert (stop.number, session.branch) == (3, "main")
+        with pytest.raises(SteppingError, match="nowhere on main is turn 99 met"):
+            await session.goto_where(session.condition("turn 99"))
+        with pytest.raises(ConditionError, match="there is no 'name'"):
+            await session.goto_where(session.condition("messages[-1].name == 'assistant'"))
+        assert (await session.here()).number == 3
+        assert (await session.run([session.condition("judge"), session.condition("turn 3")])).counts == {"turn": 3}
+        assert (await session.run([session.condition("judge")])).next == tuple(session.nodes[2:])
+        assert stood([end]) == stood([await (await session.switch("main")).here()])
+
+    stepping(path, act)
+    assert counted(path).rows == rows
