@@ -122,6 +122,29 @@ def test_a_finished_dialogue_is_rewound_changed_compared_and_promoted(
     assert dialogue["branch"] == {"name": "b1", "models": {}, "edits": 0, "said": 1, "prompts": 0}
 
 
+def test_a_failed_dialogue_is_played_to_its_end_by_another_model(dialoom: Command, sit: Sit, tmp_path: Path) -> None:
+    """It is said why it failed; from where it stood another model goes on; what comes of it is made the outcome."""
+    (tmp_path / "frail.py").write_text(
+        "async def assistant(messages):\n"
+        "    if len(messages) > 3:\n"
+        "        raise RuntimeError('out of order')\n"
+        "    return 'Fine.'\n"
+    )
+    frail = ["--model", "assistant=python:frail:assistant"]
+    dialoom("run", "personalens", "--limit", 1, "--seed", 3, *frail, "-o", "run.db", code=1)
+    at = sit("run.db")
+    begun = at.shown("main")
+    assert "in run.db: failed, python:frail:assistant raised RuntimeError: out of order" in begun
+    assert "main 4 · turn 2 · user ran" in begun
+    assert "b1 4 · turn 2" in at.tell("next", "b1") + at.tell("where", "b1")
+    at.tell("model assistant offline/attentive", "b1")
+    assert "the end: nothing comes next" in at.tell("continue", "b1")
+    assert "is that of b1 now" in at.tell("promote", "b1")
+    at.child.sendline("q")
+    assert at.left() == 0
+    assert '"done": 1, "failed": 0' in dialoom("status", "run.db", "--json").stdout
+
+
 def test_a_tree_is_forked_and_both_branches_go_on(dialoom: Command, sit: Sit) -> None:
     """An ALOE tree that is stepped through as it is made; the fork goes another way, and the two are compared."""
     at = sit("aloe", "--limit", 1, "--rounds", 2, "--branching", 1, "--seed", 3)

@@ -112,8 +112,19 @@ def _stepped(
             desk = Desk(session, printer.passed)
             if lines is not None:
                 return play_script(runner, desk, lines, printer, str(script or "standard input"))
-            typer.echo(f"{session.scenario} in {store.path}; 'help' lists the commands")
+            typer.echo(f"{session.scenario} in {store.path}: {_standing(store, session.scenario)}")
+            typer.echo("'help' lists the commands")
             printer.answer(runner.run(desk.stopped(runner.run(session.here()))))
             return converse(runner, desk, printer)
         finally:
             runner.run(opened.aclose())
+
+
+def _standing(store: RunStore, scenario: str) -> str:
+    """What has become of a scenario, and why."""
+    episode = store.episode(store.resolve(scenario))
+    if episode is None:
+        return "still to be played"
+    if episode.state == "failed":
+        return f"failed, {' '.join((episode.error or 'nobody knows why').split())}"
+    return f"{episode.state}, ended by {episode.outcome.ended_by}"
