@@ -309,7 +309,11 @@ class Session:
         return await self.here()
 
     async def say(self, role: str, text: str) -> Stop:
-        """Play one step in which a role (or who is asked in the node of that name) says this, in place of its model.
+        """Play one step in which a role says this, in place of its model.
+
+        Args:
+            role: The role; where several nodes ask it, one of these; `NODE:NUMBER` (from 0) where one asks several times.
+            text: Its words, of the form that its reply must have.
 
         Raises:
             SteppingError: If the next step does not ask that role, or it cannot say that.
@@ -321,7 +325,11 @@ class Session:
         return await self.step(Changes(said={(asked.node, asked.ordinal): (text, sample)}))
 
     async def ask_instead(self, role: str, messages: Sequence[ChatMessage]) -> Stop:
-        """Play one step in which a role (or who is asked in the node of that name) is asked this, not its prompt.
+        """Play one step in which a role is asked this, in place of what its prompt gives.
+
+        Args:
+            role: As for `say`.
+            messages: The request.
 
         Raises:
             SteppingError: If the next step does not ask that role.
@@ -369,7 +377,9 @@ class Session:
         thread = f"{self.table.work.thread}~{name}"
         saver = self.table.graph.checkpointer
         assert saver is not None and not isinstance(saver, bool)
+        await saver.adelete_thread(thread)  # what a fork that was killed in the middle may have left
         await saver.acopy_thread(self._branch.thread, thread)
+        await self.table.store.branches.keep_only(thread, [point.id for point in self.table.line(self._head)])
         branch = replace(self._branch, name=name, thread=thread, head=self._head, origin=self._branch.name)
         await self.table.store.branches.keep(self.table.work.position, branch)
         return Session(self.table, branch, self._head)
@@ -428,9 +438,11 @@ class Session:
 
     async def _asked(self, who: str) -> Asked:
         asked = await self.asking()
-        for each in asked:
-            if who in (each.role, each.node):
-                return each
+        meant = [each for each in asked if who in (each.role, each.node, each.name)]
+        if len(nodes := dict.fromkeys(each.node for each in meant)) > 1:
+            raise SteppingError(f"the next step asks {who} in several nodes; name one: {', '.join(nodes)}")
+        if meant:
+            return meant[0]
         roles = ", ".join(dict.fromkeys(each.role for each in asked)) or "nobody"
         hint = f"'until {who}' goes to where it is asked"
         if who not in (*self.roles, *self.nodes):
@@ -442,10 +454,12 @@ class Session:
         return self.branch != MAIN or (self.table.is_pending and self._head == self._end())
 
     def _end(self) -> str:
-        """Where this branch stands, or for `main` ends."""
-        if self.branch == MAIN:
-            return self.table.latest(self._branch.thread) or self._head
-        return self.table.branch(self.branch).head or self._head
+        """The checkpoint of this branch that was made last of those that came of this one; itself if there are none."""
+        points, ends = self.table.points(), {self._head}
+        for point in points.values():
+            if point.parent in ends and self._branch.thread in point.threads:
+                ends.add(point.id)
+        return max(ends, key=lambda id_: points[id_].number)
 
     async def _leave_main(self) -> None:
         """Make a branch here, unless this is one."""

@@ -167,6 +167,22 @@ class BranchTable:
         query = "SELECT DISTINCT checkpoint FROM step_calls WHERE scenario = ?"
         return {row[0] for row in self._reader.execute(query, (scenario,))}
 
+    async def keep_only(self, thread: str, line: Iterable[str]) -> None:
+        """Of a thread's checkpoints, keep only those of a line."""
+        from .checkpoints.items import id_column
+
+        query = "SELECT id FROM checkpoints WHERE thread = ?"
+        kept = {id_column(id_) for id_ in line}
+
+        def work(connection: sqlite3.Connection) -> None:
+            find = "SELECT id FROM threads WHERE name = ? AND namespace = ''"
+            (number,) = connection.execute(find, (thread,)).fetchone()
+            others = [(number, id_) for (id_,) in connection.execute(query, (number,)).fetchall() if id_ not in kept]
+            connection.executemany("DELETE FROM checkpoints WHERE thread = ? AND id = ?", others)
+            connection.executemany("DELETE FROM pending_writes WHERE thread = ? AND checkpoint = ?", others)
+
+        await self._soon(work)
+
     async def drop_writes(self, thread: str, checkpoint: str) -> None:
         """Forget what the tasks after a checkpoint have written, so that all of them are played again."""
         from .checkpoints.items import id_column

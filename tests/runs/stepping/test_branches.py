@@ -186,3 +186,52 @@ def test_conditions_stop_a_run_and_are_gone_to(dialoom: Command, tmp_path: Path)
 
     stepping(path, act)
     assert counted(path).rows == rows
+
+
+def test_what_was_played_on_a_branch_is_gone_through_again(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """Forward and by a condition, on main and on a branch: always along what was played last after this."""
+    path = dialogue(dialoom, tmp_path, *players)
+
+    async def act(session: Session) -> None:
+        await session.goto(3)
+        assert (await session.forward(2)).number == 5
+        with pytest.raises(SteppingError, match="3 steps were played after this one on main"):
+            await session.forward(4)
+        await session.goto(3)
+        branch = await session.fork("mine")
+        with pytest.raises(SteppingError, match="0 steps were played after this one on mine"):
+            await branch.forward()
+        first = await branch.step()
+        await branch.rewind()
+        await branch.resample()
+        second = await branch.step()
+        third = await branch.step()
+        await branch.rewind(2)
+        assert [(await branch.forward()).number for _ in range(2)] == [second.number, third.number]
+        assert (await branch.goto(first.number)).number == first.number
+        assert (
+            await branch.goto_where(branch.condition(f"messages|length == {len(first.state['messages'])}"))
+        ) == first
+        assert (branch.branch, session.branch) == ("mine", "main")
+
+    stepping(path, act)
+
+
+def test_a_branch_has_only_what_led_to_it(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """What comes after on main is main's: it is gone to there, and the branch goes on without a mark of a rewind."""
+    path = dialogue(dialoom, tmp_path, *players)
+
+    async def act(session: Session) -> None:
+        last = (await session.here()).number
+        await session.goto(3)
+        branch = await session.fork("mine")
+        await branch.run()
+        stops = await branch.stops()
+        assert [stop.kind for stop in stops] == ["input"] + ["step"] * (len(stops) - 1)
+        assert [stop.number for stop in stops] == [0, 1, 2, 3, *range(last + 1, 2 * last - 2)]
+        await branch.goto(last)
+        assert branch.branch == "main"
+
+    stepping(path, act)

@@ -163,7 +163,7 @@ def test_what_a_role_cannot_say_is_refused_and_nothing_is_done(
 
     async def say(session: Session) -> None:
         await session.rewind(1)
-        with pytest.raises(SteppingError, match="in several nodes; name judge_coherence_assistant"):
+        with pytest.raises(SteppingError, match="in several nodes; name one: judge_coherence_assistant, "):
             await session.say("judge", "Nice")
         with pytest.raises(SteppingError, match="judge cannot say 'Nice' here"):
             await session.say("judge_task_completion", "Nice")
