@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
@@ -17,6 +18,7 @@ from dialoom.runs.cli.conduct import conduct_of
 from dialoom.runs.cli.play import begin_run, keep_limits
 from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, RunError
 from dialoom.runs.limits import RunLimits
+from dialoom.runs.recipes import is_file_spec
 from dialoom.runs.session import Conduct
 from dialoom.runs.stepping import Session, read_case, replay
 from dialoom.runs.store import RunStore
@@ -46,7 +48,10 @@ def step_recipe(spec: str, recipe: Recipe, given: dict[str, Any], common: dict[s
     lines = _lines(script)
     config = common.pop("config")
     if common["out"] is None:
-        common["out"] = Path(f"step-{spec}.db" if spec.isidentifier() or "-" in spec else "step.db")
+        common["out"] = Path("step.db" if is_file_spec(spec) else f"step-{spec}.db")
+    out = common["out"]
+    if out.exists():
+        raise RunError(f"{out} exists; go on in it with 'dialoom step {out} 1', or give another file with -o")
     begun = begin_run(spec, recipe, given, config, common, lambda line: typer.echo(line, err=True))
     assert begun is not None  # nobody has asked for an estimate
     store, conduct, _ = begun
@@ -80,7 +85,11 @@ def _lines(script: Path | None) -> Iterable[str] | None:
         RunError: If the script cannot be read.
     """
     if script is None:
-        return None if is_terminal() else sys.stdin
+        if is_terminal():
+            return None
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+        return sys.stdin
     try:
         return script.read_text(encoding="utf-8").splitlines()
     except OSError as error:
