@@ -146,7 +146,9 @@ def _plain_message(message: lc.BaseMessage) -> bytes:
     """A message of plain fields as its JSON: what would otherwise be packed, unpacked and written as JSON again."""
     kind = type(message)
     defaults = _MESSAGES[kind]
-    content = {name: field for name, field in message.__dict__.items() if not _is_default(field, defaults.get(name, kind))}
+    content = {
+        name: field for name, field in message.__dict__.items() if not _is_default(field, defaults.get(name, kind))
+    }
     try:
         return _TEXT + orjson.dumps({f"${kind.__name__}": content})
     except orjson.JSONEncodeError:  # lone surrogates
