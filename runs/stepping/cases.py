@@ -289,7 +289,10 @@ class _Recorded:
         return Completion(call.reply)
 
     def _number(self, request: Request, place: CallPlace, asked: str) -> int:
-        """Which call it is: the one at this place; of several tasks of one node, the one that was asked the same."""
+        """Which call it is: the one at this place; of several tasks of one node, the one that was asked the same.
+
+        For want of that, it may be one where a person wrote what was asked.
+        """
         where = (place.node, place.ordinal, place.ask, request.role)
         here = [
             number
@@ -297,7 +300,8 @@ class _Recorded:
             if (call.node, call.ordinal, call.ask, call.role) == where and number not in self.used
         ]
         if here:
-            return min(here, key=lambda number: self._calls[number].request != asked)
+            calls = self._calls
+            return min(here, key=lambda number: (calls[number].request != asked, not calls[number].is_edited))
         if place.ask > 1:
             raise _NotRecordedError(f"{place.node} cannot use the recorded reply of {request.role}, and asked again")
         recorded = ", ".join(f"{each.node} asked {each.role}" for each in self._calls) or "no call"

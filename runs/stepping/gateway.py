@@ -33,13 +33,15 @@ class Asked:
 
     Attributes:
         node: The node that makes it.
-        ordinal: Its number in that node.
+        number: Its number among the node's, from 0.
         request: Who is asked what.
+        key: The call's identity.
     """
 
     node: str
-    ordinal: int
+    number: int
     request: Request
+    key: str
 
     @property
     def role(self) -> str:
@@ -49,7 +51,7 @@ class Asked:
     @property
     def name(self) -> str:
         """`NODE:NUMBER`, which tells it from the node's other requests."""
-        return f"{self.node}:{self.ordinal}"
+        return f"{self.node}:{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,13 @@ class Changes:
 
     Attributes:
         models: Other models, by role.
-        said: Replies written by a person, by node and ordinal, with the sample that sets each apart.
-        messages: Requests written by a person, by node and ordinal.
+        said: Replies written by a person, by the keys of the calls, with the sample that sets each apart.
+        messages: Requests written by a person, by the keys of the calls that would have been made.
     """
 
     models: Mapping[str, str] = field(default_factory=dict)
-    said: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
-    messages: Mapping[tuple[str, int], Sequence[ChatMessage]] = field(default_factory=dict)
+    said: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    messages: Mapping[str, Sequence[ChatMessage]] = field(default_factory=dict)
 
 
 def check_said(request: Request, text: str) -> None:
@@ -96,7 +98,7 @@ class SteppingGateway:
         self._ledger = ledger
         self._changes = changes
         self._made: dict[str, tuple[str, int, int, bool]] = {}
-        self._rendered: dict[tuple[str, int], int] = {}
+        self._written: list[tuple[CallPlace, Request, tuple[ChatMessage, ...]]] = []
 
     def made(self) -> list[tuple[str, str, bool]]:
         """The calls in the order of their places: node, key, and whether a person wrote the request."""
@@ -104,29 +106,33 @@ class SteppingGateway:
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """What the model replies, or the person in its place."""
-        where = (place.node, place.ordinal)
         if (model := self._changes.models.get(request.role)) is not None:
             request = replace(request, model=model, api_base=None)
-        edited = where in self._changes.messages
-        if edited:
-            request = replace(request, messages=self._edited(where, request, place.ask))
-        if where in self._changes.said:
-            text, sample = self._changes.said[where]
+        key, written = request.key(place), self._instead(request, place)
+        if written is not None:
+            request = replace(request, messages=written)
+        if key in self._changes.said:
+            text, sample = self._changes.said[key]
             request, place = replace(request, model=SAID), replace(place, sample=sample)
             completion = await self._say(request, place, text)
         else:
             completion = await self._gateway.complete(request, place)
         # By its identity: tasks that a graph sends out to one node have the same place.
-        self._made[request.key(place)] = (*where, place.ask, edited)
+        self._made[request.key(place)] = (place.node, place.ordinal, place.ask, written is not None)
         return completion
 
-    def _edited(self, where: tuple[str, int], request: Request, ask: int) -> tuple[ChatMessage, ...]:
-        """What a person wrote; at the second ask, what is said about the first answer follows on it."""
-        written = tuple(self._changes.messages[where])
-        if ask == 1:
-            self._rendered[where] = len(request.messages)
-            return written
-        return (*written, *request.messages[self._rendered[where] :])
+    def _instead(self, request: Request, place: CallPlace) -> tuple[ChatMessage, ...] | None:
+        """What a person wrote in place of a request; at the second ask, what is said about the first answer follows."""
+        if place.ask == 1:
+            if (messages := self._changes.messages.get(request.key(place))) is None:
+                return None
+            self._written.append((place, request, tuple(messages)))
+            return tuple(messages)
+        for first, rendered, written in self._written:
+            length = len(rendered.messages)
+            if first.again() == place and request.messages[:length] == rendered.messages:
+                return (*written, *request.messages[length:])
+        return None
 
     async def _say(self, request: Request, place: CallPlace, text: str) -> Completion:
         """Write the words down as a call that took nothing."""
@@ -143,13 +149,17 @@ class NotingGateway:
 
     def __init__(self, models: Mapping[str, str]) -> None:
         self._models = models
-        self._asked: dict[str, Asked] = {}
+        self._asked: dict[str, tuple[CallPlace, Request]] = {}
 
     def asked(self) -> list[Asked]:
         """The first requests of each node, in the order of their places."""
-        return [
-            asked for _, asked in sorted(self._asked.items(), key=lambda item: (item[1].node, item[1].ordinal, item[0]))
-        ]
+        found: list[Asked] = []
+        for key, (place, request) in sorted(
+            self._asked.items(), key=lambda item: (item[1][0].node, item[1][0].ordinal)
+        ):
+            number = sum(each.node == place.node for each in found)
+            found.append(Asked(place.node, number, request, key))
+        return found
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """Note the request.
@@ -159,7 +169,7 @@ class NotingGateway:
         """
         if (model := self._models.get(request.role)) is not None:
             request = replace(request, model=model, api_base=None)
-        self._asked[request.key(place)] = Asked(place.node, place.ordinal, request)
+        self._asked[request.key(place)] = place, request
         for _ in range(_TURNS_OF_THE_LOOP):
             await asyncio.sleep(0)
         raise NotAskedError

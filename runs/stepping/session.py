@@ -312,7 +312,7 @@ class Session:
         """Play one step in which a role says this, in place of its model.
 
         Args:
-            role: The role; where several nodes ask it, one of these; `NODE:NUMBER` (from 0) where one asks several times.
+            role: The role; where several nodes ask it, one of these; `NODE:NUMBER` where one asks it more often.
             text: Its words, of the form that its reply must have.
 
         Raises:
@@ -322,7 +322,7 @@ class Session:
         check_said(asked.request, text)
         sample = self.table.store.branches.next_sample(self.table.work.position)
         await self._leave_main()
-        return await self.step(Changes(said={(asked.node, asked.ordinal): (text, sample)}))
+        return await self.step(Changes(said={asked.key: (text, sample)}))
 
     async def ask_instead(self, role: str, messages: Sequence[ChatMessage]) -> Stop:
         """Play one step in which a role is asked this, in place of what its prompt gives.
@@ -336,7 +336,7 @@ class Session:
         """
         asked = await self._asked(role)
         await self._leave_main()
-        return await self.step(Changes(messages={(asked.node, asked.ordinal): messages}))
+        return await self.step(Changes(messages={asked.key: messages}))
 
     async def exchange(self, role: str, model: str) -> None:
         """Let another model play a role from here on, in this branch.
@@ -431,7 +431,7 @@ class Session:
             why=table.why(await table.nodes_before(line), coming),
             changes=changes(before, state),
             calls=await table.calls(line),
-            counts=table.recipe.counted(state),
+            counts=table.counted(state),
             state=state,
             transcript=table.transcript(outcome),
         )

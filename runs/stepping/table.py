@@ -141,8 +141,15 @@ class Table:
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
         """What a state means."""
-        values = state or self.recipe.initial(self.work.scenario)
-        return self.recipe.outcome(self.work.scenario, values, failed=not is_end)
+        return self.recipe.outcome(self.work.scenario, self._begun(state), failed=not is_end)
+
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """How far a state is, in the recipe's units."""
+        return self.recipe.counted(self._begun(state))
+
+    def _begun(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """A state as recipes know it: before the first step, LangGraph has not put the initial one in all channels."""
+        return {**self.recipe.initial(self.work.scenario), **state}
 
     def transcript(self, outcome: Outcome) -> Sequence[Line] | Outline:
         """A conversation as the recipe shows it."""
