@@ -197,7 +197,7 @@ class Session:
         """
         if not await self.table.nodes_after(self.table.points()[self._head]):
             raise SteppingError(f"{self.branch} is at its end; go back first ('back', 'goto')")
-        if not self._may_go_on():
+        if self.branch != MAIN or not self._main_goes_on():
             await self._leave_main()
         await self._play(changed or Changes())
         return await self.here()
@@ -449,9 +449,9 @@ class Session:
             hint = f"there is no such role; there are {', '.join(self.roles)}"
         raise SteppingError(f"the next step asks {roles}, not {who!r}; {hint}")
 
-    def _may_go_on(self) -> bool:
-        """Whether a step here is one of this branch: `main` goes only forward, and only while it is to be played."""
-        return self.branch != MAIN or (self.table.is_pending and self._head == self._end())
+    def _main_goes_on(self) -> bool:
+        """Whether a step here is one of `main`: that goes only forward, and only while it is to be played."""
+        return self.table.is_pending and self._head == self._end()
 
     def _end(self) -> str:
         """The checkpoint of this branch that was made last of those that came of this one; itself if there are none."""
@@ -462,8 +462,9 @@ class Session:
         return max(ends, key=lambda id_: points[id_].number)
 
     async def _leave_main(self) -> None:
-        """Make a branch here, unless this is one."""
+        """Make a branch here, unless this is one; then read it anew, as another session may have changed it."""
         if self.branch != MAIN:
+            self._branch = self.table.branch(self.branch)
             return
         names = {branch.name for branch in self.branches()}
         name = next(f"b{number}" for number in range(1, len(names) + 2) if f"b{number}" not in names)
@@ -516,7 +517,8 @@ class Session:
     async def _moved(self, head: str) -> None:
         self._head = head
         if self.branch != MAIN:
-            await self._keep(replace(self._branch, head=head))
+            # As it is now: another session may have exchanged a model on it.
+            await self._keep(replace(self.table.branch(self.branch), head=head))
 
     async def _keep(self, branch: Branch) -> None:
         self._branch = branch

@@ -235,3 +235,25 @@ def test_a_branch_has_only_what_led_to_it(dialoom: Command, players: list[str], 
         assert branch.branch == "main"
 
     stepping(path, act)
+
+
+def test_two_sessions_on_one_branch_undo_nothing_of_each_other(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """What one has exchanged stays when the other one, which was there before, moves."""
+    path = dialogue(dialoom, tmp_path, *players)
+    (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
+
+    async def act(session: Session) -> None:
+        await session.goto(2)
+        one = await session.fork("mine")
+        other = await session.switch("mine")
+        await other.exchange("assistant", "python:others:brief")
+        await other.resample()
+        stop = await one.step()
+        assert stop.state["messages"][-1].content == "As you like."
+        await one.exchange("user", "python:others:brief")
+        [branch] = session.branches()[1:]
+        assert (sorted(branch.models), branch.head) == (["assistant", "user"], stop.checkpoint)
+
+    stepping(path, act)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dialoom.roles import UnparsedReplyError
+from dialoom.runs.session import Conduct
 from dialoom.runs.stepping import Session, SteppingError
 from dialoom.runs.store import RunFile
 from tests.conftest import Command, lines_of
@@ -279,3 +283,85 @@ def test_a_scenario_played_anew_has_no_branches_of_before(dialoom: Command, play
 
     stepping(path, again)
     assert exported(dialoom, path) == anew
+
+
+def test_a_branch_of_a_scenario_that_was_not_played_to_its_end_is_promoted(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """It is done then: nothing is left to resume, and main goes no further."""
+    write_release(tmp_path / "release")
+    plan = ["run", "personalens", "--profiles", "release", "--limit", 1, *players, "--max-calls", 3, "-o", "run.db"]
+    dialoom(*plan, code=3)
+
+    async def promote(session: Session) -> None:
+        assert session.branch == "main"
+        branch = await session.fork("mine")
+        await branch.say("assistant", "I see.")
+        await branch.run()
+        await branch.promote()
+        await session.step()
+        assert session.branch == "b1"
+        with pytest.raises(SteppingError, match="main is not at its end"):
+            await (await session.switch("main")).promote()
+
+    stepping(tmp_path / "run.db", promote, conduct=Conduct())
+    rows = counted(tmp_path / "run.db")
+    dialoom("resume", "run.db", "--max-calls", "none")
+    assert counted(tmp_path / "run.db") == rows
+    exported(dialoom, tmp_path / "run.db")
+    [line] = lines_of(tmp_path / "out.jsonl")
+    assert (line["branch"]["name"], line["branch"]["said"], line["messages"][3]["content"]) == ("mine", 1, "I see.")
+
+
+def test_a_retry_takes_no_replies_that_a_branch_was_given(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """The dialogue failed by a reply; in a branch there is another one, which is as bad. Main asks for a third."""
+    (tmp_path / "terse.py").write_text(
+        """
+asked = 0
+
+async def assistant(messages):
+    global asked
+    asked += 1
+    return "" if asked <= 4 else "At last."
+"""
+    )
+    cast = [*players[:2], *players[4:], "--model", "assistant=python:terse:assistant"]
+    path = dialogue_failing(dialoom, tmp_path, cast)
+
+    async def act(session: Session) -> int:
+        sample = await session.resample()
+        with pytest.raises(UnparsedReplyError):
+            await session.step()
+        return sample
+
+    assert stepping(path, act) == 1
+    dialoom("retry", "run.db")
+    assert [line["ended_by"] for line in _lines(dialoom, path)] == ["user_terminated"]
+    with closing(sqlite3.connect(path)) as connection:
+        samples = "SELECT DISTINCT sample FROM calls WHERE role = 'assistant' ORDER BY id"
+        assert [row[0] for row in connection.execute(samples)] == [0, 1, 2]
+
+    async def back(session: Session) -> None:
+        await session.rewind(1)
+        await session.resample()
+        await session.run()
+        await session.promote()
+        await (await session.switch("main")).promote()
+
+    tokens = _tokens(path)
+    before = exported(dialoom, path)
+    stepping(path, back)
+    assert (_tokens(path), exported(dialoom, path)) == (tokens, before)
+
+
+def _lines(dialoom: Command, path: Path) -> list[dict[str, Any]]:
+    exported(dialoom, path)
+    return lines_of(path.parent / "out.jsonl")
+
+
+def _tokens(path: Path) -> list[Any]:
+    """Which calls the outcome's figures are counted from."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(
+            "SELECT id FROM calls WHERE branch IS NULL AND reply IS NOT NULL ORDER BY id"
+        ).fetchall()
