@@ -32,6 +32,7 @@ class Table:
     Attributes:
         scratch: The same graph on a saver that keeps nothing.
         tell: Takes what nodes have to say.
+        states: The values of the channels at checkpoints that were looked at, by their ids.
     """
 
     store: RunStore
@@ -43,6 +44,7 @@ class Table:
     models: Mapping[str, ModelBinding]
     seed: int
     tell: Callable[[str], None]
+    states: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _snapshots: dict[str, StateSnapshot] = field(default_factory=dict)
 
     @property
@@ -92,6 +94,7 @@ class Table:
         if point.id not in self._snapshots:
             place = {"thread_id": min(point.threads), "checkpoint_id": point.id}
             self._snapshots[point.id] = await self.graph.aget_state({"configurable": place})
+            self.states[point.id] = self._snapshots[point.id].values
         return self._snapshots[point.id]
 
     def forget(self, checkpoint: str) -> None:
@@ -114,6 +117,8 @@ class Table:
         if len(line) < 2 or line[-1].source != "loop":
             return []
         calls = self.store.branches.calls_of(self.work.position, line[-1].id)
+        if calls is None and self.work.thread not in line[-1].threads:
+            return []  # a step that was killed before it was told; the next session plays it again
         if calls is None:
             nodes = await self.nodes_after(line[-2])
             calls = self.store.branches.calls_at(self.work.position, steps(line) - 1, nodes)
