@@ -93,7 +93,9 @@ class Session:
     async def _standing_at(cls, table: Table, name: str) -> Session:
         branch = table.branch(name)
         head = branch.head or table.latest(branch.thread) or await _begin(table)
-        return cls(table, branch, head)
+        session = cls(table, branch, head)
+        await session.here()
+        return session
 
     # Looking
 
@@ -121,9 +123,10 @@ class Session:
         """What is to be seen here."""
         return await self._stop(self.table.line(self._head))
 
-    async def state(self) -> dict[str, Any]:
-        """The values of the graph's channels."""
-        return dict((await self.table.snapshot(self.table.points()[self._head])).values)
+    @property
+    def state(self) -> dict[str, Any]:
+        """The values of the graph's channels here."""
+        return dict(self.table.states[self._head])
 
     async def outcome(self) -> Outcome:
         """What the conversation has come to, as exports would have it."""
@@ -300,7 +303,7 @@ class Session:
         """
         if START in await self.table.nodes_after(self.table.points()[self._head]):
             raise SteppingError("nothing is in the state yet; 'next' takes in what the conversation begins with")
-        channel, whole = replaced(await self.state(), path, value)
+        channel, whole = replaced(self.state, path, value)
         await self._leave_main()
         nodes = await self.table.nodes_before(self.table.line(self._head))
         edit = updates(self.table.graph, {channel: whole}, nodes)

@@ -159,7 +159,7 @@ async def _history(desk: Desk, rest: str) -> Answer:
 
 
 async def _state(desk: Desk, rest: str) -> Answer:
-    return views.state_answer(rest, look(await desk.session.state(), rest))
+    return views.state_answer(rest, look(desk.session.state, rest))
 
 
 async def _set(desk: Desk, rest: str) -> Answer:

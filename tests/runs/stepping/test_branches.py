@@ -86,9 +86,7 @@ def test_a_branch_of_a_branch_keeps_what_it_came_with(dialoom: Command, players:
         await second.exchange("assistant", "python:players:assistant")
         await second.run()
         await first.run()
-        said = [
-            [m.content for m in (await each.state())["messages"] if m.name == "assistant"] for each in (first, second)
-        ]
+        said = [[m.content for m in each.state["messages"] if m.name == "assistant"] for each in (first, second)]
         assert set(said[0]) == {"As you like."}
         assert (said[1][0], set(said[1][1:]) & {"As you like."}) == ("As you like.", set())
         found = {each.name: each for each in session.branches()}
