@@ -19,6 +19,7 @@ from .cache_markers import marked, wants_markers
 from .calls import Completion, Request
 from .classification import classified, status_of
 from .completions import completion_of, salvaged
+from .in_place import prepare_in_place
 from .structure import is_refused, response_format
 from .turnstile import Turnstile
 
@@ -52,6 +53,7 @@ class LiteLLMBackend:
         """
         litellm = load_litellm()
         options = self._options(litellm, request)
+        prepare_in_place(request.model.startswith(OFFLINE) or _provider(litellm, request.model) == "openai")
         if request.model.startswith(OFFLINE):  # answers at once, by code of our own
             return completion_of(await _unlogged(litellm, litellm.acompletion(**options)), request.model)
         _ensure_key(litellm, request)
@@ -168,12 +170,18 @@ def _ensure_key(litellm: ModuleType, request: Request) -> None:
     Raises:
         PermanentProviderError: Naming the variable.
     """
-    if request.api_base or os.environ.get("OPENAI_API_KEY") or litellm.get_llm_provider(request.model)[1] != "openai":
+    if request.api_base or os.environ.get("OPENAI_API_KEY") or _provider(litellm, request.model) != "openai":
         return
     if any(os.environ.get(name) for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL")) or litellm.api_base:
         return  # a server of the user's own may want none
     if not (litellm.api_key or litellm.openai_key):
         raise PermanentProviderError(f"{request.model}: there is no key - a key is needed in OPENAI_API_KEY")
+
+
+@functools.cache
+def _provider(litellm: ModuleType, model: str) -> str:
+    """LiteLLM's word for who serves a model."""
+    return str(litellm.get_llm_provider(model)[1])
 
 
 async def _unlogged(litellm: ModuleType, call: Awaitable[Any]) -> Any:

@@ -191,7 +191,7 @@ class _Inbox:
         gathered = self._gathering.get(loop)
         if gathered is None:
             gathered = self._gathering[loop] = []
-            loop.call_soon(self._hand_over, loop, 0)
+            loop.call_soon(self._hand_over, loop)
         gathered.append(job)
         return await future
 
@@ -206,13 +206,10 @@ class _Inbox:
             self.jobs.put(self._gathering.pop(loop))
         self.jobs.put(None)
 
-    def _hand_over(self, loop: asyncio.AbstractEventLoop, before: int) -> None:
-        """Wake the writer when the loop's tasks have nothing to add: it and they would only take turns at the GIL."""
-        gathered = self._gathering.get(loop, ())
-        if before < len(gathered) < _BATCH:
-            loop.call_soon(self._hand_over, loop, len(gathered))
-        elif gathered:
-            self.jobs.put(self._gathering.pop(loop))
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wake the writer once for all that the loop's tasks have brought in one round of theirs."""
+        if gathered := self._gathering.pop(loop, None):
+            self.jobs.put(gathered)
 
 
 def _carry_out(connection: sqlite3.Connection, batch: list[_Job]) -> None:

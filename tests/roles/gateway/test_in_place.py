@@ -1,0 +1,56 @@
+"""What LiteLLM hands to a thread is done in place where that is wanted; what others hand to one is not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from dialoom.roles.gateway.in_place import prepare_in_place
+
+
+def of_litellm(function: Callable[..., int]) -> Callable[..., int]:
+    """A function as LiteLLM's own: it hands `context.run(partial(function))` to the loop's executor."""
+    function.__module__ = "litellm.main"
+    return functools.partial(contextvars.copy_context().run, functools.partial(function))
+
+
+async def test_litellms_functions_run_here_and_others_in_a_thread() -> None:
+    """Whichever context they come from."""
+    here, loop = threading.get_ident(), asyncio.get_running_loop()
+
+    def ident() -> int:
+        return threading.get_ident()
+
+    prepare_in_place(True)
+    assert await loop.run_in_executor(None, of_litellm(ident)) == here
+    assert await asyncio.to_thread(threading.get_ident) != here
+    assert await loop.run_in_executor(None, threading.get_ident) != here
+
+
+async def test_a_provider_that_needs_a_thread_gets_one() -> None:
+    """Also on a loop on which others do without."""
+    here, loop = threading.get_ident(), asyncio.get_running_loop()
+
+    def ident() -> int:
+        return threading.get_ident()
+
+    prepare_in_place(True)
+    prepare_in_place(False)
+    assert await loop.run_in_executor(None, of_litellm(ident)) != here
+
+
+async def test_an_error_comes_as_from_a_thread() -> None:
+    """It is raised where the result is awaited."""
+
+    def broken() -> int:
+        raise ZeroDivisionError
+
+    prepare_in_place(True)
+    future = asyncio.get_running_loop().run_in_executor(None, of_litellm(broken))
+    with pytest.raises(ZeroDivisionError):
+        await future
