@@ -2,8 +2,8 @@
 
     python docs/pictures/step.py [--parts]
 
-Plays one offline dialogue into a folder that is thrown away, steps through it with the commands of `step.txt`, and draws
-the coloured output as SVG files beside this one, one for each paragraph of commands. `--parts` prints it instead.
+Plays one offline dialogue into a folder that is thrown away, steps through it with the commands of `step.txt`, and
+draws the coloured output as SVG files beside this one, one for each paragraph of commands. `--parts` prints it instead.
 """
 
 from __future__ import annotations

@@ -198,8 +198,7 @@ class Session:
             SteppingError: At the end of the conversation.
             RoleError, PromptError: What a node met; the session stays where it is.
         """
-        if not await self.table.nodes_after(self.table.points()[self._head]):
-            raise SteppingError(f"{self.branch} is at its end; go back first ('back', 'goto')")
+        await self._ensure_more()
         if self.branch != MAIN or not self._main_goes_on():
             await self._leave_main()
         await self._play(changed or Changes())
@@ -439,6 +438,10 @@ class Session:
             transcript=table.transcript(outcome),
         )
 
+    async def _ensure_more(self) -> None:
+        if not await self.table.nodes_after(self.table.points()[self._head]):
+            raise SteppingError(f"{self.branch} is at its end; go back first ('back', 'goto')")
+
     async def _asked(self, who: str) -> Asked:
         asked = await self.asking()
         meant = [each for each in asked if who in (each.role, each.node, each.name)]
@@ -446,11 +449,11 @@ class Session:
             raise SteppingError(f"the next step asks {who} in several nodes; name one: {', '.join(nodes)}")
         if meant:
             return meant[0]
-        roles = ", ".join(dict.fromkeys(each.role for each in asked)) or "nobody"
-        hint = f"'until {who}' goes to where it is asked"
         if who not in (*self.roles, *self.nodes):
-            hint = f"there is no such role; there are {', '.join(self.roles)}"
-        raise SteppingError(f"the next step asks {roles}, not {who!r}; {hint}")
+            raise SteppingError(f"there is no such role as {who!r}; there are {', '.join(self.roles)}")
+        await self._ensure_more()
+        roles = ", ".join(dict.fromkeys(each.role for each in asked)) or "nobody"
+        raise SteppingError(f"the next step asks {roles}, not {who!r}; 'until {who}' goes to where it is asked")
 
     def _main_goes_on(self) -> bool:
         """Whether a step here is one of `main`: that goes only forward, and only while it is to be played."""
