@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree
 
-from dialoom.graphs import Chart, Episode, Outline, Table
+from dialoom.graphs import BranchTaken, Chart, Episode, Outline, Table
 from dialoom.runs import export as exporting
 from dialoom.runs import report as reporting
 from dialoom.runs.cost import cost_table
@@ -209,6 +209,8 @@ def _print_episode(
         console.print(f"  [dim]{key}:[/dim] {escape(text)}", highlight=False)
     played = ", ".join(f"{role} {model}" for role, model in models.items())
     console.print(f"  [dim]models:[/dim] {escape(played)}", highlight=False)
+    if episode.branch is not None:
+        console.print(f"  [dim]branch:[/dim] {escape(_taken(episode.branch))}", highlight=False)
     if outline is not None:
         console.print()
         console.print(_tree(outline))
@@ -227,6 +229,18 @@ def _print_episode(
             f"[dim]{escape(judgement.explanation)}[/dim]",
             highlight=False,
         )
+
+
+def _taken(branch: BranchTaken) -> str:
+    """The branch that an outcome came from, and what a person did there."""
+    done = [f"{role} played by {model}" for role, model in branch.models.items()]
+    for count, what in (
+        (branch.edits, "edited"),
+        (branch.said, "said by a person"),
+        (branch.prompts, "asked by a person"),
+    ):
+        done += [f"{count} {what}"] if count else []
+    return f"{branch.name}, made step by step" + (f" ({', '.join(done)})" if done else "")
 
 
 def _tree(outline: Outline, parent: Tree | None = None) -> Tree:

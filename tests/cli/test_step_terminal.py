@@ -116,7 +116,9 @@ def test_a_finished_dialogue_is_rewound_changed_compared_and_promoted(
     assert "is that of b1 now with 6" in at.tell("promote", "b1")
     at.child.sendline("q")
     assert at.left() == 0
-    assert "user\nWake me at 6:15, please." in run("show", "run.db", 1).stdout
+    shown = run("show", "run.db", 1).stdout
+    assert "user\nWake me at 6:15, please." in shown
+    assert "branch: b1, made step by step (1 said by a person)" in shown
     run("export", "run.db", "-o", "run.jsonl")
     (dialogue,) = lines_of(tmp_path / "run.jsonl")
     assert dialogue["branch"] == {"name": "b1", "models": {}, "edits": 0, "said": 1, "prompts": 0}
