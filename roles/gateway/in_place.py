@@ -9,26 +9,32 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from typing import Any, ParamSpec, TypeVar
-from weakref import WeakSet
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _wanted: ContextVar[bool] = ContextVar("dialoom_in_place", default=False)
-_loops: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
 
-def prepare_in_place(wanted: bool) -> None:
-    """Have LiteLLM's calls in this context prepared in place, or not; on this event loop, and for good."""
+@contextmanager
+def prepared_in_place(wanted: bool) -> Iterator[None]:
+    """Have LiteLLM's calls within this block prepared in place, or not.
+
+    An event loop whose default executor somebody has chosen keeps that one, and its threads.
+    """
     loop = asyncio.get_running_loop()
-    if wanted and loop not in _loops:
+    if wanted and getattr(loop, "_default_executor", None) is None:
         loop.set_default_executor(_Executor())
-        _loops.add(loop)
-    _wanted.set(wanted)
+    token = _wanted.set(wanted)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
 
 
 class _Executor(ThreadPoolExecutor):

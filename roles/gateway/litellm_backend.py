@@ -19,7 +19,7 @@ from .cache_markers import marked, wants_markers
 from .calls import Completion, Request
 from .classification import classified, status_of
 from .completions import completion_of, salvaged
-from .in_place import prepare_in_place
+from .in_place import prepared_in_place
 from .structure import is_refused, response_format
 from .turnstile import Turnstile
 
@@ -53,9 +53,9 @@ class LiteLLMBackend:
         """
         litellm = load_litellm()
         options = self._options(litellm, request)
-        prepare_in_place(request.model.startswith(OFFLINE) or _provider(litellm, request.model) == "openai")
         if request.model.startswith(OFFLINE):  # answers at once, by code of our own
-            return completion_of(await _unlogged(litellm, litellm.acompletion(**options)), request.model)
+            with prepared_in_place(True):
+                return completion_of(await _unlogged(litellm, litellm.acompletion(**options)), request.model)
         _ensure_key(litellm, request)
         shown: list[object] = []
         try:
@@ -65,7 +65,8 @@ class LiteLLMBackend:
                     sent()
                     shown.append(details.get("original_response"))
 
-                response = await _unlogged(litellm, litellm.acompletion(**options, logger_fn=note))
+                with prepared_in_place(_provider(litellm, request.model) == "openai"):
+                    response = await _unlogged(litellm, litellm.acompletion(**options, logger_fn=note))
         except Exception as error:
             if _UNREADABLE in str(error) and (kept := _salvaged(shown, request.model)) is not None:
                 return kept

@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 from dialoom.graphs import Outcome
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model
-from dialoom.runs.limits import RunLimits
-from dialoom.runs.recipes import load_recipe
-from dialoom.runs.session import Conduct, open_gateway, reopen
+from dialoom.runs.session import Conduct, reopen
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point
 
@@ -22,9 +20,8 @@ from .changes import changes
 from .conditions import Condition, Standing
 from .gateway import Asked, Changes, NotAskedError, NotingGateway, SteppingError, SteppingGateway, check_said
 from .paths import replaced
-from .scratch import ScratchSaver
 from .stop import Stop
-from .table import START, Table, at, one_step, steps, updates
+from .table import START, Table, at, one_step, open_table, steps, updates
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
@@ -83,7 +80,7 @@ class Session:
         """
         store = run if isinstance(run, RunStore) else reopen(Path(run), tell)
         try:
-            async with _set(store, store.resolve(str(scenario)), conduct, tell) as table:
+            async with open_table(store, store.resolve(str(scenario)), conduct, tell) as table:
                 yield await cls._standing_at(table, branch)
         finally:
             if store is not run:
@@ -92,7 +89,7 @@ class Session:
     @classmethod
     async def _standing_at(cls, table: Table, name: str) -> Session:
         branch = table.branch(name)
-        head = branch.head or table.latest(branch.thread) or await _begin(table)
+        head = branch.head or table.latest(branch.thread) or await table.begin()
         session = cls(table, branch, head)
         await session.here()
         return session
@@ -226,14 +223,14 @@ class Session:
         standing = Standing(stop.next, roles, stop.counts, stop.state)
         return any(condition.met(standing) for condition in conditions)
 
-    def condition(self, text: str, counted: Sequence[str] = ()) -> Condition:
+    def condition(self, text: str) -> Condition:
         """A condition in the words of `until`.
 
         Raises:
             ConditionError: If it is none.
         """
         counts = self.table.recipe.counted(self.table.recipe.initial(self.table.work.scenario))
-        return Condition.parse(text, self.nodes, self.roles, [*counts, *counted], self.table.graph.stream_channels_list)
+        return Condition.parse(text, self.nodes, self.roles, counts, self.table.graph.stream_channels_list)
 
     async def rewind(self, count: int = 1) -> Stop:
         """Go back by so many steps (an edit is one, too). Nothing is lost: what was after here stays in the history.
@@ -529,37 +526,3 @@ class Session:
     async def _keep(self, branch: Branch) -> None:
         self._branch = branch
         await self.table.store.branches.keep(self.table.work.position, branch)
-
-
-@asynccontextmanager
-async def _set(
-    store: RunStore, position: int, conduct: Conduct | None, tell: Callable[[str], None]
-) -> AsyncIterator[Table]:
-    config = store.config
-    recipe = load_recipe(config.recipe)
-    builder = recipe.graph(recipe.options_type.model_validate(config.options))
-    conduct = conduct or Conduct(RunLimits.of(store))
-    async with store.checkpointer() as saver:
-        with open_gateway(store, 16, conduct) as gateway:
-            yield Table(
-                store=store,
-                recipe=recipe,
-                graph=builder.compile(checkpointer=saver),
-                scratch=builder.compile(checkpointer=ScratchSaver(saver)),
-                gateway=gateway,
-                work=store.work_of(recipe, position),
-                models=config.models,
-                seed=config.seed,
-                tell=tell,
-            )
-
-
-async def _begin(table: Table) -> str:
-    """Put the scenario's initial state into its thread, and stop before the first node."""
-    thread = table.work.thread
-    stage = table.stage(table.gateway, table.main(), 0)
-    initial = table.recipe.initial(table.work.scenario)
-    await table.graph.ainvoke(initial, at(thread), context=stage, interrupt_before="*", durability="sync")
-    head = table.latest(thread)
-    assert head is not None
-    return head

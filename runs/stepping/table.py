@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +16,14 @@ from dialoom.graphs import BranchTaken, Episode, Line, Outcome, Outline, Recipe,
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
 from dialoom.roles.replies import REPLY_TYPES, parse_reply
-from dialoom.runs.session import cast_of
+from dialoom.runs.limits import RunLimits
+from dialoom.runs.recipes import load_recipe
+from dialoom.runs.session import Conduct, cast_of, open_gateway
 from dialoom.runs.store import RunStore, Work
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
 
 from .gateway import SAID, SteppingError
+from .scratch import ScratchSaver
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 START = "__start__"
@@ -88,6 +92,16 @@ class Table:
             line.append(point)
             at = point.parent
         return line[::-1]
+
+    async def begin(self) -> str:
+        """Put the scenario's initial state into its thread, and stop before the first node; returns the checkpoint."""
+        stage = self.stage(self.gateway, self.main(), 0)
+        initial = self.recipe.initial(self.work.scenario)
+        config = at(self.work.thread)
+        await self.graph.ainvoke(initial, config, context=stage, interrupt_before="*", durability="sync")
+        head = self.latest(self.work.thread)
+        assert head is not None
+        return head
 
     async def snapshot(self, point: Point) -> StateSnapshot:
         """A checkpoint as LangGraph shows it. It never changes, but for the writes of a step that was broken off."""
@@ -191,6 +205,37 @@ class Table:
         for befores, after in builder.waiting_edges:
             if after == node and set(befores) & set(ran):
                 yield f"it follows {' and '.join(befores)}"
+
+
+@asynccontextmanager
+async def open_table(
+    store: RunStore, position: int, conduct: Conduct | None, tell: Callable[[str], None]
+) -> AsyncIterator[Table]:
+    """A scenario of a run that is open for writing, with the graph and the way to the models.
+
+    Args:
+        store: The run.
+        position: The scenario's.
+        conduct: How calls are made; by default as the run's file says.
+        tell: Takes what nodes have to say.
+    """
+    config = store.config
+    recipe = load_recipe(config.recipe)
+    builder = recipe.graph(recipe.options_type.model_validate(config.options))
+    conduct = conduct or Conduct(RunLimits.of(store))
+    async with store.checkpointer() as saver:
+        with open_gateway(store, 16, conduct) as gateway:
+            yield Table(
+                store=store,
+                recipe=recipe,
+                graph=builder.compile(checkpointer=saver),
+                scratch=builder.compile(checkpointer=ScratchSaver(saver)),
+                gateway=gateway,
+                work=store.work_of(recipe, position),
+                models=config.models,
+                seed=config.seed,
+                tell=tell,
+            )
 
 
 def steps(line: Sequence[Point]) -> int:

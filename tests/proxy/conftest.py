@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.programs import free_port, running
 
 pytest.importorskip("fastapi_sso", reason="LiteLLM's proxy is not installed: 'make test-proxy' makes an environment")
 
@@ -25,8 +24,6 @@ MODELS = {
     "strict": VERDICT,
     "forgetful": "litellm.ContextWindowExceededError",  # LiteLLM takes that for an order
 }
-PATIENCE = 120
-"""Seconds that the proxy may take to be there."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     """The proxy, until all tests are over."""
     folder = tmp_path_factory.mktemp("proxy")
     (folder / "config.yaml").write_text(json.dumps(_configuration()))  # JSON is YAML
-    port = _free_port()
+    port = free_port()
     program = Path(sys.executable).with_name("litellm")  # of this environment, be it activated or not
     command = [
         str(program),
@@ -62,14 +59,8 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
         "--telemetry",
         "False",
     ]
-    with (folder / "log.txt").open("w") as log:
-        process = subprocess.Popen(command, cwd=folder, env=_environment(), stdout=log, stderr=log)
-    try:
-        _wait(process, f"http://127.0.0.1:{port}/health/liveliness", folder / "log.txt")
+    with running(command, folder, _environment(), f"http://127.0.0.1:{port}/health/liveliness"):
         yield Proxy(f"http://127.0.0.1:{port}/v1")
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def _configuration() -> dict[str, Any]:
@@ -89,20 +80,3 @@ def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "LITELLM_MASTER_KEY")}
     local = ("MODEL_COST_MAP", "ANTHROPIC_BETA_HEADERS", "POLICY_TEMPLATES", "BLOG_POSTS")
     return {**kept, "NO_PROXY": "127.0.0.1", **{f"LITELLM_LOCAL_{name}": "True" for name in local}}
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except OSError:
-            time.sleep(0.2)
-    pytest.fail(f"LiteLLM's proxy did not answer (exit code {process.poll()}): {log.read_text()[-2000:]}")

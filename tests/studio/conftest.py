@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -18,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from tests.programs import PATIENCE, free_port, running
+
 ROOT = Path(__file__).parent.parent.parent
-PATIENCE = 120
-"""Seconds that the server may take to be there."""
 
 
 @dataclass(frozen=True)
@@ -60,26 +57,18 @@ class Server:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The server with the graphs of the project's own `langgraph.json`, until all tests are over."""
-    with serving(ROOT / "langgraph.json", tmp_path_factory.mktemp("studio")) as running:
-        yield running
+    with serving(ROOT / "langgraph.json", tmp_path_factory.mktemp("studio")) as started:
+        yield started
 
 
 @contextmanager
 def serving(configuration: Path, folder: Path) -> Iterator[Server]:
     """`langgraph dev` in a folder of its own, to which it writes."""
-    port = _free_port()
+    port = free_port()
     program = Path(sys.executable).with_name("langgraph")  # of this environment, be it activated or not
     options = ["--config", str(configuration), "--port", str(port), "--no-browser", "--no-reload"]
-    with (folder / "log.txt").open("w") as log:
-        process = subprocess.Popen(
-            [str(program), "dev", *options], cwd=folder, env=_environment(), stdout=log, stderr=log
-        )
-    try:
-        _wait(process, f"http://127.0.0.1:{port}/ok", folder / "log.txt")
+    with running([str(program), "dev", *options], folder, _environment(), f"http://127.0.0.1:{port}/ok"):
         yield Server(f"http://127.0.0.1:{port}")
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def _environment() -> dict[str, str]:
@@ -87,20 +76,3 @@ def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH_", "LANGCHAIN_"))}
     quiet = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "true"}
     return {**kept, **quiet, "NO_PROXY": "127.0.0.1"}
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except OSError:
-            time.sleep(0.2)
-    pytest.fail(f"langgraph dev did not answer (exit code {process.poll()}): {log.read_text()[-2000:]}")

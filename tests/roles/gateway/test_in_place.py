@@ -7,10 +7,11 @@ import contextvars
 import functools
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dialoom.roles.gateway.in_place import prepare_in_place
+from dialoom.roles.gateway.in_place import prepared_in_place
 
 
 def of_litellm(function: Callable[..., int]) -> Callable[..., int]:
@@ -26,10 +27,12 @@ async def test_litellms_functions_run_here_and_others_in_a_thread() -> None:
     def ident() -> int:
         return threading.get_ident()
 
-    prepare_in_place(True)
-    assert await loop.run_in_executor(None, of_litellm(ident)) == here
-    assert await asyncio.to_thread(threading.get_ident) != here
-    assert await loop.run_in_executor(None, threading.get_ident) != here
+    with prepared_in_place(True):
+        assert await loop.run_in_executor(None, of_litellm(ident)) == here
+        assert await asyncio.to_thread(threading.get_ident) != here
+        assert await loop.run_in_executor(None, threading.get_ident) != here
+    # What the same task does afterwards is its own affair: it may call a provider that sends in that thread.
+    assert await loop.run_in_executor(None, of_litellm(ident)) != here
 
 
 async def test_a_provider_that_needs_a_thread_gets_one() -> None:
@@ -39,9 +42,20 @@ async def test_a_provider_that_needs_a_thread_gets_one() -> None:
     def ident() -> int:
         return threading.get_ident()
 
-    prepare_in_place(True)
-    prepare_in_place(False)
-    assert await loop.run_in_executor(None, of_litellm(ident)) != here
+    with prepared_in_place(True), prepared_in_place(False):
+        assert await loop.run_in_executor(None, of_litellm(ident)) != here
+
+
+async def test_an_executor_of_the_users_own_stays() -> None:
+    """Its threads do the work, as they would without dialoom."""
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1, thread_name_prefix="of-the-user"))
+
+    def name() -> int:
+        return int(threading.current_thread().name.startswith("of-the-user"))
+
+    with prepared_in_place(True):
+        assert await loop.run_in_executor(None, of_litellm(name)) == 1
 
 
 async def test_an_error_comes_as_from_a_thread() -> None:
@@ -50,7 +64,7 @@ async def test_an_error_comes_as_from_a_thread() -> None:
     def broken() -> int:
         raise ZeroDivisionError
 
-    prepare_in_place(True)
-    future = asyncio.get_running_loop().run_in_executor(None, of_litellm(broken))
-    with pytest.raises(ZeroDivisionError):
-        await future
+    with prepared_in_place(True):
+        future = asyncio.get_running_loop().run_in_executor(None, of_litellm(broken))
+        with pytest.raises(ZeroDivisionError):
+            await future
