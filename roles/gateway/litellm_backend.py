@@ -29,6 +29,14 @@ TIMEOUT = 600.0
 minutes, and a connection that is dead without saying so must not hold its place for ever."""
 
 _UNREADABLE = "Invalid response object"
+_LISTENERS = (
+    "callbacks",
+    "success_callback",
+    "failure_callback",
+    "_async_success_callback",
+    "_async_failure_callback",
+)
+"""Where LiteLLM keeps those who want to be told of calls."""
 
 
 class LiteLLMBackend:
@@ -188,8 +196,7 @@ def _provider(litellm: ModuleType, model: str) -> str:
 async def _unlogged(litellm: ModuleType, call: Awaitable[Any]) -> Any:
     """The call's answer, without LiteLLM's log of it unless somebody listens: that takes a sixth of a call's time."""
     context = importlib.import_module("litellm._internal_context")
-    listeners = (litellm.callbacks, litellm.success_callback, litellm.failure_callback)
-    token = context.is_internal_call.set(not any(listeners))
+    token = context.is_internal_call.set(not any(getattr(litellm, name, None) for name in _LISTENERS))
     try:
         return await call
     finally:
