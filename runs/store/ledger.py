@@ -55,7 +55,7 @@ class SQLiteLedger:
         def work(connection: sqlite3.Connection) -> Completion | int:
             return self._replayed(connection, key) or self._insert(connection, key, place, request)
 
-        return await self._writer.submit(self._texts.forgetful(work))
+        return await self._writer.submit(work)
 
     async def find(self, key: str) -> Completion | None:
         """The reply that a call of this identity got, counted as a replay; nothing is begun."""
@@ -69,7 +69,7 @@ class SQLiteLedger:
 
     async def record(self, id_: int, record: CallRecord) -> None:
         """Write down what came of it; durable on return."""
-        await self._writer.submit(self._texts.forgetful(lambda connection: self._fill_in(connection, id_, record)))
+        await self._writer.submit(lambda connection: self._fill_in(connection, id_, record))
 
     def _replayed(self, connection: sqlite3.Connection, key: str) -> Completion | None:
         row = connection.execute(_FIND, (_key(key),)).fetchone()

@@ -78,6 +78,7 @@ class RunStore(RunFile):
         self._threads: dict[str, Booking] = {}
         self._writer = Writer(lambda: open_for_writing(path, synchronous))
         self._texts = Texts()
+        self._writer.attach(self._texts)
         self.ledger = SQLiteLedger(self._writer, self._texts, self._threads)
         self.branches = BranchTable(self._reader, self._soon)
 
@@ -128,7 +129,7 @@ class RunStore(RunFile):
                 _insert_judging(connection, judging)
             return count
 
-        return self._now(work)
+        return self._now(work, once=True)  # as the scenarios can be read only once
 
     def add_judging(self, judging: Judging) -> None:
         """Open a set of judgements."""
@@ -364,13 +365,13 @@ class RunStore(RunFile):
 
     async def _soon(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         try:
-            return await self._writer.submit(self._texts.forgetful(work))
+            return await self._writer.submit(work)
         except sqlite3.Error as error:
             raise store_error(self.path, error) from error
 
-    def _now(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+    def _now(self, work: Callable[[sqlite3.Connection], Result], once: bool = False) -> Result:
         try:
-            return self._writer.enqueue(work).result()
+            return self._writer.enqueue(work, once).result()
         except sqlite3.Error as error:
             raise store_error(self.path, error) from error
 

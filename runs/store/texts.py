@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import TypeVar
 
 from .documents import digest
 
-Result = TypeVar("Result")
 _REMEMBERED = 4096
 
 
@@ -34,14 +31,6 @@ class Texts:
             self._ids.popitem(last=False)
         return id_
 
-    def forgetful(self, work: Callable[[sqlite3.Connection], Result]) -> Callable[[sqlite3.Connection], Result]:
-        """The same work; if it raises, and so is undone, ids that it may have made are forgotten."""
-
-        def careful(connection: sqlite3.Connection) -> Result:
-            try:
-                return work(connection)
-            except BaseException:
-                self._ids.clear()
-                raise
-
-        return careful
+    def forget(self) -> None:
+        """Remember nothing: some of it was undone."""
+        self._ids.clear()

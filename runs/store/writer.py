@@ -9,23 +9,31 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 _BATCH = 256
 
-_ROWS_IN_LOG = 2000
+_ROWS_IN_LOG = 6000
 """After so many rows the log is put back into the file."""
 
 _LONGEST_LOG = 10_000
 """Pages after which SQLite does it within a commit."""
 
 
+class Remembering(Protocol):
+    """Something that remembers what it has written."""
+
+    def forget(self) -> None:
+        """Remember nothing: some of it was undone."""
+
+
 class Writer:
     """Carries out jobs on a connection of its own thread. A job is done when its transaction is durable.
 
-    A job that raises is undone alone; the others of its batch are kept. If the commit fails, all of them fail.
+    A job that raises is undone alone; the others of its batch are kept, but may be carried out a second time for it.
+    If the commit fails, all of them fail.
 
     Args:
         connect: Opens the connection, in the writer's thread.
@@ -34,30 +42,40 @@ class Writer:
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self._inbox = _Inbox()
         self._connect = connect
+        self._memories: list[Remembering] = []
         self._opened: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name="dialoom-writer", daemon=True)
         self._thread.start()
         self._opened.result()
 
-    async def submit(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Carry out work in a transaction; returns once that is committed."""
-        result: Result = await self._inbox.submit(_Single(work), None)
-        return result
+    def submit(self, work: Callable[[sqlite3.Connection], Result]) -> asyncio.Future[Result]:
+        """Carry out work in a transaction; done once that is committed."""
+        return self._inbox.submit(_Single(work), None)
 
-    def enqueue(self, work: Callable[[sqlite3.Connection], Result]) -> Future[Result]:
-        """The same, for callers without an event loop."""
-        return self._inbox.enqueue(_Single(work), None)
+    def enqueue(self, work: Callable[[sqlite3.Connection], Result], once: bool = False) -> Future[Result]:
+        """The same, for callers without an event loop.
 
-    def port(
-        self, work: Callable[[sqlite3.Connection, Sequence[Item]], None], undone: Callable[[], None]
-    ) -> Port[Item]:
+        Args:
+            work: The work.
+            once: Whether it must not be carried out a second time.
+        """
+        return self._inbox.enqueue(_Single(work, once), None)
+
+    def port(self, work: Callable[[sqlite3.Connection, Sequence[Item]], None]) -> Port[Item]:
         """A way in for items that are written many at once, in fewer statements than one by one.
 
         Args:
             work: Writes all items that a batch holds. If it raises, they are given to it again one at a time.
-            undone: Is told, in the writer's thread, that something which `work` wrote was undone.
         """
-        return Port(self._inbox, _Shared(work, undone))
+        return Port(self._inbox, _Shared(work))
+
+    def attach(self, memory: Remembering) -> None:
+        """Have it told, in the writer's thread, whenever something that was written was undone."""
+        self._memories.append(memory)
+
+    def detach(self, memory: Remembering) -> None:
+        """Tell it no more."""
+        self._memories.remove(memory)
 
     def close(self) -> None:
         """Carry out what is queued, then stop."""
@@ -77,13 +95,60 @@ class Writer:
         while open_:
             batch, open_ = self._next_batch()
             if batch:
-                _carry_out(connection, batch)
+                self._carry_out(connection, batch)
                 _settle(batch)
             if connection.total_changes - folded_in >= _ROWS_IN_LOG:
                 # Here rather than within a commit, so that nobody waits for it.
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                 folded_in = connection.total_changes
         connection.close()
+
+    def _carry_out(self, connection: sqlite3.Connection, batch: list[_Job]) -> None:
+        """One transaction. What becomes of each job stands in it afterwards.
+
+        Savepoints make SQLite copy every page that changes, so they wait until a job has raised.
+        """
+        try:
+            if any(job.work.once for job in batch) or not self._all_done(connection, batch):
+                connection.execute("BEGIN IMMEDIATE")
+                for job in batch:
+                    self._attempt(connection, job)
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back(connection)
+            for job in batch:
+                job.error = job.error or error
+
+    def _all_done(self, connection: sqlite3.Connection, batch: list[_Job]) -> bool:
+        """Do all jobs in one transaction; if one of them raises, nothing is done, and the answer is no."""
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for work, jobs in _by_work(batch).items():
+                work.do(connection, jobs)
+        except Exception:
+            self._roll_back(connection)
+            return False
+        connection.execute("COMMIT")
+        return True
+
+    def _attempt(self, connection: sqlite3.Connection, job: _Job) -> None:
+        connection.execute("SAVEPOINT job")
+        try:
+            job.work.do(connection, [job])
+        except Exception as error:
+            connection.execute("ROLLBACK TO job")
+            self._forget()
+            job.error = error
+        connection.execute("RELEASE job")
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        self._forget()
+
+    def _forget(self) -> None:
+        for memory in list(self._memories):
+            memory.forget()
 
     def _next_batch(self) -> tuple[list[_Job], bool]:
         """Everything that has arrived, and whether more may come."""
@@ -107,9 +172,9 @@ class Port(Generic[Item]):
         self._inbox = inbox
         self._work = work
 
-    async def submit(self, item: Item) -> None:
-        """Write an item; returns once its transaction is committed."""
-        await self._inbox.submit(self._work, item)
+    def submit(self, item: Item) -> asyncio.Future[None]:
+        """Write an item; done once its transaction is committed."""
+        return self._inbox.submit(self._work, item)
 
     def enqueue(self, item: Item) -> Future[None]:
         """The same, for callers without an event loop."""
@@ -119,27 +184,25 @@ class Port(Generic[Item]):
 class _Single:
     """Work of one job."""
 
-    __slots__ = ("_work",)
+    __slots__ = ("_work", "once")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], Any]) -> None:
+    def __init__(self, work: Callable[[sqlite3.Connection], Any], once: bool = False) -> None:
         self._work = work
+        self.once = once
 
     def do(self, connection: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
         (job,) = jobs
         job.result = self._work(connection)
 
-    def undone(self) -> None:
-        """A job is told by its error."""
-
 
 class _Shared:
     """Work that a port's jobs have in common."""
 
-    __slots__ = ("_work", "undone")
+    __slots__ = ("_work",)
+    once = False
 
-    def __init__(self, work: Callable[[sqlite3.Connection, Sequence[Any]], None], undone: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[sqlite3.Connection, Sequence[Any]], None]) -> None:
         self._work = work
-        self.undone = undone
 
     def do(self, connection: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
         self._work(connection, [job.item for job in jobs])
@@ -184,7 +247,7 @@ class _Inbox:
         self.jobs: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
         self._gathering: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
 
-    async def submit(self, work: _Work, item: Any) -> Any:
+    def submit(self, work: _Work, item: Any) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         job = _Job(work, item, future, loop)
@@ -193,7 +256,7 @@ class _Inbox:
             gathered = self._gathering[loop] = []
             loop.call_soon(self._hand_over, loop)
         gathered.append(job)
-        return await future
+        return future
 
     def enqueue(self, work: _Work, item: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -212,43 +275,12 @@ class _Inbox:
             self.jobs.put(gathered)
 
 
-def _carry_out(connection: sqlite3.Connection, batch: list[_Job]) -> None:
-    """One transaction. What becomes of each job stands in it afterwards."""
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        for jobs in _by_work(batch):
-            _attempt(connection, jobs)
-        connection.execute("COMMIT")
-    except sqlite3.Error as error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        for job in batch:
-            job.error = job.error or error
-            job.work.undone()
-
-
-def _by_work(batch: list[_Job]) -> list[list[_Job]]:
+def _by_work(batch: list[_Job]) -> dict[_Work, list[_Job]]:
     """The jobs, those of one port together where the first of them stands."""
     groups: dict[_Work, list[_Job]] = {}
     for job in batch:
         groups.setdefault(job.work, []).append(job)
-    return list(groups.values())
-
-
-def _attempt(connection: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
-    work = jobs[0].work
-    connection.execute("SAVEPOINT job")
-    try:
-        work.do(connection, jobs)
-    except Exception as error:
-        connection.execute("ROLLBACK TO job")
-        work.undone()
-        if len(jobs) == 1:
-            jobs[0].error = error
-        else:
-            for job in jobs:
-                _attempt(connection, (job,))
-    connection.execute("RELEASE job")
+    return groups
 
 
 def _settle(batch: list[_Job]) -> None:

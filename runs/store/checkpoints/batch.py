@@ -12,16 +12,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from .ids import HashedRows, Ids, Recent
-from .items import Key, Put, PutWrite, PutWrites
-from .memory import Chain, Large, Thread, Value
+from .ids import HashedRows, Ids, Recent, insert_rows
+from .items import Put, PutWrite, PutWrites
+from .memory import Chain, Key, Large, Thread, Value
 from .values import json_text, text_of
 
 _REMEMBERED = 20_000
 
 _PUT = """
-INSERT INTO checkpoints (thread, id, parent, time, format, channels, seen, updated, metadata)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (thread, id) DO UPDATE SET parent = excluded.parent,
+INSERT OR FAIL INTO checkpoints (thread, id, parent, time, format, channels, seen, updated, metadata)
+"""
+_AGAIN = """
+ON CONFLICT (thread, id) DO UPDATE SET parent = excluded.parent,
 time = excluded.time, format = excluded.format, channels = excluded.channels, seen = excluded.seen,
 updated = excluded.updated, metadata = excluded.metadata
 """
@@ -63,7 +65,7 @@ class Batches:
         self._find_threads(connection, {thread for thread, _ in (*puts, *writes)})
         self._store_values(connection, _values_in(puts.values(), writes.values()))
         self._store_lists(connection, puts.values())
-        connection.executemany(_PUT, [self._checkpoint_row(put) for put in puts.values()])
+        insert_rows(connection, _PUT, 9, [self._checkpoint_row(put) for put in puts.values()], _AGAIN)
         for put in puts.values():
             self._delete_superseded(connection, put)
         self._insert_writes(connection, writes)
@@ -83,14 +85,15 @@ class Batches:
                 connection.execute("INSERT INTO threads VALUES (?, ?, ?)", row)
 
     def _store_values(self, connection: sqlite3.Connection, values: dict[bytes, bytes]) -> None:
-        self._values.find(connection, values)
-        self._values.insert(connection, values, lambda hash_: (text_of(values[hash_]),))
+        self._values.store(connection, values, lambda hash_: (text_of(values[hash_]),))
 
     def _store_lists(self, connection: sqlite3.Connection, puts: Iterable[Put]) -> None:
         chains = [value for put in puts for value in put.values.values() if isinstance(value, Chain)]
         by_hash = {chain.hash: chain for chain in chains}
-        self._lists.find(connection, [hash_ for chain in chains for hash_ in _candidates(chain)])
-        self._lists.insert(connection, by_hash, lambda hash_: self._list_columns(by_hash[hash_]))
+        # Of a list that builds on nothing, every beginning may be stored.
+        self._lists.find(connection, [hash_ for chain in chains if chain.prefix is None for hash_ in chain.hashes])
+        self._lists.find(connection, [chain.prefix for chain in chains if chain.prefix is not None])
+        self._lists.store(connection, by_hash, lambda hash_: self._list_columns(by_hash[hash_]))
 
     def _list_columns(self, chain: Chain) -> tuple[int | None, str]:
         """The longest beginning that is stored, and what follows on it."""
@@ -164,7 +167,7 @@ class Batches:
                 row = (*place, of.task, write.position, of.path, write.channel, self._write(write.value))
                 rows[of.replaces].append(row)
         for replaces, verb in ((False, "IGNORE"), (True, "REPLACE")):
-            connection.executemany(f"INSERT OR {verb} INTO pending_writes VALUES (?, ?, ?, ?, ?, ?, ?)", rows[replaces])
+            insert_rows(connection, f"INSERT OR {verb} INTO pending_writes", 7, rows[replaces])
 
     def _write(self, value: Value | list[Value]) -> str:
         if isinstance(value, list):
@@ -218,10 +221,3 @@ def _values_in(puts: Iterable[Put], writes: Iterable[dict[tuple[str, int], _Writ
                     yield write.value
 
     return {value.hash: value.body for value in all_values() if isinstance(value, Large)}
-
-
-def _candidates(chain: Chain) -> Iterable[bytes]:
-    """Lists that may be stored: this one, its prefix, or for want of one every beginning of it."""
-    if chain.prefix is None:
-        return chain.hashes
-    return (chain.hash, chain.prefix)

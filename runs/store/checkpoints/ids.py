@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Generic, TypeVar
 
+Item = TypeVar("Item")
 K = TypeVar("K")
 V = TypeVar("V")
-_AT_ONCE = 64
+_AT_ONCE = 128
 
 
 class Recent(dict[K, V]):
@@ -50,6 +52,12 @@ class Ids(Generic[K]):
         self._next += 1
         return id_
 
+    def take_back(self, keys: Sequence[K]) -> None:
+        """The ids that were given out last were not used."""
+        for key in keys:
+            self._next = min(self._next or self.known[key], self.known[key])
+            del self.known[key]
+
 
 class HashedRows:
     """Rows of a table that are identified by a hash and written once.
@@ -63,7 +71,7 @@ class HashedRows:
     def __init__(self, table: str, columns: int, limit: int) -> None:
         self.ids = Ids[bytes](table, limit)
         self._table = table
-        self._insert = f"INSERT INTO {table} VALUES ({', '.join('?' * columns)})"
+        self._columns = columns
 
     def find(self, connection: sqlite3.Connection, hashes: Collection[bytes]) -> None:
         """Look up those hashes whose ids are not known."""
@@ -72,30 +80,68 @@ class HashedRows:
             query = f"SELECT hash, id FROM {self._table} WHERE hash IN ({marks})"
             self.ids.known.update(connection.execute(query, page))
 
-    def insert(
-        self, connection: sqlite3.Connection, hashes: Collection[bytes], columns: Callable[[bytes], tuple[object, ...]]
+    def store(
+        self, connection: sqlite3.Connection, hashes: Iterable[bytes], columns: Callable[[bytes], tuple[object, ...]]
     ) -> None:
-        """Insert the rows of those hashes that are not stored, after they were looked up.
+        """Insert the rows that are not stored. Afterwards all hashes' ids are known.
+
+        What was not stored lately is mostly new, so it is looked up only if it turns out that it is not.
 
         Args:
             connection: The writer's.
             hashes: In the order in which the rows get their ids.
             columns: Gives a row's columns after the first two, and may use the ids of earlier rows.
         """
-        known = self.ids.known
-        rows = []
+        unknown = [hash_ for hash_ in hashes if hash_ not in self.ids.known]
+        if unknown and not self._insert(connection, unknown, columns):
+            self.find(connection, unknown)
+            self._insert(connection, [hash_ for hash_ in unknown if hash_ not in self.ids.known], columns)
+
+    def _insert(
+        self, connection: sqlite3.Connection, hashes: Sequence[bytes], columns: Callable[[bytes], tuple[object, ...]]
+    ) -> bool:
+        """Insert a row for each hash; if one of them is there already, insert none."""
+        rows: list[tuple[object, ...]] = []
         for hash_ in hashes:
-            if hash_ not in known:
-                rest = columns(hash_)
-                rows.append((self.ids.new(connection, hash_), hash_, *rest))
-        connection.executemany(self._insert, rows)
+            rest = columns(hash_)
+            rows.append((self.ids.new(connection, hash_), hash_, *rest))
+        if insert_rows(connection, f"INSERT OR IGNORE INTO {self._table}", self._columns, rows) == len(rows):
+            return True
+        first = rows[0][0]
+        connection.execute(f"DELETE FROM {self._table} WHERE id >= ?", (first,))
+        self.ids.take_back(hashes)
+        return False
 
 
-def _pages(hashes: list[bytes]) -> Iterator[list[bytes]]:
-    """In few different lengths, so that the prepared statements are found again."""
+def insert_rows(
+    connection: sqlite3.Connection, head: str, columns: int, rows: Sequence[tuple[object, ...]], tail: str = ""
+) -> int:
+    """Insert many rows by few statements: the thread lets go of Python's lock for each, and must get it back.
+
+    Args:
+        connection: The writer's.
+        head: The statement up to its values, with `OR FAIL`, `IGNORE` or `REPLACE`: for an insertion of many rows that
+            is to be undone if one of them cannot be inserted, SQLite copies every page that it changes.
+        columns: How many a row has.
+        rows: The rows.
+        tail: What follows the values.
+
+    Returns:
+        How many rows were inserted, or changed.
+    """
+    marks = f"({','.join('?' * columns)})"
+    count = 0
+    for page in _pages(rows):
+        values = ",".join([marks] * len(page))
+        count += connection.execute(f"{head} VALUES {values} {tail}", [*chain.from_iterable(page)]).rowcount
+    return count
+
+
+def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """In few different lengths, so that the prepared statements are found again: many eights, and what is left."""
     start = 0
-    while start < len(hashes):
-        left = len(hashes) - start
-        size = next(size for size in (_AT_ONCE, 16, 4, 1) if size <= left)
-        yield hashes[start : start + size]
+    while start < len(items):
+        left = len(items) - start
+        size = min(left - left % 8 or left, _AT_ONCE)
+        yield items[start : start + size]
         start += size

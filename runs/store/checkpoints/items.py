@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -16,20 +16,19 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.types import ERROR
 
-from .memory import INLINE, Chain, Memory, Thread, Value, sized
+from .memory import INLINE, Chain, Id, Key, Memory, Packed, Thread, Value, sized
 from .values import Packer, RecordedError, UnstorableError, json_text, pack, plain_text
 
-Id: TypeAlias = "bytes | str"
-"""A checkpoint's id as a column: 16 bytes, or the text if it is no UUID in its usual form."""
-
-Key: TypeAlias = tuple[Thread, Id]
-"""Which checkpoint."""
+_NONE = pack(None)
+_SIMPLE = (str, int, bool, type(None))
 
 
 class Put(NamedTuple):
     """A checkpoint to be stored.
 
     Attributes:
+        packed: The values of its channels.
+        values: The same, given what is known of its thread.
         replayed: Channels that LangGraph rebuilds from the writes of earlier checkpoints, so that these must stay.
     """
 
@@ -38,11 +37,17 @@ class Put(NamedTuple):
     time: str
     format: int
     versions: ChannelVersions
+    packed: Mapping[str, Packed]
     values: Mapping[str, Value | Chain]
     seen: str
     updated: str | None
     metadata: str
     replayed: tuple[str, ...]
+
+    def anew(self, memory: Memory) -> Put:
+        """The same, once nothing is known of its thread any more."""
+        memory.forget(self.key[0])
+        return self._replace(values=memory.follow(self.key, self.versions, self.packed))
 
 
 class PutWrite(NamedTuple):
@@ -91,47 +96,50 @@ def thread_of(config: RunnableConfig) -> Thread:
     return str(configurable["thread_id"]), str(configurable.get("checkpoint_ns") or "")
 
 
-class Draft(NamedTuple):
-    """A checkpoint to be stored, not yet compared with what its thread held before.
+def put_of(
+    config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, memory: Memory, packer: Packer
+) -> Put:
+    """A checkpoint to be stored; its thread is taken to hold it from now on.
 
-    Attributes:
-        put: Everything but the values.
-        values: The packed values of channels; a list as its elements.
-    """
-
-    put: Put
-    values: dict[str, bytes | list[bytes]]
-
-    def following(self, memory: Memory) -> Put:
-        """What is to be stored, given what is known of its thread."""
-        return self.put._replace(values=memory.follow(self.put.key[0], self.values))
-
-
-def draft_of(config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, packer: Packer) -> Draft:
-    """A checkpoint to be stored.
+    A channel whose version is that of the checkpoint before is not looked at again: it holds the same.
 
     Raises:
         UnstorableError: If a channel holds what cannot be kept.
     """
-    parent = config["configurable"].get("checkpoint_id")
     if checkpoint.get("pending_sends"):
         raise UnstorableError("a checkpoint with pending_sends (LangGraph before 1.0) cannot be kept")
+    key = (thread_of(config), id_column(checkpoint["id"]))
+    parent_id = config["configurable"].get("checkpoint_id")
+    parent = id_column(parent_id) if parent_id else None
     described = get_serializable_checkpoint_metadata(config, metadata)
     updated = checkpoint.get("updated_channels")
-    put = Put(
-        (thread_of(config), id_column(checkpoint["id"])),
-        id_column(parent) if parent else None,
+    versions = dict(checkpoint["channel_versions"])
+    before = memory.held(key[0], parent)
+    packed = {
+        channel: before.packed[channel]
+        if before is not None and before.unchanged(channel, versions)
+        else _packed(channel, value, packer)
+        for channel, value in checkpoint["channel_values"].items()
+    }
+    return Put(
+        key,
+        parent,
         checkpoint["ts"],
         checkpoint["v"],
-        dict(checkpoint["channel_versions"]),
-        {},
+        versions,
+        packed,
+        memory.follow(key, versions, packed),
         plain_text(checkpoint["versions_seen"]),
         None if updated is None else plain_text(updated),
-        json_text(described),
+        _metadata_text(described),
         tuple(described.get("counters_since_delta_snapshot") or ()),
     )
-    values = {channel: _packed(channel, value, packer) for channel, value in checkpoint["channel_values"].items()}
-    return Draft(put, values)
+
+
+def _metadata_text(metadata: CheckpointMetadata) -> str:
+    """Metadata as JSON. Its numbers may be infinite, which only the slower way can write."""
+    simple = all(type(value) in _SIMPLE or name == "parents" for name, value in metadata.items())
+    return plain_text(metadata) if simple else json_text(metadata)
 
 
 def put_writes_of(
@@ -155,14 +163,17 @@ def put_writes_of(
 
 
 def _packed_write(channel: str, value: object, packer: Packer) -> Value | list[Value]:
+    if value is None:
+        return _NONE
     if channel == ERROR and isinstance(value, BaseException):
         value = RecordedError.of(value)
     packed = _packed(channel, value, packer)
     return [sized(body) for body in packed] if isinstance(packed, list) else sized(packed)
 
 
-def _packed(channel: str, value: object, packer: Packer) -> bytes | list[bytes]:
-    """A value, or the elements of a list that is not short."""
+def _packed(channel: str, value: object, packer: Packer) -> Packed:
+    if value is None:
+        return _NONE
     try:
         if type(value) is not list or not value:
             return pack(value)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import NamedTuple, TypeAlias
 
+from langgraph.checkpoint.base import ChannelVersions
+
 from .values import digest
 
 INLINE = 48
@@ -19,6 +21,16 @@ INLINE = 48
 
 Thread: TypeAlias = tuple[str, str]
 """A thread's name and a namespace in it (empty for the graph itself, another one for each subgraph)."""
+
+
+Id: TypeAlias = "bytes | str"
+"""A checkpoint's id as a column: 16 bytes, or the text if it is no UUID in its usual form."""
+
+Key: TypeAlias = tuple[Thread, Id]
+"""Which checkpoint."""
+
+Packed: TypeAlias = "bytes | list[bytes]"
+"""A channel's packed value; of a list that is not short, its elements."""
 
 
 class Large(NamedTuple):
@@ -79,8 +91,34 @@ class _List:
         return Chain(hashes[-1], hashes[start:], elements, hashes[start - 1] if start else None)
 
 
+class Held(NamedTuple):
+    """What a thread held at its last put.
+
+    Attributes:
+        id: Of that checkpoint.
+        versions: Of its channels.
+        packed: Its channels' values.
+    """
+
+    id: Id
+    versions: ChannelVersions
+    packed: Mapping[str, Packed]
+
+    def unchanged(self, channel: str, versions: ChannelVersions) -> bool:
+        """Whether a checkpoint that follows on that one, with these versions, holds the same in a channel."""
+        return channel in self.packed and self.versions.get(channel) == versions.get(channel)
+
+
+class _Thread:
+    __slots__ = ("held", "stored")
+
+    def __init__(self) -> None:
+        self.held: Held | None = None
+        self.stored: dict[str, _List | Large] = {}
+
+
 class Memory:
-    """The lists and long values of the threads that were used last. Any thread may use it.
+    """What the threads that were used last held. Any thread of the process may use it.
 
     Args:
         threads: Of how many.
@@ -88,20 +126,28 @@ class Memory:
 
     def __init__(self, threads: int) -> None:
         self._limit = threads
-        self._threads: OrderedDict[Thread, dict[str, _List | Large]] = OrderedDict()
+        self._threads: OrderedDict[Thread, _Thread] = OrderedDict()
         self._lock = Lock()
 
-    def follow(self, thread: Thread, values: Mapping[str, bytes | list[bytes]]) -> dict[str, Value | Chain]:
-        """How to store a thread's channels: packed values, or lists of packed elements."""
+    def held(self, thread: Thread, id_: Id | None) -> Held | None:
+        """What a thread held, if its last put was of this checkpoint."""
+        known = self._threads.get(thread)
+        held = None if known is None else known.held
+        return held if held is not None and held.id == id_ else None
+
+    def follow(self, key: Key, versions: ChannelVersions, packed: Mapping[str, Packed]) -> dict[str, Value | Chain]:
+        """How to store a checkpoint's channels."""
+        thread, id_ = key
         with self._lock:
-            held = self._threads.get(thread)
-            if held is None:
-                held = self._threads[thread] = {}
+            known = self._threads.get(thread)
+            if known is None:
+                known = self._threads[thread] = _Thread()
                 if len(self._threads) > self._limit:
                     self._threads.popitem(last=False)
             else:
                 self._threads.move_to_end(thread)
-            return {channel: _follow(held, channel, value) for channel, value in values.items()}
+            known.held = Held(id_, versions, packed)
+            return {channel: _follow(known.stored, channel, value) for channel, value in packed.items()}
 
     def forget(self, thread: Thread) -> None:
         """Assume nothing of a thread's to be stored."""
@@ -109,17 +155,17 @@ class Memory:
             self._threads.pop(thread, None)
 
 
-def _follow(held: dict[str, _List | Large], channel: str, value: bytes | list[bytes]) -> Value | Chain:
-    before = held.get(channel)
+def _follow(stored: dict[str, _List | Large], channel: str, value: Packed) -> Value | Chain:
+    before = stored.get(channel)
     if isinstance(value, list):
         if not isinstance(before, _List):
-            before = held[channel] = _List()
+            before = stored[channel] = _List()
         return before.follow(value)
     if isinstance(before, Large) and before.body == value:
         return before
     made = sized(value)
     if isinstance(made, Large):
-        held[channel] = made
+        stored[channel] = made
     return made
 
 

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointTuple, PendingWrite
 
-from .items import Id, id_column, id_text
+from .items import id_column, id_text
+from .memory import Id
 from .values import revived, value_of
 
 K = TypeVar("K")

@@ -23,7 +23,7 @@ from dialoom.runs.store.writer import Writer
 
 from . import tables, upkeep
 from .batch import Batches, UnknownPrefixError
-from .items import Draft, draft_of, id_text, put_writes_of
+from .items import Put, id_text, put_of, put_writes_of
 from .memory import Memory
 from .reading import CheckpointReader
 from .values import Packer
@@ -56,7 +56,8 @@ class RunSaver(BaseCheckpointSaver[int]):
         self._memory = Memory(_THREADS)
         self._packer = Packer()
         self._batches = Batches()
-        self._port = writer.port(self._batches.write, self._batches.forget)
+        self._port = writer.port(self._batches.write)
+        writer.attach(self._batches)
         self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA query_only = ON")
         self._reader = CheckpointReader(self._connection)
@@ -91,6 +92,7 @@ class RunSaver(BaseCheckpointSaver[int]):
 
     def close(self) -> None:
         """Close the connection for reading. The writer is its owner's."""
+        self._writer.detach(self._batches)
         self._connection.close()
 
     def get_next_version(self, current: int | None, channel: None) -> int:  # noqa: ARG002
@@ -111,16 +113,15 @@ class RunSaver(BaseCheckpointSaver[int]):
         Raises:
             UnstorableError: If a channel holds what cannot be kept; nothing is stored.
         """
-        draft = draft_of(config, checkpoint, metadata, self._packer)
+        put = put_of(config, checkpoint, metadata, self._memory, self._packer)
         try:
-            await self._port.submit(draft.following(self._memory))
+            await self._port.submit(put)
         except UnknownPrefixError:
-            self._memory.forget(draft.put.key[0])
-            await self._port.submit(draft.following(self._memory))
+            await self._port.submit(put.anew(self._memory))
         except BaseException:
-            self._memory.forget(draft.put.key[0])
+            self._memory.forget(put.key[0])
             raise
-        return _config_of(draft)
+        return _config_of(put)
 
     def put(
         self,
@@ -130,16 +131,15 @@ class RunSaver(BaseCheckpointSaver[int]):
         new_versions: ChannelVersions,  # noqa: ARG002
     ) -> RunnableConfig:
         """The same, waiting."""
-        draft = draft_of(config, checkpoint, metadata, self._packer)
+        put = put_of(config, checkpoint, metadata, self._memory, self._packer)
         try:
-            self._port.enqueue(draft.following(self._memory)).result()
+            self._port.enqueue(put).result()
         except UnknownPrefixError:
-            self._memory.forget(draft.put.key[0])
-            self._port.enqueue(draft.following(self._memory)).result()
+            self._port.enqueue(put.anew(self._memory)).result()
         except BaseException:
-            self._memory.forget(draft.put.key[0])
+            self._memory.forget(put.key[0])
             raise
-        return _config_of(draft)
+        return _config_of(put)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -270,8 +270,8 @@ def _pruning(names: Sequence[str], strategy: str) -> _Work:
     raise ValueError(f"prune knows the strategies 'keep_latest' and 'delete', not {strategy!r}")
 
 
-def _config_of(draft: Draft) -> RunnableConfig:
-    (thread_id, namespace), id_ = draft.put.key
+def _config_of(put: Put) -> RunnableConfig:
+    (thread_id, namespace), id_ = put.key
     return {
         "configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": id_text(id_)},
     }

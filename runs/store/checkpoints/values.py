@@ -17,7 +17,6 @@ import json
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias
 
@@ -41,6 +40,8 @@ _OPTIONS = (
 _TAGGED = 1
 _REMEMBERED = 4096
 """Of how many messages the packed bytes are remembered."""
+
+_EMPTY: Mapping[type, object] = {list: [], dict: {}}
 
 _TEXT = b"\xc1"
 """The byte that never begins msgpack: here, JSON text follows."""
@@ -137,8 +138,12 @@ class Packer:
         body = _plain_message(element)
         if len(self._messages) >= _REMEMBERED:
             self._messages.clear()
-        # Copies of empty lists and dicts, so that it shows when one is filled.
-        self._messages[id(element)] = (element, {name: copy(field) for name, field in fields.items()}, body)
+        # With other empty lists and dicts, so that it shows when one is filled.
+        self._messages[id(element)] = (
+            element,
+            {name: _EMPTY.get(type(field), field) for name, field in fields.items()},
+            body,
+        )
         return body
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from itertools import count as count_from
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,12 @@ def place(thread: str, checkpoint: str | None = None, namespace: str = "") -> Ru
     return {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, **named}}
 
 
-def checkpoint_of(values: dict[str, Any], version: int = 1) -> Checkpoint:
-    """A checkpoint that holds these channels, all of one version."""
+_VERSIONS = count_from(1)
+
+
+def checkpoint_of(values: dict[str, Any], version: int | None = None) -> Checkpoint:
+    """A checkpoint that holds these channels, all of one version: a new one if none is given."""
+    version = version or next(_VERSIONS)
     return Checkpoint(
         v=4,
         id=str(uuid6(clock_seq=1)),
@@ -32,7 +37,9 @@ def checkpoint_of(values: dict[str, Any], version: int = 1) -> Checkpoint:
     )
 
 
-def put(saver: RunSaver, thread: str, values: dict[str, Any], parent: str | None = None, version: int = 1) -> str:
+def put(
+    saver: RunSaver, thread: str, values: dict[str, Any], parent: str | None = None, version: int | None = None
+) -> str:
     """Store values as a checkpoint; returns its id."""
     checkpoint = checkpoint_of(values, version)
     saver.put(place(thread, parent), checkpoint, {"source": "loop", "step": 0, "parents": {}}, {})

@@ -114,19 +114,72 @@ async def test_a_raising_job_is_undone_alone(writer: Writer, tmp_path: Path) -> 
     assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(n,) for n in range(6)]
 
 
+class Undone:
+    """Counts how often something was undone."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def forget(self) -> None:
+        """What the writer calls."""
+        self.times += 1
+
+
 async def test_a_port_that_fails_at_once_is_tried_item_by_item(writer: Writer, tmp_path: Path) -> None:
-    """So an item that cannot be written does not take the others along; and it is told what was undone."""
-    undone: list[int] = []
+    """So an item that cannot be written does not take the others along; and memories are told what was undone."""
+    undone = Undone()
+    writer.attach(undone)
 
     def work(connection: sqlite3.Connection, items: object) -> None:
         connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])  # type: ignore[attr-defined]
 
-    port = writer.port(work, lambda: undone.append(1))
+    port = writer.port(work)
     results = await asyncio.gather(*(port.submit(n) for n in (1, 2, 2, 3)), return_exceptions=True)
     writer.close()
     assert [type(result).__name__ for result in results] == ["NoneType", "NoneType", "IntegrityError", "NoneType"]
     assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(1,), (2,), (3,)]
-    assert len(undone) == 2
+    assert undone.times == 2
+
+
+async def test_what_must_be_done_once_is_not_done_again(writer: Writer, tmp_path: Path) -> None:
+    """Although another job of its batch raises."""
+    numbers = iter([1, 2])
+    slow = threading.Event()
+    waiting = writer.submit(lambda _connection: slow.wait())
+    insert = "INSERT INTO t VALUES (?)"
+    await asyncio.sleep(0)
+    reading = writer.enqueue(lambda c: c.executemany(insert, [(number,) for number in numbers]).rowcount, once=True)
+    refused = writer.submit(refuse)
+    await asyncio.sleep(0)
+    slow.set()
+    assert await asyncio.gather(waiting, asyncio.wrap_future(reading)) == [True, 2]
+    with pytest.raises(ValueError, match="refused"):
+        await refused
+    writer.close()
+    assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(1,), (2,)]
+
+
+async def test_a_commit_that_fails_is_told_to_all_of_its_batch(tmp_path: Path) -> None:
+    """And to those that remember what was written."""
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(tmp_path / "w.db", isolation_level=None)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
+        connection.execute("CREATE TABLE t (n INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED)")
+        return connection
+
+    writer = Writer(connect)
+    undone = Undone()
+    writer.attach(undone)
+    orphans = [writer.submit(lambda c, n=n: c.execute("INSERT INTO t VALUES (?)", (n,)).rowcount) for n in (1, 2)]
+    results = await asyncio.gather(*orphans, return_exceptions=True)
+    assert [str(result) for result in results] == ["FOREIGN KEY constraint failed"] * 2
+    assert undone.times == 1
+    adopted = writer.submit(lambda c: c.execute("INSERT INTO parent VALUES (1)").rowcount)
+    assert await adopted == 1
+    writer.close()
+    assert rows(tmp_path / "w.db", "SELECT n FROM t") == []
 
 
 async def test_a_caller_that_stops_waiting_harms_nobody(writer: Writer, tmp_path: Path) -> None:

@@ -25,8 +25,9 @@ SMALL = st.integers(0, 3)
 class Stored:
     """A checkpoint of the model."""
 
-    def __init__(self, values: dict[str, Any], parent: str | None, run: str) -> None:
+    def __init__(self, values: dict[str, Any], versions: dict[str, int], parent: str | None, run: str) -> None:
         self.values = values
+        self.versions = versions
         self.parent = parent
         self.run = run
         self.writes: dict[tuple[str, str, int], tuple[str, str, Any]] = {}
@@ -63,14 +64,23 @@ class SaverMachine(RuleBasedStateMachine):
         return self.model.get((thread, namespace), {})
 
     def add(self, thread: str, namespace: str, values: dict[str, Any], parent: str | None, run: str) -> None:
-        """Put a checkpoint; the writes that its parent was waiting with are its own now."""
+        """Put a checkpoint; the writes that its parent was waiting with are its own now.
+
+        A channel has the version it had in the parent, unless its value has changed. So siblings have equal versions.
+        """
+        stored = self.model.setdefault((thread, namespace), {})
+        before = stored[parent] if parent else Stored({}, {}, None, "")
+        versions = {
+            name: before.versions.get(name, 0) + (name not in before.values or before.values[name] != value)
+            for name, value in values.items()
+        }
         checkpoint = checkpoint_of(values)
+        checkpoint["channel_versions"] = dict(versions)
         checkpoint["id"] = str(uuid6(clock_seq=1))
         metadata: Any = {"source": "loop", "step": 0, "run_id": run}
         config = self.saver.put(place(thread, parent, namespace), checkpoint, metadata, {})
         assert config == place(thread, checkpoint["id"], namespace)
-        stored = self.model.setdefault((thread, namespace), {})
-        stored[checkpoint["id"]] = Stored(copy.deepcopy(values), parent, run)
+        stored[checkpoint["id"]] = Stored(copy.deepcopy(values), versions, parent, run)
         if parent in stored:
             stored[parent].writes.clear()
 

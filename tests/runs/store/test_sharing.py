@@ -107,3 +107,15 @@ async def test_a_list_may_shrink_and_grow_again(tmp_path: Path) -> None:
         for messages in (every, every[:3], every[:4], every[1:], [], every[:1], [*every, "end"], every[:4], ["", 1]):
             put(saver, "t", {"messages": messages})
             assert values_of(saver, "t")["messages"] == messages
+
+
+async def test_a_channel_whose_version_stands_is_not_looked_at_again(tmp_path: Path) -> None:
+    """Whatever was done to its value without writing it; as soon as the channel is written, it is seen."""
+    profile = {"facts": ["x" * 100]}
+    async with RunSaver.open(tmp_path / "x.db") as saver:
+        first = put(saver, "t", {"profile": profile}, version=1)
+        profile["facts"].append("unwritten")
+        second = put(saver, "t", {"profile": profile}, first, version=1)
+        assert values_of(saver, "t") == {"profile": {"facts": ["x" * 100]}}
+        put(saver, "t", {"profile": profile}, second, version=2)
+        assert values_of(saver, "t") == {"profile": {"facts": ["x" * 100, "unwritten"]}}
