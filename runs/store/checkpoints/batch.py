@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from .ids import HashedRows, Ids, Recent, insert_rows
 from .items import Put, PutWrite, PutWrites
-from .memory import Chain, Key, Large, Thread, Value
-from .values import json_text, text_of
+from .memory import Chain, Key, Packed, Thread
+from .values import Large, Value, json_text, text_of
 
 _REMEMBERED = 20_000
 
@@ -111,17 +111,22 @@ class Batches:
         return f"[{','.join(str(known[e.hash]) if isinstance(e, Large) else f'[{_short_text(e)}]' for e in elements)}]"
 
     def _checkpoint_row(self, put: Put) -> tuple[object, ...]:
-        thread, id_ = put.key
-        channels = [self._channel(name, put.versions.get(name), value) for name, value in put.values.items()]
-        channels += [
-            f"{_short_json(name)}:[{_short_json(version)}]"
-            for name, version in put.versions.items()
-            if name not in put.values
-        ]
+        thread = put.key[0]
+        versions, values, lists = put.versions, self._values.ids.known, self._lists.ids.known
+        channels: list[str] = []
+        for name, value in put.values.items():
+            head = _head(name, versions.get(name))
+            if type(value) is Chain:
+                channels.append(f'{head},"list",{lists[value.hash]}]')
+            elif type(value) is Large:
+                channels.append(f'{head},"value",{values[value.hash]}]')
+            else:
+                channels.append(f'{head},"is",{_short_text(value)}]')
+        channels += [f"{_head(name, version)}]" for name, version in versions.items() if name not in put.values]
         self._has_writes.setdefault(put.key, False)
         return (
             self._threads.known[thread],
-            id_,
+            put.key[1],
             put.parent,
             put.time,
             put.format,
@@ -130,13 +135,6 @@ class Batches:
             put.updated,
             put.metadata,
         )
-
-    def _channel(self, name: str, version: int | float | str | None, value: Value | Chain) -> str:
-        """A channel in a checkpoint's row: `"name":[version,kind,reference]`."""
-        head = f"{_short_json(name)}:[{_short_json(version)}"
-        if isinstance(value, Chain):
-            return f'{head},"list",{self._lists.ids.known[value.hash]}]'
-        return f"{head},{self._value(value)}]"
 
     def _value(self, value: Value) -> str:
         if isinstance(value, Large):
@@ -169,38 +167,49 @@ class Batches:
         for replaces, verb in ((False, "IGNORE"), (True, "REPLACE")):
             insert_rows(connection, f"INSERT OR {verb} INTO pending_writes", 7, rows[replaces])
 
-    def _write(self, value: Value | list[Value]) -> str:
+    def _write(self, value: Packed) -> str:
         if isinstance(value, list):
             return f'["items",{self._elements(value)}]'
         return f"[{self._value(value)}]"
 
 
 _short_text = lru_cache(maxsize=4096)(text_of)
-_short_json = lru_cache(maxsize=4096, typed=True)(json_text)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _head(name: str, version: int | float | str | None) -> str:
+    """How a channel in a checkpoint's row begins: `"name":[version`, and `,kind,reference]` follows if it is filled."""
+    return f"{json_text(name)}:[{json_text(version)}"
 
 
 def _folded(items: Iterable[Put | PutWrites]) -> tuple[dict[Key, Put], _Writes]:
     """What the items come to: later ones replace earlier ones, and a checkpoint the writes that led to it."""
     puts: dict[Key, Put] = {}
-    writes: _Writes = {}
+    arrived: dict[Key, list[PutWrites]] = {}
     for item in items:
-        if isinstance(item, Put):
-            puts[item.key] = item
-            if item.parent is not None:
-                _drop_superseded(writes, (item.key[0], item.parent), item.replayed)
+        if type(item) is PutWrites:
+            arrived.setdefault(item.key, []).append(item)
             continue
-        kept = writes.setdefault(item.key, {})
+        assert isinstance(item, Put)
+        puts[item.key] = item
+        if item.parent is not None and (led := arrived.pop((item.key[0], item.parent), None)) and item.replayed:
+            arrived[item.key[0], item.parent] = [_only(writes, item.replayed) for writes in led]
+    return puts, {key: _by_place(of_checkpoint) for key, of_checkpoint in arrived.items()}
+
+
+def _only(writes: PutWrites, channels: Collection[str]) -> PutWrites:
+    return writes._replace(writes=[write for write in writes.writes if write.channel in channels])
+
+
+def _by_place(items: Iterable[PutWrites]) -> dict[tuple[str, int], _Write]:
+    """A checkpoint's writes by task and position, where the first counts, unless a later one replaces it."""
+    kept: dict[tuple[str, int], _Write] = {}
+    for item in items:
         for write in item.writes:
             place = (item.task, write.position)
             if item.replaces or place not in kept:
                 kept[place] = (item, write)
-    return puts, writes
-
-
-def _drop_superseded(writes: _Writes, parent: Key, replayed: Collection[str]) -> None:
-    left = {place: write for place, write in writes.pop(parent, {}).items() if write[1].channel in replayed}
-    if left:
-        writes[parent] = left
+    return kept
 
 
 def _values_in(puts: Iterable[Put], writes: Iterable[dict[tuple[str, int], _Write]]) -> dict[bytes, bytes]:

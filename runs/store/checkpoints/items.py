@@ -16,8 +16,8 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.types import ERROR
 
-from .memory import INLINE, Chain, Id, Key, Memory, Packed, Thread, Value, sized
-from .values import Packer, RecordedError, UnstorableError, json_text, pack, plain_text
+from .memory import Chain, Id, Key, Memory, Packed, Thread
+from .values import INLINE, Large, Packer, RecordedError, UnstorableError, Value, json_text, pack, plain_text, sized
 
 _NONE = pack(None)
 _SIMPLE = (str, int, bool, type(None))
@@ -51,11 +51,11 @@ class Put(NamedTuple):
 
 
 class PutWrite(NamedTuple):
-    """One write of a task. A list is given as its elements, so that a conversation's new message is stored once."""
+    """One write of a task."""
 
     position: int
     channel: str
-    value: Value | list[Value]
+    value: Packed
 
 
 class PutWrites(NamedTuple):
@@ -138,8 +138,10 @@ def put_of(
 
 def _metadata_text(metadata: CheckpointMetadata) -> str:
     """Metadata as JSON. Its numbers may be infinite, which only the slower way can write."""
-    simple = all(type(value) in _SIMPLE or name == "parents" for name, value in metadata.items())
-    return plain_text(metadata) if simple else json_text(metadata)
+    for name, value in metadata.items():
+        if type(value) not in _SIMPLE and name != "parents":
+            return json_text(metadata)
+    return plain_text(metadata)
 
 
 def put_writes_of(
@@ -162,22 +164,30 @@ def put_writes_of(
     )
 
 
-def _packed_write(channel: str, value: object, packer: Packer) -> Value | list[Value]:
-    if value is None:
-        return _NONE
+def _packed_write(channel: str, value: object, packer: Packer) -> Packed:
     if channel == ERROR and isinstance(value, BaseException):
         value = RecordedError.of(value)
-    packed = _packed(channel, value, packer)
-    return [sized(body) for body in packed] if isinstance(packed, list) else sized(packed)
+    return _packed(channel, value, packer)
 
 
 def _packed(channel: str, value: object, packer: Packer) -> Packed:
+    """A value; a list that is not short as its elements, so that a conversation's new message is stored once."""
     if value is None:
         return _NONE
     try:
         if type(value) is not list or not value:
-            return pack(value)
-        bodies = packer.pack(value)
-        return bodies if len(bodies) > INLINE or sum(map(len, bodies)) > INLINE else pack(value)
+            return sized(pack(value))
+        elements = packer.pack(value)
+        return elements if _is_long(elements) else sized(pack(value))
     except UnstorableError as error:
         raise UnstorableError(f"channel {channel!r}: {error}") from None
+
+
+def _is_long(elements: list[Value]) -> bool:
+    """Whether a list would take more room than a reference to it."""
+    room = INLINE
+    for element in elements:
+        room -= INLINE + 1 if isinstance(element, Large) else len(element)
+        if room < 0:
+            return True
+    return False

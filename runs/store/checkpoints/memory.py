@@ -1,4 +1,4 @@
-"""What threads held at their last put, so that only what has changed is hashed and written.
+"""What threads held at their last put, so that only what has changed is looked at and written.
 
 A list is stored as a chain. Its hash is computed over the hashes of its elements from the front,
 `h(i) = H(h(i-1), H(element i))`, so the hash of every beginning of the list comes with it. A stored list names a
@@ -14,10 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from langgraph.checkpoint.base import ChannelVersions
 
-from .values import digest
-
-INLINE = 48
-"""Values of at most this many packed bytes stand where they are used: a reference would take as much."""
+from .values import Large, Value, digest
 
 Thread: TypeAlias = tuple[str, str]
 """A thread's name and a namespace in it (empty for the graph itself, another one for each subgraph)."""
@@ -29,19 +26,8 @@ Id: TypeAlias = "bytes | str"
 Key: TypeAlias = tuple[Thread, Id]
 """Which checkpoint."""
 
-Packed: TypeAlias = "bytes | list[bytes]"
+Packed: TypeAlias = "Value | list[Value]"
 """A channel's packed value; of a list that is not short, its elements."""
-
-
-class Large(NamedTuple):
-    """A packed value that gets a row of its own."""
-
-    hash: bytes
-    body: bytes
-
-
-Value: TypeAlias = bytes | Large
-"""A packed value: a short one as it is."""
 
 
 class Chain(NamedTuple):
@@ -60,35 +46,31 @@ class Chain(NamedTuple):
     prefix: bytes | None
 
 
-def sized(body: bytes) -> Value:
-    """A packed value, hashed if it is not short."""
-    return body if len(body) <= INLINE else Large(digest(body), body)
-
-
 class _List:
     """A list as it was at the last put: its elements, its beginnings' hashes, and the lengths that were stored."""
 
-    __slots__ = ("_bodies", "_hashes", "_stored")
+    __slots__ = ("_elements", "_hashes", "_stored")
 
     def __init__(self) -> None:
-        self._bodies: list[bytes] = []
+        self._elements: list[Value] = []
         self._hashes: list[bytes] = []
         self._stored: list[int] = []
 
-    def follow(self, bodies: list[bytes]) -> Chain:
+    def follow(self, elements: list[Value]) -> Chain:
         """Become the list of these elements."""
-        common = _common(self._bodies, bodies)
-        stored = [length for length in self._stored if length <= common]
+        common = _common(self._elements, elements)
+        stored = self._stored
+        if common < len(self._elements):
+            stored = [length for length in stored if length <= common]
         hashes = self._hashes[:common]
         start = stored[-1] if stored else 0
-        elements = [sized(body) for body in bodies[start:]]
-        for element in elements[common - start :]:
+        for element in elements[common:]:
             own = element.hash if isinstance(element, Large) else digest(element)
             hashes.append(digest(hashes[-1] + own) if hashes else own)
-        if start < len(bodies):
-            stored.append(len(bodies))
-        self._bodies, self._hashes, self._stored = bodies, hashes, stored
-        return Chain(hashes[-1], hashes[start:], elements, hashes[start - 1] if start else None)
+        if start < len(elements):
+            stored = [*stored, len(elements)]
+        self._elements, self._hashes, self._stored = elements, hashes, stored
+        return Chain(hashes[-1], hashes[start:], elements[start:], hashes[start - 1] if start else None)
 
 
 class Held(NamedTuple):
@@ -110,11 +92,17 @@ class Held(NamedTuple):
 
 
 class _Thread:
-    __slots__ = ("held", "stored")
+    __slots__ = ("held", "lists")
 
     def __init__(self) -> None:
         self.held: Held | None = None
-        self.stored: dict[str, _List | Large] = {}
+        self.lists: dict[str, _List] = {}
+
+    def list(self, channel: str) -> _List:
+        known = self.lists.get(channel)
+        if known is None:
+            known = self.lists[channel] = _List()
+        return known
 
 
 class Memory:
@@ -147,7 +135,10 @@ class Memory:
             else:
                 self._threads.move_to_end(thread)
             known.held = Held(id_, versions, packed)
-            return {channel: _follow(known.stored, channel, value) for channel, value in packed.items()}
+            return {
+                channel: known.list(channel).follow(value) if isinstance(value, list) else value
+                for channel, value in packed.items()
+            }
 
     def forget(self, thread: Thread) -> None:
         """Assume nothing of a thread's to be stored."""
@@ -155,21 +146,7 @@ class Memory:
             self._threads.pop(thread, None)
 
 
-def _follow(stored: dict[str, _List | Large], channel: str, value: Packed) -> Value | Chain:
-    before = stored.get(channel)
-    if isinstance(value, list):
-        if not isinstance(before, _List):
-            before = stored[channel] = _List()
-        return before.follow(value)
-    if isinstance(before, Large) and before.body == value:
-        return before
-    made = sized(value)
-    if isinstance(made, Large):
-        stored[channel] = made
-    return made
-
-
-def _common(one: list[bytes], other: list[bytes]) -> int:
+def _common(one: list[Value], other: list[Value]) -> int:
     """How many elements two lists begin with in common."""
     if other[: len(one)] == one:
         return len(one)

@@ -50,6 +50,21 @@ _UNICODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII = json.JSONEncoder(separators=(",", ":"))
 
 
+INLINE = 48
+"""Values of at most this many packed bytes stand where they are used: a reference would take as much."""
+
+
+class Large(NamedTuple):
+    """A packed value that gets a row of its own."""
+
+    hash: bytes
+    body: bytes
+
+
+Value: TypeAlias = bytes | Large
+"""A packed value: a short one as it is."""
+
+
 class UnstorableError(TypeError):
     """A value that a checkpoint cannot hold: which type, and where it stands."""
 
@@ -101,6 +116,11 @@ def pack(value: object) -> bytes:
     return body
 
 
+def sized(body: bytes) -> Value:
+    """A packed value, hashed if it is not short."""
+    return body if len(body) <= INLINE else Large(digest(body), body)
+
+
 class Packer:
     """Packs the elements of lists, and remembers the messages among them: a conversation comes whole at every put.
 
@@ -109,59 +129,53 @@ class Packer:
     """
 
     def __init__(self) -> None:
-        self._messages: dict[int, tuple[lc.BaseMessage, dict[str, object], bytes]] = {}
+        self._messages: dict[int, tuple[lc.BaseMessage, dict[str, object], Value]] = {}
 
-    def pack(self, elements: Sequence[object]) -> list[bytes]:
-        """The bytes of each element, as `pack` gives them."""
-        messages = self._messages
-        bodies: list[bytes] = []
+    def pack(self, elements: Sequence[object]) -> list[Value]:
+        """Each element, packed."""
+        remembered = self._messages.get
+        packed: list[Value] = []
         for element in elements:
-            known = messages.get(id(element))
+            known = remembered(id(element))
             if (
                 known is not None
                 and known[0] is element
                 and element.__dict__ == known[1]
                 and not known[0].__pydantic_extra__
             ):
-                bodies.append(known[2])
+                packed.append(known[2])
+            elif type(element) in _MESSAGES:
+                packed.append(self._message(element))  # type: ignore[arg-type]
             else:
-                bodies.append(self._packed(element))
-        return bodies
+                packed.append(sized(pack(element)))
+        return packed
 
-    def _packed(self, element: object) -> bytes:
-        if type(element) not in _MESSAGES:
-            return pack(element)
-        assert isinstance(element, lc.BaseMessage)
-        fields = element.__dict__
-        if element.__pydantic_extra__ or not all(_is_plain(field) for field in fields.values()):
-            return pack(element)
-        body = _plain_message(element)
+    def _message(self, message: lc.BaseMessage) -> Value:
+        """A message; one of plain fields as its JSON, which would otherwise be made from what was packed."""
+        kind = type(message)
+        defaults = _MESSAGES[kind]
+        fields: dict[str, object] = {}
+        content: dict[str, object] = {}
+        for name, field in message.__dict__.items():
+            of = type(field)
+            if of is str or of is bool or field is None:
+                fields[name] = field
+            elif (of is list or of is dict) and not field:
+                fields[name] = _EMPTY[of]  # not the field itself, so that it shows when that is filled
+            else:
+                return sized(pack(message))
+            if not _is_default(field, defaults.get(name, kind)):
+                content[name] = field
+        if message.__pydantic_extra__:
+            return sized(pack(message))
+        try:
+            packed = sized(_TEXT + orjson.dumps({_TAGS[kind]: content}))
+        except orjson.JSONEncodeError:  # lone surrogates
+            return sized(pack(message))
         if len(self._messages) >= _REMEMBERED:
             self._messages.clear()
-        # With other empty lists and dicts, so that it shows when one is filled.
-        self._messages[id(element)] = (
-            element,
-            {name: _EMPTY.get(type(field), field) for name, field in fields.items()},
-            body,
-        )
-        return body
-
-
-def _plain_message(message: lc.BaseMessage) -> bytes:
-    """A message of plain fields as its JSON: what would otherwise be packed, unpacked and written as JSON again."""
-    kind = type(message)
-    defaults = _MESSAGES[kind]
-    content = {
-        name: field for name, field in message.__dict__.items() if not _is_default(field, defaults.get(name, kind))
-    }
-    try:
-        return _TEXT + orjson.dumps({f"${kind.__name__}": content})
-    except orjson.JSONEncodeError:  # lone surrogates
-        return pack(message)
-
-
-def _is_plain(field: object) -> bool:
-    return field is None or type(field) in (str, bool) or (type(field) in (list, dict) and not field)
+        self._messages[id(message)] = (message, fields, packed)
+        return packed
 
 
 def text_of(body: bytes) -> str:
@@ -232,6 +246,7 @@ _MESSAGES: Mapping[type[lc.BaseMessage], Mapping[str, object]] = {
 }
 """The kinds of messages, and the default values of their fields, which are left out."""
 
+_TAGS = {kind: f"${kind.__name__}" for kind in _MESSAGES}
 _MESSAGE_KINDS = {kind.__name__: kind for kind in _MESSAGES}
 
 
