@@ -91,19 +91,21 @@ class Batches:
         chains = [value for put in puts for value in put.values.values() if isinstance(value, Chain)]
         by_hash = {chain.hash: chain for chain in chains}
         # Of a list that builds on nothing, every beginning may be stored.
-        self._lists.find(connection, [hash_ for chain in chains if chain.prefix is None for hash_ in chain.hashes])
+        self._lists.find(connection, [hash_ for chain in chains if not chain.start for hash_ in chain.hashes])
         self._lists.find(connection, [chain.prefix for chain in chains if chain.prefix is not None])
         self._lists.store(connection, by_hash, lambda hash_: self._list_columns(by_hash[hash_]))
 
     def _list_columns(self, chain: Chain) -> tuple[int | None, str]:
         """The longest beginning that is stored, and what follows on it."""
         known = self._lists.ids.known
-        lengths = range(len(chain.hashes) - 1, 0, -1)
-        length = next((length for length in lengths if chain.hashes[length - 1] in known), 0)
-        prefix = chain.hashes[length - 1] if length else chain.prefix
-        if prefix is not None and prefix not in known:
-            raise UnknownPrefixError(prefix.hex())
-        return None if prefix is None else known[prefix], self._elements(chain.elements[length:])
+        for length in range(len(chain.elements) - 1, chain.start, -1):
+            if (prefix := known.get(chain.hashes[length - 1])) is not None:
+                return prefix, self._elements(chain.elements[length:])
+        if chain.prefix is None:
+            return None, self._elements(chain.elements)
+        if chain.prefix not in known:
+            raise UnknownPrefixError(chain.prefix.hex())
+        return known[chain.prefix], self._elements(chain.elements[chain.start :])
 
     def _elements(self, elements: Iterable[Value]) -> str:
         """Elements as JSON: the id of a value, or in brackets the value itself."""
@@ -219,7 +221,7 @@ def _values_in(puts: Iterable[Put], writes: Iterable[dict[tuple[str, int], _Writ
         for put in puts:
             for value in put.values.values():
                 if isinstance(value, Chain):
-                    yield from value.elements
+                    yield from value.elements[value.start :]
                 else:
                     yield value
         for of_checkpoint in writes:

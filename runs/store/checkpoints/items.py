@@ -27,8 +27,7 @@ class Put(NamedTuple):
     """A checkpoint to be stored.
 
     Attributes:
-        packed: The values of its channels.
-        values: The same, given what is known of its thread.
+        values: What its channels hold, given what is known of its thread.
         replayed: Channels that LangGraph rebuilds from the writes of earlier checkpoints, so that these must stay.
     """
 
@@ -37,7 +36,6 @@ class Put(NamedTuple):
     time: str
     format: int
     versions: ChannelVersions
-    packed: Mapping[str, Packed]
     values: Mapping[str, Value | Chain]
     seen: str
     updated: str | None
@@ -47,7 +45,8 @@ class Put(NamedTuple):
     def anew(self, memory: Memory) -> Put:
         """The same, once nothing is known of its thread any more."""
         memory.forget(self.key[0])
-        return self._replace(values=memory.follow(self.key, self.versions, self.packed))
+        packed = {name: value.elements if isinstance(value, Chain) else value for name, value in self.values.items()}
+        return self._replace(values=memory.follow(self.key, self.versions, packed))
 
 
 class PutWrite(NamedTuple):
@@ -93,7 +92,13 @@ def id_text(column: Id) -> str:
 def thread_of(config: RunnableConfig) -> Thread:
     """The thread that a configuration names."""
     configurable = config["configurable"]
-    return str(configurable["thread_id"]), str(configurable.get("checkpoint_ns") or "")
+    return _thread(str(configurable["thread_id"]), str(configurable.get("checkpoint_ns") or ""))
+
+
+@lru_cache(maxsize=4096)
+def _thread(name: str, namespace: str) -> Thread:
+    """The same object each time, as there are many of them."""
+    return name, namespace
 
 
 def put_of(
@@ -115,19 +120,16 @@ def put_of(
     updated = checkpoint.get("updated_channels")
     versions = dict(checkpoint["channel_versions"])
     before = memory.held(key[0], parent)
-    packed = {
-        channel: before.packed[channel]
-        if before is not None and before.unchanged(channel, versions)
-        else _packed(channel, value, packer)
-        for channel, value in checkpoint["channel_values"].items()
-    }
+    packed: dict[str, Packed | Chain] = {}
+    for channel, value in checkpoint["channel_values"].items():
+        same = None if before is None else before.unchanged(channel, versions)
+        packed[channel] = _packed(channel, value, packer) if same is None else same
     return Put(
         key,
         parent,
         checkpoint["ts"],
         checkpoint["v"],
         versions,
-        packed,
         memory.follow(key, versions, packed),
         plain_text(checkpoint["versions_seen"]),
         None if updated is None else plain_text(updated),

@@ -35,15 +35,20 @@ class Chain(NamedTuple):
 
     Attributes:
         hash: The list's hash.
-        hashes: The hash of each beginning of it that is longer than the prefix; the last is the list's own.
-        elements: What follows on the prefix.
-        prefix: The hash of a shorter list that is known to be stored.
+        elements: All of them.
+        hashes: The hashes of its beginnings of one, two, three elements and so on (and perhaps more: the list's next).
+        start: How many elements a shorter list has that is known to be stored; 0 if none is.
     """
 
     hash: bytes
-    hashes: list[bytes]
     elements: list[Value]
-    prefix: bytes | None
+    hashes: list[bytes]
+    start: int
+
+    @property
+    def prefix(self) -> bytes | None:
+        """The hash of that shorter list."""
+        return self.hashes[self.start - 1] if self.start else None
 
 
 class _List:
@@ -59,18 +64,18 @@ class _List:
     def follow(self, elements: list[Value]) -> Chain:
         """Become the list of these elements."""
         common = _common(self._elements, elements)
-        stored = self._stored
         if common < len(self._elements):
-            stored = [length for length in stored if length <= common]
-        hashes = self._hashes[:common]
-        start = stored[-1] if stored else 0
+            self._hashes = self._hashes[:common]
+            self._stored = [length for length in self._stored if length <= common]
+        hashes = self._hashes
+        start = self._stored[-1] if self._stored else 0
         for element in elements[common:]:
             own = element.hash if isinstance(element, Large) else digest(element)
             hashes.append(digest(hashes[-1] + own) if hashes else own)
         if start < len(elements):
-            stored = [*stored, len(elements)]
-        self._elements, self._hashes, self._stored = elements, hashes, stored
-        return Chain(hashes[-1], hashes[start:], elements[start:], hashes[start - 1] if start else None)
+            self._stored.append(len(elements))
+        self._elements = elements
+        return Chain(hashes[-1], elements, hashes, start)
 
 
 class Held(NamedTuple):
@@ -79,16 +84,17 @@ class Held(NamedTuple):
     Attributes:
         id: Of that checkpoint.
         versions: Of its channels.
-        packed: Its channels' values.
+        values: Its channels' values.
     """
 
     id: Id
     versions: ChannelVersions
-    packed: Mapping[str, Packed]
+    values: Mapping[str, Value | Chain]
 
-    def unchanged(self, channel: str, versions: ChannelVersions) -> bool:
-        """Whether a checkpoint that follows on that one, with these versions, holds the same in a channel."""
-        return channel in self.packed and self.versions.get(channel) == versions.get(channel)
+    def unchanged(self, channel: str, versions: ChannelVersions) -> Value | Chain | None:
+        """What a checkpoint that follows on that one, with these versions, holds in a channel, if it is the same."""
+        version = versions.get(channel)
+        return self.values.get(channel) if version is not None and self.versions.get(channel) == version else None
 
 
 class _Thread:
@@ -123,8 +129,10 @@ class Memory:
         held = None if known is None else known.held
         return held if held is not None and held.id == id_ else None
 
-    def follow(self, key: Key, versions: ChannelVersions, packed: Mapping[str, Packed]) -> dict[str, Value | Chain]:
-        """How to store a checkpoint's channels."""
+    def follow(
+        self, key: Key, versions: ChannelVersions, packed: Mapping[str, Packed | Chain]
+    ) -> Mapping[str, Value | Chain]:
+        """How to store a checkpoint's channels, of which some may be known to be what they were."""
         thread, id_ = key
         with self._lock:
             known = self._threads.get(thread)
@@ -134,11 +142,12 @@ class Memory:
                     self._threads.popitem(last=False)
             else:
                 self._threads.move_to_end(thread)
-            known.held = Held(id_, versions, packed)
-            return {
+            values = {
                 channel: known.list(channel).follow(value) if isinstance(value, list) else value
                 for channel, value in packed.items()
             }
+            known.held = Held(id_, versions, values)
+            return values
 
     def forget(self, thread: Thread) -> None:
         """Assume nothing of a thread's to be stored."""

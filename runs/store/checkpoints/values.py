@@ -19,6 +19,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias
+from weakref import ref
 
 import langchain_core.messages as lc
 import orjson
@@ -38,9 +39,6 @@ _OPTIONS = (
     | ormsgpack.OPT_PASSTHROUGH_UUID
 )
 _TAGGED = 1
-_REMEMBERED = 4096
-"""Of how many messages the packed bytes are remembered."""
-
 _EMPTY: Mapping[type, object] = {list: [], dict: {}}
 
 _TEXT = b"\xc1"
@@ -121,29 +119,40 @@ def sized(body: bytes) -> Value:
     return body if len(body) <= INLINE else Large(digest(body), body)
 
 
+class _Known(ref[lc.BaseMessage]):
+    """A message that was packed: its plain fields then, and what they were packed to."""
+
+    __slots__ = ("fields", "packed", "place")
+    fields: dict[str, object]
+    packed: Value
+    place: int
+
+
 class Packer:
     """Packs the elements of lists, and remembers the messages among them: a conversation comes whole at every put.
 
     A message is taken for the one that was packed if it is the same object with the same plain fields; one that holds
-    anything which could change inside (tool calls, metadata) is packed anew each time.
+    anything which could change inside (tool calls, metadata) is packed anew each time. A message that nobody else
+    holds any more is forgotten.
     """
 
     def __init__(self) -> None:
-        self._messages: dict[int, tuple[lc.BaseMessage, dict[str, object], Value]] = {}
+        known: dict[int, _Known] = {}
+
+        def forget(message: _Known) -> None:
+            known.pop(message.place, None)
+
+        self._known = known
+        self._forget = forget
 
     def pack(self, elements: Sequence[object]) -> list[Value]:
         """Each element, packed."""
-        remembered = self._messages.get
+        find = self._known.get
         packed: list[Value] = []
         for element in elements:
-            known = remembered(id(element))
-            if (
-                known is not None
-                and known[0] is element
-                and element.__dict__ == known[1]
-                and not known[0].__pydantic_extra__
-            ):
-                packed.append(known[2])
+            known = find(id(element))
+            if known is not None and element.__dict__ == known.fields and not element.__pydantic_extra__:  # type: ignore[attr-defined]
+                packed.append(known.packed)
             elif type(element) in _MESSAGES:
                 packed.append(self._message(element))  # type: ignore[arg-type]
             else:
@@ -172,9 +181,8 @@ class Packer:
             packed = sized(_TEXT + orjson.dumps({_TAGS[kind]: content}))
         except orjson.JSONEncodeError:  # lone surrogates
             return sized(pack(message))
-        if len(self._messages) >= _REMEMBERED:
-            self._messages.clear()
-        self._messages[id(message)] = (message, fields, packed)
+        known = self._known[id(message)] = _Known(message, self._forget)
+        known.place, known.fields, known.packed = id(message), fields, packed
         return packed
 
 
