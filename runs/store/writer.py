@@ -8,12 +8,16 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar
+
+from .inbox import Inbox, Job, Lot, Work
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 _BATCH = 256
+
+_NORMAL = 1
+"""SQLite's number for `synchronous = NORMAL`."""
 
 _ROWS_IN_LOG = 6000
 """After so many rows the log is put back into the file."""
@@ -40,7 +44,7 @@ class Writer:
     """
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        self._inbox = _Inbox()
+        self._inbox = Inbox()
         self._connect = connect
         self._memories: list[Remembering] = []
         self._opened: Future[None] = Future()
@@ -88,22 +92,25 @@ class Writer:
         except BaseException as error:
             self._opened.set_exception(error)
             return
+        (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
+        self._inbox.is_patient = synchronous <= _NORMAL  # otherwise each commit waits for the disk
         self._opened.set_result(None)
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG}")
         open_ = True
         folded_in = 0
         while open_:
-            batch, open_ = self._next_batch()
-            if batch:
-                self._carry_out(connection, batch)
-                _settle(batch)
+            lots, open_ = self._next_lots()
+            if lots:
+                self._carry_out(connection, [job for lot in lots for job in lot.jobs])
+            for lot in lots:
+                lot.settle()
             if connection.total_changes - folded_in >= _ROWS_IN_LOG:
                 # Here rather than within a commit, so that nobody waits for it.
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                 folded_in = connection.total_changes
         connection.close()
 
-    def _carry_out(self, connection: sqlite3.Connection, batch: list[_Job]) -> None:
+    def _carry_out(self, connection: sqlite3.Connection, batch: list[Job]) -> None:
         """One transaction. What becomes of each job stands in it afterwards.
 
         Savepoints make SQLite copy every page that changes, so they wait until a job has raised.
@@ -119,7 +126,7 @@ class Writer:
             for job in batch:
                 job.error = job.error or error
 
-    def _all_done(self, connection: sqlite3.Connection, batch: list[_Job]) -> bool:
+    def _all_done(self, connection: sqlite3.Connection, batch: list[Job]) -> bool:
         """Do all jobs in one transaction; if one of them raises, nothing is done, and the answer is no."""
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -131,7 +138,7 @@ class Writer:
         connection.execute("COMMIT")
         return True
 
-    def _attempt(self, connection: sqlite3.Connection, job: _Job) -> None:
+    def _attempt(self, connection: sqlite3.Connection, job: Job) -> None:
         connection.execute("SAVEPOINT job")
         try:
             job.work.do(connection, [job])
@@ -150,25 +157,27 @@ class Writer:
         for memory in list(self._memories):
             memory.forget()
 
-    def _next_batch(self) -> tuple[list[_Job], bool]:
+    def _next_lots(self) -> tuple[list[Lot], bool]:
         """Everything that has arrived, and whether more may come."""
-        batch: list[_Job] = []
-        jobs = self._inbox.jobs.get()
-        while jobs is not None:
-            batch += jobs
-            if len(batch) >= _BATCH:
-                return batch, True
+        lots: list[Lot] = []
+        count = 0
+        lot = self._inbox.lots.get()
+        while lot is not None:
+            lots.append(lot)
+            count += len(lot.jobs)
+            if count >= _BATCH:
+                return lots, True
             try:
-                jobs = self._inbox.jobs.get_nowait()
+                lot = self._inbox.lots.get_nowait()
             except queue.Empty:
-                return batch, True
-        return batch, False
+                return lots, True
+        return lots, False
 
 
 class Port(Generic[Item]):
     """Takes items of one kind; see `Writer.port`. Items of a batch may be written before its other jobs."""
 
-    def __init__(self, inbox: _Inbox, work: _Work) -> None:
+    def __init__(self, inbox: Inbox, work: Work) -> None:
         self._inbox = inbox
         self._work = work
 
@@ -190,7 +199,7 @@ class _Single:
         self._work = work
         self.once = once
 
-    def do(self, connection: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
+    def do(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
         (job,) = jobs
         job.result = self._work(connection)
 
@@ -204,98 +213,13 @@ class _Shared:
     def __init__(self, work: Callable[[sqlite3.Connection, Sequence[Any]], None]) -> None:
         self._work = work
 
-    def do(self, connection: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
+    def do(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
         self._work(connection, [job.item for job in jobs])
 
 
-_Work = _Single | _Shared
-
-
-class _Job:
-    """An item of some work, and whom to tell: a future of an event loop or one of threads."""
-
-    __slots__ = ("error", "future", "item", "loop", "result", "work")
-
-    def __init__(
-        self, work: _Work, item: Any, future: asyncio.Future[Any] | Future[Any], loop: asyncio.AbstractEventLoop | None
-    ) -> None:
-        self.work = work
-        self.item = item
-        self.future = future
-        self.loop = loop
-        self.result: Any = None
-        self.error: BaseException | None = None
-
-    def settle(self) -> None:
-        """Tell. Whoever has stopped waiting is left alone; an event loop's future is settled in its own thread."""
-        future = self.future
-        if isinstance(future, asyncio.Future):
-            if future.done():
-                return
-        elif not future.set_running_or_notify_cancel():
-            return
-        if self.error is None:
-            future.set_result(self.result)
-        else:
-            future.set_exception(self.error)
-
-
-class _Inbox:
-    """Where jobs wait for the writer."""
-
-    def __init__(self) -> None:
-        self.jobs: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
-        self._gathering: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
-
-    def submit(self, work: _Work, item: Any) -> asyncio.Future[Any]:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        job = _Job(work, item, future, loop)
-        gathered = self._gathering.get(loop)
-        if gathered is None:
-            gathered = self._gathering[loop] = []
-            loop.call_soon(self._hand_over, loop)
-        gathered.append(job)
-        return future
-
-    def enqueue(self, work: _Work, item: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        self.jobs.put([_Job(work, item, future, None)])
-        return future
-
-    def close(self) -> None:
-        """Nothing comes any more."""
-        for loop in list(self._gathering):
-            self.jobs.put(self._gathering.pop(loop))
-        self.jobs.put(None)
-
-    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wake the writer once for all that the loop's tasks have brought in one round of theirs."""
-        if gathered := self._gathering.pop(loop, None):
-            self.jobs.put(gathered)
-
-
-def _by_work(batch: list[_Job]) -> dict[_Work, list[_Job]]:
+def _by_work(batch: list[Job]) -> dict[Work, list[Job]]:
     """The jobs, those of one port together where the first of them stands."""
-    groups: dict[_Work, list[_Job]] = {}
+    groups: dict[Work, list[Job]] = {}
     for job in batch:
         groups.setdefault(job.work, []).append(job)
     return groups
-
-
-def _settle(batch: list[_Job]) -> None:
-    """Wake each event loop once, however many of its jobs are done."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
-    for job in batch:
-        if job.loop is None:
-            job.settle()
-        else:
-            by_loop.setdefault(job.loop, []).append(job)
-    for loop, jobs in by_loop.items():
-        with suppress(RuntimeError):  # the loop was closed in the meantime, so nobody is left who waits
-            loop.call_soon_threadsafe(_settle_all, jobs)
-
-
-def _settle_all(jobs: Sequence[_Job]) -> None:
-    for job in jobs:
-        job.settle()

@@ -17,7 +17,7 @@ from .items import Put, PutWrite, PutWrites
 from .memory import Chain, Key, Packed, Thread
 from .values import Large, Value, json_text, text_of
 
-_REMEMBERED = 20_000
+_REMEMBERED = 4096
 
 _PUT = """
 INSERT OR FAIL INTO checkpoints (thread, id, parent, time, format, channels, seen, updated, metadata)
