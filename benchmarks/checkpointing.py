@@ -1,6 +1,6 @@
 """Checkpointing every node transition: no saver, LangGraph's InMemorySaver and AsyncSqliteSaver, and ours.
 
-    python benchmarks/checkpointing.py [--dialogues 100] [--rounds 10] [--concurrency 50] [--repeat 5] [--many 2000]
+    python benchmarks/checkpointing.py [--dialogues 100] [--rounds 10] [--concurrency 50] [--repeat 9] [--many 2000]
                                        [--durability sync|async]
 
 One process, one event loop, one graph: two nodes that take turns, one message each (every one different), and a profile
@@ -229,7 +229,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=50)
     parser.add_argument("--profile-bytes", type=int, default=8000)
     parser.add_argument("--message-bytes", type=int, default=700)
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--repeat", type=int, default=9)
     parser.add_argument(
         "--durability",
         choices=["async", "sync"],

@@ -41,9 +41,11 @@ def test_readers_neither_hold_up_a_run_nor_see_it_torn(dialoom: Command, players
             with ThreadPoolExecutor() as pool:
                 torn = pool.submit(_looked_at, path, run)
                 while run.poll() is None:
-                    dialoom("status", path)
-                    dialoom("show", path, "1")
-                    dialoom("export", path, "-o", tmp_path / f"{time.monotonic_ns()}.jsonl")
+                    # Each in a process of its own: whoever closes the file drops the locks that SQLite holds on it
+                    # for the other connections of the process, and the run would be free to lock it when it ends.
+                    dialoom("status", path, env=None)
+                    dialoom("show", path, "1", env=None)
+                    dialoom("export", path, "-o", tmp_path / f"{time.monotonic_ns()}.jsonl", env=None)
                 looks, found = torn.result()
             assert run.returncode == 0, run.stdout and run.stdout.read()
             # All the while nothing has changed for the one that kept its transaction open.

@@ -8,7 +8,7 @@ then the writes do not reach the file at all.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -216,19 +216,20 @@ def _by_place(items: Iterable[PutWrites]) -> dict[tuple[str, int], _Write]:
 
 def _values_in(puts: Iterable[Put], writes: Iterable[dict[tuple[str, int], _Write]]) -> dict[bytes, bytes]:
     """The values that get rows of their own, by their hashes."""
+    found: dict[bytes, bytes] = {}
+    for put in puts:
+        for value in put.values.values():
+            if type(value) is Large:
+                found[value.hash] = value.body
+            elif type(value) is Chain:
+                _add_large(found, value.elements[value.start :])
+    for of_checkpoint in writes:
+        for _, write in of_checkpoint.values():
+            _add_large(found, write.value if isinstance(write.value, list) else [write.value])
+    return found
 
-    def all_values() -> Iterator[Value]:
-        for put in puts:
-            for value in put.values.values():
-                if isinstance(value, Chain):
-                    yield from value.elements[value.start :]
-                else:
-                    yield value
-        for of_checkpoint in writes:
-            for _, write in of_checkpoint.values():
-                if isinstance(write.value, list):
-                    yield from write.value
-                else:
-                    yield write.value
 
-    return {value.hash: value.body for value in all_values() if isinstance(value, Large)}
+def _add_large(found: dict[bytes, bytes], values: Iterable[Value]) -> None:
+    for value in values:
+        if type(value) is Large:
+            found[value.hash] = value.body
