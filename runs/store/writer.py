@@ -89,10 +89,10 @@ class Writer:
     def _run(self) -> None:
         try:
             connection = self._connect()
+            (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
         except BaseException as error:
             self._opened.set_exception(error)
             return
-        (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
         self._inbox.is_patient = synchronous <= _NORMAL  # otherwise each commit waits for the disk
         self._opened.set_result(None)
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG}")

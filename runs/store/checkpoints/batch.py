@@ -114,16 +114,12 @@ class Batches:
 
     def _checkpoint_row(self, put: Put) -> tuple[object, ...]:
         thread = put.key[0]
-        versions, values, lists = put.versions, self._values.ids.known, self._lists.ids.known
+        versions, lists = put.versions, self._lists.ids.known
         channels: list[str] = []
         for name, value in put.values.items():
             head = _head(name, versions.get(name))
-            if type(value) is Chain:
-                channels.append(f'{head},"list",{lists[value.hash]}]')
-            elif type(value) is Large:
-                channels.append(f'{head},"value",{values[value.hash]}]')
-            else:
-                channels.append(f'{head},"is",{_short_text(value)}]')
+            kept = f'"list",{lists[value.hash]}' if isinstance(value, Chain) else self._value(value)
+            channels.append(f"{head},{kept}]")
         channels += [f"{_head(name, version)}]" for name, version in versions.items() if name not in put.values]
         self._has_writes.setdefault(put.key, False)
         return (

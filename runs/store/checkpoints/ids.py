@@ -54,8 +54,8 @@ class Ids(Generic[K]):
 
     def take_back(self, keys: Sequence[K]) -> None:
         """The ids that were given out last were not used."""
+        self._next = self.known[keys[0]]
         for key in keys:
-            self._next = min(self._next or self.known[key], self.known[key])
             del self.known[key]
 
 

@@ -146,16 +146,16 @@ class Packer:
         self._known = known
         self._forget = forget
 
-    def pack(self, elements: Sequence[object]) -> list[Value]:
+    def pack(self, elements: Sequence[Any]) -> list[Value]:
         """Each element, packed."""
         find = self._known.get
         packed: list[Value] = []
         for element in elements:
             known = find(id(element))
-            if known is not None and element.__dict__ == known.fields and not element.__pydantic_extra__:  # type: ignore[attr-defined]
+            if known is not None and element.__dict__ == known.fields and not element.__pydantic_extra__:
                 packed.append(known.packed)
             elif type(element) in _MESSAGES:
-                packed.append(self._message(element))  # type: ignore[arg-type]
+                packed.append(self._message(element))
             else:
                 packed.append(sized(pack(element)))
         return packed

@@ -141,20 +141,19 @@ async def test_a_port_that_fails_at_once_is_tried_item_by_item(writer: Writer, t
     assert undone.times == 2
 
 
-async def test_what_must_be_done_once_is_not_done_again(writer: Writer, tmp_path: Path) -> None:
+def test_what_must_be_done_once_is_not_done_again(writer: Writer, tmp_path: Path) -> None:
     """Although another job of its batch raises."""
     numbers = iter([1, 2])
-    slow = threading.Event()
-    waiting = writer.submit(lambda _connection: slow.wait())
+    started, go_on = threading.Event(), threading.Event()
+    before = writer.enqueue(lambda _connection: (started.set(), go_on.wait()))
+    started.wait()  # so that what comes now is one batch
     insert = "INSERT INTO t VALUES (?)"
-    await asyncio.sleep(0)
     reading = writer.enqueue(lambda c: c.executemany(insert, [(number,) for number in numbers]).rowcount, once=True)
-    refused = writer.submit(refuse)
-    await asyncio.sleep(0)
-    slow.set()
-    assert await asyncio.gather(waiting, asyncio.wrap_future(reading)) == [True, 2]
+    refused = writer.enqueue(refuse)
+    go_on.set()
+    assert before.result() and reading.result() == 2
     with pytest.raises(ValueError, match="refused"):
-        await refused
+        refused.result()
     writer.close()
     assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(1,), (2,)]
 
