@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ import pytest
 
 from tests.conftest import ROOT, Command, lines_of
 from tests.server import completion, serving, silence
+
+_HAND = 0.2
+"""Seconds between two keys of a person."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -53,6 +57,17 @@ class Terminal:
         """Type a line; what it is answered, up to the next prompt, which is that of a branch."""
         self.child.sendline(line)
         return self.shown(branch)
+
+    def interrupt_typing(self, text: str) -> None:
+        """Begin a line, see it on the screen, and press Ctrl-C.
+
+        Python looks for a signal while it waits for a key, not while it takes one in: a Ctrl-C that follows a key
+        closer than any hand would stays unnoticed until the next key.
+        """
+        self.child.send(text)
+        self.child.expect_exact(text)
+        time.sleep(_HAND)
+        self.child.sendintr()
 
     def left(self) -> int:
         """The exit code, once it has ended."""
@@ -221,8 +236,7 @@ def test_ctrl_c_at_the_prompt_and_the_end_of_input(sit: Sit) -> None:
     """Ctrl-C says how to leave, and forgets what was typed; Ctrl-D at the prompt leaves."""
     at = sit("run.db", 1)
     at.shown("main")
-    at.child.send("promote nothi")
-    at.child.sendintr()
+    at.interrupt_typing("promote nothi")
     assert "'quit' leaves" in at.shown("main")
     at.child.sendeof()
     assert at.left() == 0
