@@ -101,7 +101,7 @@ class BranchTable:
 
     Args:
         reader: Reads the file.
-        soon: Carries out a job in the writer's thread.
+        soon: Carries out a job of the writer.
     """
 
     def __init__(

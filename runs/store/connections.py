@@ -46,7 +46,7 @@ def open_for_reading(path: Path, locked: bool = False) -> sqlite3.Connection:
 
 
 def open_for_writing(path: Path, synchronous: Synchronous = "normal") -> sqlite3.Connection:
-    """The writer's connection.
+    """The writer's connection, for several threads that use it one at a time.
 
     Args:
         path: The run's file.
@@ -54,7 +54,7 @@ def open_for_writing(path: Path, synchronous: Synchronous = "normal") -> sqlite3
             last moments may be missing, the file is whole all the same. `full`: it survives a power cut too, at the
             price of waiting for the disk at every commit.
     """
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     return connection
 

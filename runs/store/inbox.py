@@ -1,10 +1,8 @@
-"""How jobs get to the writer's thread, and what came of them back to those who wait.
+"""How jobs get to the writer, and what came of them back to those who wait.
 
-An event loop hands its jobs over in lots: as soon as two rounds of it brought nothing more, so that what the steps of
-many dialogues write at a time shares a transaction. Then it waits for the writer, a few milliseconds at most. While
-both had something to do in Python, each would only keep the other from Python's lock, and handing that back and forth
-costs more than a transaction does. If a transaction takes longer than that, the loop goes on and is told when it is
-done; if that happens again and again (a slow disk, somebody else's lock), it does not wait at all for a while.
+An event loop gathers its jobs into lots: a lot is complete as soon as two rounds of the loop brought nothing more, so
+that what the steps of many dialogues write at a time shares a transaction. The loop then carries the lot out itself if
+that needs no waiting, and else hands it over to the writer's thread, as all other threads do.
 """
 
 from __future__ import annotations
@@ -12,21 +10,16 @@ from __future__ import annotations
 import asyncio
 import queue
 import sqlite3
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 _QUIET_ROUNDS = 2
 """A step's writes come so many rounds of the loop before its checkpoint."""
 
 _MOST_ROUNDS = 8
 _LARGE_LOT = 128
-_PATIENCE = 0.005
-_LATE_IN_A_ROW = 4
-_LOTS_WITHOUT = 100
-"""How many lots are not waited for after so many in a row took too long."""
 
 
 class Work(Protocol):
@@ -39,7 +32,7 @@ class Work(Protocol):
     once: bool
 
     def do(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
-        """Do it, in the writer's thread."""
+        """Do it."""
 
 
 class Job:
@@ -68,51 +61,27 @@ class Job:
             future.set_exception(self.error)
 
 
-class Lot:
+class Lot(NamedTuple):
     """Jobs that were handed over together.
 
-    Args:
+    Attributes:
         jobs: The jobs.
         loop: The event loop that brought them, in whose thread their futures must be told; `None` if none did.
-        awaited: Whether `wait` will be called.
     """
 
-    __slots__ = ("_awaited", "_done", "_is_done", "_lock", "_loop", "jobs")
-
-    def __init__(self, jobs: list[Job], loop: asyncio.AbstractEventLoop | None, awaited: bool = False) -> None:
-        self.jobs = jobs
-        self._loop = loop
-        self._awaited = awaited
-        self._is_done = False
-        self._lock = threading.Lock()
-        self._done = threading.Lock()
-        self._done.acquire()
+    jobs: list[Job]
+    loop: asyncio.AbstractEventLoop | None
 
     def settle(self) -> None:
-        """Have it told what came of the jobs. Called in the writer's thread."""
-        if self._loop is None:
-            self._tell()
-            return
-        with self._lock:
-            self._is_done = True
-            awaited = self._awaited
-        if awaited:
-            self._done.release()
+        """Have it told what came of the jobs. Called in another thread than the loop's."""
+        if self.loop is None:
+            self.tell()
             return
         with suppress(RuntimeError):  # the loop was closed in the meantime, so nobody is left who waits
-            self._loop.call_soon_threadsafe(self._tell)
+            self.loop.call_soon_threadsafe(self.tell)
 
-    def wait(self, seconds: float) -> bool:
-        """Wait in the loop's thread, so long at most; whether the jobs were done by then."""
-        self._done.acquire(timeout=seconds)
-        with self._lock:
-            self._awaited = False
-            is_done = self._is_done
-        if is_done:
-            self._tell()
-        return is_done
-
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Tell what came of the jobs."""
         for job in self.jobs:
             job.tell()
 
@@ -138,17 +107,17 @@ class _Gathering:
 class Inbox:
     """Where jobs wait for the writer.
 
+    Args:
+        at_once: Carries out jobs in the thread that calls it, or says that this has to wait.
+
     Attributes:
-        lots: What was handed over; `None` is the last.
-        is_patient: Whether loops wait for the writer at all.
+        lots: What was handed over to the writer's thread; `None` is the last.
     """
 
-    def __init__(self) -> None:
-        self.lots: queue.SimpleQueue[Lot | None] = queue.SimpleQueue()
-        self.is_patient = True
+    def __init__(self, at_once: Callable[[list[Job]], bool]) -> None:
+        self.lots: queue.Queue[Lot | None] = queue.Queue()
+        self._at_once = at_once
         self._gathering: dict[asyncio.AbstractEventLoop, _Gathering] = {}
-        self._late = 0
-        self._lots_without = 0
 
     def submit(self, work: Work, item: Any) -> asyncio.Future[Any]:
         """A job of the running event loop."""
@@ -162,7 +131,7 @@ class Inbox:
         return future
 
     def enqueue(self, work: Work, item: Any) -> Future[Any]:
-        """A job of any other thread."""
+        """A job of any other thread, or one that takes long."""
         future: Future[Any] = Future()
         self.lots.put(Lot([Job(work, item, future)], None))
         return future
@@ -174,7 +143,7 @@ class Inbox:
         self.lots.put(None)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Hand over what was gathered, or look again in the next round."""
+        """See to what was gathered, or look again in the next round."""
         gathering = self._gathering.get(loop)
         if gathering is None:
             return
@@ -182,11 +151,12 @@ class Inbox:
             loop.call_soon(self._look, loop)
             return
         del self._gathering[loop]
-        awaited = self.is_patient and self._lots_without == 0
-        self._lots_without = max(self._lots_without - 1, 0)
-        lot = Lot(gathering.jobs, loop, awaited)
-        self.lots.put(lot)
-        if awaited:
-            self._late = 0 if lot.wait(_PATIENCE) else self._late + 1
-            if self._late == _LATE_IN_A_ROW:
-                self._late, self._lots_without = 0, _LOTS_WITHOUT
+        lot = Lot(gathering.jobs, loop)
+        is_done = False
+        try:
+            is_done = self._at_once(lot.jobs)
+        finally:
+            if not is_done:
+                self.lots.put(lot)
+        if is_done:
+            lot.tell()

@@ -11,7 +11,7 @@ _REMEMBERED = 4096
 
 
 class Texts:
-    """The `texts` table, for use in the writer's thread; the ids of lately used texts are remembered."""
+    """The `texts` table, for use in the writer's jobs; the ids of lately used texts are remembered."""
 
     def __init__(self) -> None:
         self._ids: OrderedDict[bytes, int] = OrderedDict()

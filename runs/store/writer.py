@@ -1,4 +1,4 @@
-"""The one writer: a thread that commits whatever arrived together in one transaction."""
+"""The one writer: one connection, on which whatever arrived together is committed in one transaction."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Generic, Protocol, TypeVar
@@ -18,6 +19,11 @@ _BATCH = 256
 
 _NORMAL = 1
 """SQLite's number for `synchronous = NORMAL`."""
+
+_LONG = 0.01
+_LONG_IN_A_ROW = 4
+_LOTS_WITHOUT = 100
+"""So many lots go to the thread after so many in a row took an event loop so many seconds."""
 
 _ROWS_IN_LOG = 6000
 """After so many rows the log is put back into the file."""
@@ -34,30 +40,38 @@ class Remembering(Protocol):
 
 
 class Writer:
-    """Carries out jobs on a connection of its own thread. A job is done when its transaction is durable.
+    """Carries out jobs, one transaction at a time. A job is done when its transaction is durable.
 
     A job that raises is undone alone; the others of its batch are kept, but may be carried out a second time for it.
     If the commit fails, all of them fail.
 
+    An event loop carries out its jobs itself, as that costs less than to pass them on; but it never waits for another
+    job, for somebody else's lock or for a slow disk. A thread does that, and what other threads bring.
+
     Args:
-        connect: Opens the connection, in the writer's thread.
+        connect: Opens the connection. Several threads will use it, one at a time.
     """
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        self._inbox = Inbox()
-        self._connect = connect
+        self._connection = connect()
+        (synchronous,) = self._connection.execute("PRAGMA synchronous").fetchone()
+        self._waits_for_disk = synchronous > _NORMAL
+        (self._patience,) = self._connection.execute("PRAGMA busy_timeout").fetchone()
+        self._connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG}")
+        self._pace = _Pace()
+        self._folded_in = 0
+        self._turn = threading.Lock()
         self._memories: list[Remembering] = []
-        self._opened: Future[None] = Future()
+        self._inbox = Inbox(self._at_once)
         self._thread = threading.Thread(target=self._run, name="dialoom-writer", daemon=True)
         self._thread.start()
-        self._opened.result()
 
     def submit(self, work: Callable[[sqlite3.Connection], Result]) -> asyncio.Future[Result]:
-        """Carry out work in a transaction; done once that is committed."""
+        """Carry out work in a transaction; done once that is committed. The event loop may do it: it must be short."""
         return self._inbox.submit(_Single(work), None)
 
     def enqueue(self, work: Callable[[sqlite3.Connection], Result], once: bool = False) -> Future[Result]:
-        """The same, for callers without an event loop.
+        """The same, for callers without an event loop and for work that takes long.
 
         Args:
             work: The work.
@@ -74,7 +88,7 @@ class Writer:
         return Port(self._inbox, _Shared(work))
 
     def attach(self, memory: Remembering) -> None:
-        """Have it told, in the writer's thread, whenever something that was written was undone."""
+        """Have it told whenever something that was written was undone."""
         self._memories.append(memory)
 
     def detach(self, memory: Remembering) -> None:
@@ -86,76 +100,106 @@ class Writer:
         self._inbox.close()
         self._thread.join()
 
-    def _run(self) -> None:
+    def _at_once(self, jobs: list[Job]) -> bool:
+        """Carry out an event loop's jobs in its thread; nothing is done if that has to wait, or one of them raises."""
+        if self._waits_for_disk or not self._pace.is_quick() or not self._turn.acquire(blocking=False):
+            return False
         try:
-            connection = self._connect()
-            (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
-        except BaseException as error:
-            self._opened.set_exception(error)
-            return
-        self._inbox.is_patient = synchronous <= _NORMAL  # otherwise each commit waits for the disk
-        self._opened.set_result(None)
-        connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG}")
-        open_ = True
-        folded_in = 0
-        while open_:
-            lots, open_ = self._next_lots()
-            if lots:
-                self._carry_out(connection, [job for lot in lots for job in lot.jobs])
+            if self._inbox.lots.unfinished_tasks:  # they came first
+                return False
+            start = time.perf_counter()
+            is_done = self._is_done_now(jobs)
+            self._pace.took(time.perf_counter() - start)
+        finally:
+            self._turn.release()
+        if self._rows_in_log() >= _ROWS_IN_LOG:
+            self._inbox.lots.put(Lot([], None))
+        return is_done
+
+    def _is_done_now(self, jobs: list[Job]) -> bool:
+        """Carry out jobs unless somebody else has locked the file."""
+        self._connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            return self._all_done(jobs)
+        except sqlite3.Error:
+            self._roll_back()
+            return False  # the thread tries again, and tells
+        except BaseException:  # Ctrl-C in the midst of it
+            self._roll_back()
+            raise
+
+    def _run(self) -> None:
+        is_open = True
+        while is_open:
+            lots, is_open = self._next_lots()
+            with self._turn:
+                self._carry_out([job for lot in lots for job in lot.jobs])
+                for _ in lots:
+                    self._inbox.lots.task_done()
             for lot in lots:
                 lot.settle()
-            if connection.total_changes - folded_in >= _ROWS_IN_LOG:
-                # Here rather than within a commit, so that nobody waits for it.
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-                folded_in = connection.total_changes
-        connection.close()
+            if self._rows_in_log() >= _ROWS_IN_LOG:
+                self._fold_in()
+        self._connection.close()
 
-    def _carry_out(self, connection: sqlite3.Connection, batch: list[Job]) -> None:
+    def _carry_out(self, batch: list[Job]) -> None:
         """One transaction. What becomes of each job stands in it afterwards.
 
         Savepoints make SQLite copy every page that changes, so they wait until a job has raised.
         """
+        if not batch:
+            return
         try:
-            if any(job.work.once for job in batch) or not self._all_done(connection, batch):
-                connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute(f"PRAGMA busy_timeout = {self._patience}")
+            if any(job.work.once for job in batch) or not self._all_done(batch):
+                self._connection.execute("BEGIN IMMEDIATE")
                 for job in batch:
-                    self._attempt(connection, job)
-                connection.execute("COMMIT")
+                    self._attempt(job)
+                self._connection.execute("COMMIT")
         except sqlite3.Error as error:
-            self._roll_back(connection)
+            self._roll_back()
             for job in batch:
                 job.error = job.error or error
 
-    def _all_done(self, connection: sqlite3.Connection, batch: list[Job]) -> bool:
+    def _all_done(self, batch: list[Job]) -> bool:
         """Do all jobs in one transaction; if one of them raises, nothing is done, and the answer is no."""
-        connection.execute("BEGIN IMMEDIATE")
+        self._connection.execute("BEGIN IMMEDIATE")
         try:
             for work, jobs in _by_work(batch).items():
-                work.do(connection, jobs)
+                work.do(self._connection, jobs)
         except Exception:
-            self._roll_back(connection)
+            self._roll_back()
             return False
-        connection.execute("COMMIT")
+        self._connection.execute("COMMIT")
         return True
 
-    def _attempt(self, connection: sqlite3.Connection, job: Job) -> None:
-        connection.execute("SAVEPOINT job")
+    def _attempt(self, job: Job) -> None:
+        self._connection.execute("SAVEPOINT job")
         try:
-            job.work.do(connection, [job])
+            job.work.do(self._connection, [job])
         except Exception as error:
-            connection.execute("ROLLBACK TO job")
+            self._connection.execute("ROLLBACK TO job")
             self._forget()
             job.error = error
-        connection.execute("RELEASE job")
+        self._connection.execute("RELEASE job")
 
-    def _roll_back(self, connection: sqlite3.Connection) -> None:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
         self._forget()
 
     def _forget(self) -> None:
         for memory in list(self._memories):
             memory.forget()
+
+    def _rows_in_log(self) -> int:
+        return self._connection.total_changes - self._folded_in
+
+    def _fold_in(self) -> None:
+        """Put the log back into the file: between transactions, so that no commit takes long for it."""
+        with self._turn:
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._folded_in = self._connection.total_changes
 
     def _next_lots(self) -> tuple[list[Lot], bool]:
         """Everything that has arrived, and whether more may come."""
@@ -172,6 +216,25 @@ class Writer:
             except queue.Empty:
                 return lots, True
         return lots, False
+
+
+class _Pace:
+    """Whether transactions have been quick enough lately for an event loop to do them itself."""
+
+    def __init__(self) -> None:
+        self._long_ones = 0
+        self._lots_without = 0
+
+    def is_quick(self) -> bool:
+        """Asked once a lot."""
+        self._lots_without = max(self._lots_without - 1, 0)
+        return self._lots_without == 0
+
+    def took(self, seconds: float) -> None:
+        """How long an event loop was held up."""
+        self._long_ones = self._long_ones + 1 if seconds > _LONG else 0
+        if self._long_ones == _LONG_IN_A_ROW:
+            self._long_ones, self._lots_without = 0, _LOTS_WITHOUT
 
 
 class Port(Generic[Item]):

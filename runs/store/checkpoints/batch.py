@@ -37,7 +37,7 @@ class UnknownPrefixError(LookupError):
 
 
 class Batches:
-    """Writes checkpoints and pending writes. Lives in the writer's thread.
+    """Writes checkpoints and pending writes. Used by the writer alone.
 
     It remembers what was stored lately; `forget` must be called when something was undone or removed.
     """

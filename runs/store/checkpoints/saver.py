@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -74,7 +75,7 @@ class RunSaver(BaseCheckpointSaver[int]):
         """
 
         def connect() -> sqlite3.Connection:
-            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {synchronous}")
             tables.create(Database(connection))
@@ -201,7 +202,7 @@ class RunSaver(BaseCheckpointSaver[int]):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove a thread."""
-        await self._writer.submit(self._job(lambda connection: upkeep.delete_threads(connection, [thread_id])))
+        await self._soon(lambda connection: upkeep.delete_threads(connection, [thread_id]))
 
     def delete_thread(self, thread_id: str) -> None:
         """The same, waiting."""
@@ -209,7 +210,7 @@ class RunSaver(BaseCheckpointSaver[int]):
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Remove the checkpoints whose metadata name one of these runs."""
-        await self._writer.submit(self._job(lambda connection: upkeep.delete_runs(connection, run_ids)))
+        await self._soon(lambda connection: upkeep.delete_runs(connection, run_ids))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """The same, waiting."""
@@ -217,8 +218,7 @@ class RunSaver(BaseCheckpointSaver[int]):
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Give a thread all checkpoints and writes of another; it shares their values."""
-        job = self._job(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
-        await self._writer.submit(job)
+        await self._soon(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """The same, waiting."""
@@ -226,7 +226,7 @@ class RunSaver(BaseCheckpointSaver[int]):
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep only the latest checkpoint of each thread and namespace (`keep_latest`), or none (`delete`)."""
-        await self._writer.submit(self._job(_pruning(thread_ids, strategy)))
+        await self._soon(_pruning(thread_ids, strategy))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """The same, waiting."""
@@ -243,6 +243,9 @@ class RunSaver(BaseCheckpointSaver[int]):
         finally:
             connection.close()
         return Compacted(before, _size(self._path))
+
+    async def _soon(self, work: _Work) -> None:
+        await asyncio.wrap_future(self._writer.enqueue(self._job(work)))  # as it may take long
 
     def _now(self, work: _Work) -> None:
         self._writer.enqueue(self._job(work)).result()

@@ -5,8 +5,8 @@ the few types that LangGraph itself puts into channels and writes. Everything el
 back as something else than what was put in.
 
 Packing (msgpack) is some ten times faster than making JSON, and happens at every put for all channels that were
-written, in the caller's thread. The JSON is made from the packed bytes, in the writer's thread, of values that were not
-stored before.
+written, before the put waits for the writer. The JSON is made from the packed bytes, by the writer, of values that were
+not stored before.
 
 In JSON, what JSON has no word for is an object with one key that begins with `$`: `{"$tuple": [1, 2]}`,
 `{"$HumanMessage": {"content": "Hello"}}`. A dict of the user's with such a key is `{"$dict": [[key, value], ...]}`.

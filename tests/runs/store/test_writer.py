@@ -1,0 +1,235 @@
+"""The writer: what a failure undoes, and when an event loop does its jobs itself."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from dialoom.runs.store.checkpoints import RunSaver
+from dialoom.runs.store.writer import Writer
+from tests.runs.store.savers import checkpoint_of, count, place, rows
+
+
+def refuse(_connection: sqlite3.Connection) -> None:
+    """A job that fails after it wrote."""
+    _connection.execute("INSERT INTO t VALUES (99)")
+    raise ValueError("refused")
+
+
+def writing(folder: Path, synchronous: str) -> Writer:
+    """A writer of a file with one table."""
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(folder / "w.db", isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("CREATE TABLE t (n INTEGER UNIQUE)")
+        return connection
+
+    return Writer(connect)
+
+
+@pytest.fixture(params=["NORMAL", "FULL"])
+def writer(request: pytest.FixtureRequest, tmp_path: Path) -> Writer:
+    """A writer whose jobs an event loop does itself, and one whose thread does them all."""
+    return writing(tmp_path, request.param)
+
+
+async def test_a_raising_job_is_undone_alone(writer: Writer, tmp_path: Path) -> None:
+    """The other jobs of its batch are kept, and only its caller is told."""
+    insert = "INSERT INTO t VALUES (?)"
+    results = await asyncio.gather(
+        *(writer.submit(lambda c, n=n: c.execute(insert, (n,)).rowcount) for n in range(3)),
+        writer.submit(refuse),
+        *(writer.submit(lambda c, n=n: c.execute(insert, (n,)).rowcount) for n in range(3, 6)),
+        return_exceptions=True,
+    )
+    writer.close()
+    assert [str(result) for result in results] == ["1", "1", "1", "refused", "1", "1", "1"]
+    assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(n,) for n in range(6)]
+
+
+class Undone:
+    """Counts how often something was undone."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def forget(self) -> None:
+        """What the writer calls."""
+        self.times += 1
+
+
+async def test_a_port_that_fails_at_once_is_tried_item_by_item(writer: Writer, tmp_path: Path) -> None:
+    """So an item that cannot be written does not take the others along; and memories are told what was undone."""
+    undone = Undone()
+    writer.attach(undone)
+
+    def work(connection: sqlite3.Connection, items: object) -> None:
+        connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])  # type: ignore[attr-defined]
+
+    port = writer.port(work)
+    results = await asyncio.gather(*(port.submit(n) for n in (1, 2, 2, 3)), return_exceptions=True)
+    writer.close()
+    assert [type(result).__name__ for result in results] == ["NoneType", "NoneType", "IntegrityError", "NoneType"]
+    assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(1,), (2,), (3,)]
+    assert undone.times >= 2
+
+
+def test_what_must_be_done_once_is_not_done_again(writer: Writer, tmp_path: Path) -> None:
+    """Although another job of its batch raises."""
+    numbers = iter([1, 2])
+    started, go_on = threading.Event(), threading.Event()
+    before = writer.enqueue(lambda _connection: (started.set(), go_on.wait()))
+    started.wait()  # so that what comes now is one batch
+    insert = "INSERT INTO t VALUES (?)"
+    reading = writer.enqueue(lambda c: c.executemany(insert, [(number,) for number in numbers]).rowcount, once=True)
+    refused = writer.enqueue(refuse)
+    go_on.set()
+    assert before.result() and reading.result() == 2
+    with pytest.raises(ValueError, match="refused"):
+        refused.result()
+    writer.close()
+    assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(1,), (2,)]
+
+
+async def test_a_commit_that_fails_is_told_to_all_of_its_batch(tmp_path: Path) -> None:
+    """And to those that remember what was written."""
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(tmp_path / "w.db", isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
+        connection.execute("CREATE TABLE t (n INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED)")
+        return connection
+
+    writer = Writer(connect)
+    undone = Undone()
+    writer.attach(undone)
+    orphans = [writer.submit(lambda c, n=n: c.execute("INSERT INTO t VALUES (?)", (n,)).rowcount) for n in (1, 2)]
+    results = await asyncio.gather(*orphans, return_exceptions=True)
+    assert [str(result) for result in results] == ["FOREIGN KEY constraint failed"] * 2
+    assert undone.times == 1
+    adopted = writer.submit(lambda c: c.execute("INSERT INTO parent VALUES (1)").rowcount)
+    assert await adopted == 1
+    writer.close()
+    assert rows(tmp_path / "w.db", "SELECT n FROM t") == []
+
+
+async def test_a_caller_that_stops_waiting_harms_nobody(writer: Writer, tmp_path: Path) -> None:
+    """Its job is carried out or not; the others' are."""
+    started = threading.Event()
+    go_on = threading.Event()
+
+    def slow(_connection: sqlite3.Connection) -> None:
+        started.set()
+        go_on.wait()
+
+    blocking = asyncio.wrap_future(writer.enqueue(slow))
+    await asyncio.to_thread(started.wait)
+    left = asyncio.ensure_future(writer.submit(lambda c: c.execute("INSERT INTO t VALUES (1)").rowcount))
+    other = asyncio.ensure_future(writer.submit(lambda c: c.execute("INSERT INTO t VALUES (2)").rowcount))
+    await asyncio.sleep(0.01)
+    left.cancel()
+    go_on.set()
+    assert await other == 1
+    await blocking
+    writer.close()
+    assert (2,) in rows(tmp_path / "w.db", "SELECT n FROM t")
+
+
+async def test_closing_drains(writer: Writer, tmp_path: Path) -> None:
+    """What was handed in before is written."""
+    waiting = [
+        asyncio.ensure_future(writer.submit(lambda c, n=n: c.execute("INSERT INTO t VALUES (?)", (n,)).rowcount))
+        for n in range(500)
+    ]
+    await asyncio.sleep(0)
+    writer.close()
+    assert count(tmp_path / "w.db", "t") == 500
+    await asyncio.gather(*waiting)
+
+
+def doer(seconds: float = 0) -> Callable[[sqlite3.Connection], str]:
+    """A job that says which thread carried it out."""
+
+    def work(_connection: sqlite3.Connection) -> str:
+        time.sleep(seconds)
+        return threading.current_thread().name
+
+    return work
+
+
+async def test_an_event_loop_does_its_jobs_itself_unless_they_take_long(tmp_path: Path) -> None:
+    """After some in a row that held it up, the thread does them for a while."""
+    writer = writing(tmp_path, "NORMAL")
+    here = threading.current_thread().name
+    assert await writer.submit(doer()) == here
+    long_ones = [await writer.submit(doer(0.02)) for _ in range(4)]
+    assert long_ones == [here] * 4
+    meanwhile = [await writer.submit(doer()) for _ in range(99)]
+    assert meanwhile == ["dialoom-writer"] * 99
+    assert await writer.submit(doer()) == here
+    writer.close()
+
+
+async def test_no_event_loop_waits_for_the_disk(tmp_path: Path) -> None:
+    """Where every commit does."""
+    writer = writing(tmp_path, "FULL")
+    assert await writer.submit(doer()) == "dialoom-writer"
+    writer.close()
+
+
+async def test_no_event_loop_waits_for_somebody_elses_lock(tmp_path: Path) -> None:
+    """It goes on with what else there is, and what was put is written when the other has finished."""
+    path = tmp_path / "x.db"
+    async with RunSaver.open(path) as saver:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        put = asyncio.create_task(saver.aput(place("t"), checkpoint_of({"a": 1}), {}, {}))
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert not put.done()
+        other.execute("ROLLBACK")
+        other.close()
+        await put
+        assert count(path, "checkpoints") == 1
+
+
+async def test_an_event_loop_does_not_overtake_what_was_handed_over(writer: Writer, tmp_path: Path) -> None:
+    """Jobs are carried out in their order, whoever does them."""
+    started, go_on = threading.Event(), threading.Event()
+    first = writer.enqueue(lambda c: (started.set(), go_on.wait(), c.execute("INSERT INTO t VALUES (1)").rowcount))
+    second = writer.enqueue(lambda c: c.execute("INSERT INTO t VALUES (2)").rowcount)
+    await asyncio.to_thread(started.wait)
+    third = writer.submit(lambda c: c.execute("INSERT INTO t VALUES (3)").rowcount)
+    await asyncio.sleep(0.01)
+    assert not third.done()
+    go_on.set()
+    await third
+    assert first.done() and second.done()
+    writer.close()
+    assert rows(tmp_path / "w.db", "SELECT n FROM t ORDER BY rowid") == [(1,), (2,), (3,)]
+
+
+async def test_the_log_is_put_back_while_a_run_goes_on(writer: Writer, tmp_path: Path) -> None:
+    """By the thread, so that the file beside does not grow with the run."""
+
+    def insert(connection: sqlite3.Connection, pages: Sequence[range]) -> None:
+        connection.executemany("INSERT INTO t VALUES (?)", [(number,) for page in pages for number in page])
+
+    port = writer.port(insert)
+    longest = 0
+    for start in range(0, 100_000, 500):
+        await port.submit(range(start, start + 500))
+        longest = max(longest, (tmp_path / "w.db-wal").stat().st_size)
+    whole = (tmp_path / "w.db").stat().st_size
+    writer.close()
+    assert count(tmp_path / "w.db", "t") == 100_000
+    assert longest < whole
