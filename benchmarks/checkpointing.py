@@ -5,7 +5,8 @@
 
 One process, one event loop, one graph: two nodes that take turns, one message each (every one different), and a profile
 in the state (each dialogue its own). The nodes do nothing else, so what is measured is LangGraph and the saver.
-The savers take turns; rates are medians over the repetitions, ratios are medians of the ratios within a repetition.
+The savers take turns, in this order and then in the other; rates are medians over the repetitions, ratios are medians
+of the ratios within a repetition.
 """
 
 from __future__ import annotations
@@ -151,8 +152,9 @@ async def compare(folder: Path, options: argparse.Namespace) -> None:
     rates: dict[str, list[float]] = {name: [] for name in SAVERS}
     sizes: dict[str, int] = {}
     await measure("ours", folder, 4, options.rounds, options)  # imports and caches
-    for _ in range(options.repeat):
-        for name in SAVERS:
+    names = list(SAVERS)
+    for repetition in range(options.repeat):
+        for name in reversed(names) if repetition % 2 else names:
             rate, sizes[name] = await measure(name, folder, options.dialogues, options.rounds, options)
             rates[name].append(rate)
     spoken = options.profile_bytes + 2 * options.rounds * options.message_bytes
