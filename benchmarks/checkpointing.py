@@ -15,7 +15,9 @@ import argparse
 import asyncio
 import gc
 import operator
+import os
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -38,6 +40,9 @@ Saver = BaseCheckpointSaver[Any]
 Opener = Callable[[Path], AbstractAsyncContextManager["Saver | None"]]
 WORDS = "she asked once for a table near the window and later for a quiet seat with an early train to the coast".split()
 """For text that is like text, and never twice the same."""
+
+_FILES_OF_FEW = 5
+"""A file of few dialogues is written in a moment, and the speed of a machine changes from moment to moment."""
 
 
 class State(TypedDict):
@@ -95,6 +100,7 @@ async def play(saver: Saver | None, dialogues: int, rounds: int, options: argpar
             await graph.ainvoke(begin, config, **durability)
 
     gc.collect()
+    os.sync()  # so that nobody pays for what the one before has left to the disk
     start = time.perf_counter()
     await asyncio.gather(*(worker() for _ in range(options.concurrency)))
     return dialogues * rounds * 2 / (time.perf_counter() - start)
@@ -179,45 +185,39 @@ async def growth(folder: Path, options: argparse.Namespace) -> None:
     verdict(f"bytes of {4 * options.rounds} rounds / {options.rounds} rounds", long / short, -4.4)
 
 
-def many(options: argparse.Namespace) -> None:
-    """Many dialogues between two runs of few, each in its own process; once three times as many, for the memory."""
-    few, lots, most = options.dialogues, options.many, 3 * options.many
+async def holding(folder: Path, options: argparse.Namespace) -> None:
+    """Whether the rate holds: many dialogues in one file, before and after them a few in files of their own."""
+
+    async def rate(dialogues: int) -> float:
+        return (await measure("ours", folder, dialogues, options.rounds, options))[0]
+
     ratios: list[float] = []
-    peaks: dict[int, float] = {}
     for _ in range(options.repeat):
-        before, peaks[few] = in_own_process(few, options)
-        rate, peaks[lots] = in_own_process(lots, options)
-        after, _ = in_own_process(few, options)
-        ratios.append(rate / statistics.mean((before, after)))
-    _, peaks[most] = in_own_process(most, options)
-    for dialogues, peak in peaks.items():
-        print(f"{dialogues:6} dialogues: peak {peak:7,.1f} MiB")
-    low, high = min(ratios), max(ratios)
-    verdict(f"rate of {lots} / {few} dialogues ({low:.2f} to {high:.2f})", statistics.median(ratios), 0.9)
-    verdict(f"peak memory of {most} / {lots} dialogues", peaks[most] / peaks[lots], -1.1)
+        few = [await rate(options.dialogues) for _ in range(_FILES_OF_FEW)]
+        lots = await rate(options.many)
+        few += [await rate(options.dialogues) for _ in range(_FILES_OF_FEW)]
+        ratios.append(lots / statistics.mean(few))
+    what = f"rate of {options.many} / {options.dialogues} dialogues ({min(ratios):.2f} to {max(ratios):.2f})"
+    verdict(what, statistics.median(ratios), 0.9)
 
 
-def in_own_process(dialogues: int, options: argparse.Namespace) -> tuple[float, float]:
-    """Ours only: transitions per second, and the peak memory in MiB."""
-    command = [sys.executable, __file__, "--alone", "--dialogues", dialogues, "--rounds", options.rounds]
-    command += ["--concurrency", options.concurrency, "--profile-bytes", options.profile_bytes]
-    command += ["--message-bytes", options.message_bytes, "--durability", options.durability]
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
-    rate, peak = map(float, done.stdout.split())
-    return rate, peak
+def memory(options: argparse.Namespace) -> None:
+    """The peak memory of many dialogues, and of three times as many, each in a process of its own."""
+    peaks: list[float] = []
+    for dialogues in (options.many, 3 * options.many):
+        command = [sys.executable, __file__, "--alone", "--dialogues", dialogues, "--rounds", options.rounds]
+        command += ["--concurrency", options.concurrency, "--profile-bytes", options.profile_bytes]
+        command += ["--message-bytes", options.message_bytes, "--durability", options.durability]
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
+        peaks.append(float(done.stdout))
+        print(f"{dialogues} dialogues: {peaks[-1]:.1f} MiB at the peak")
+    verdict(f"peak memory of {3 * options.many} / {options.many} dialogues", peaks[1] / peaks[0], -1.1)
 
 
 async def alone(folder: Path, options: argparse.Namespace) -> None:
-    """What `in_own_process` reads."""
-    await measure("ours", folder, 20, options.rounds, options)
-    rate, _ = await measure("ours", folder, options.dialogues, options.rounds, options)
-    print(rate, _peak())
-
-
-def _peak() -> float:
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Ours only, for `memory`: the peak in MiB."""
+    await measure("ours", folder, options.dialogues, options.rounds, options)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def verdict(what: str, value: float, target: float | None) -> None:
@@ -253,8 +253,9 @@ def main() -> None:
             return
         asyncio.run(compare(Path(folder), options))
         asyncio.run(growth(Path(folder), options))
-    if options.many:
-        many(options)
+        if options.many:
+            asyncio.run(holding(Path(folder), options))
+            memory(options)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar
 
 from .inbox import Inbox, Job, Lot, Work
@@ -27,6 +28,8 @@ _LOTS_WITHOUT = 100
 
 _ROWS_IN_LOG = 6000
 """After so many rows the log is put back into the file."""
+
+_FOLD_IN = "PRAGMA wal_checkpoint(PASSIVE)"
 
 _LONGEST_LOG = 10_000
 """Pages after which SQLite does it within a commit."""
@@ -56,6 +59,7 @@ class Writer:
         self._connection = connect()
         (synchronous,) = self._connection.execute("PRAGMA synchronous").fetchone()
         self._waits_for_disk = synchronous > _NORMAL
+        self._folding = _beside(self._connection, synchronous)
         (self._patience,) = self._connection.execute("PRAGMA busy_timeout").fetchone()
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG}")
         self._pace = _Pace()
@@ -110,10 +114,10 @@ class Writer:
             start = time.perf_counter()
             is_done = self._is_done_now(jobs)
             self._pace.took(time.perf_counter() - start)
+            if self._is_log_long():
+                self._inbox.lots.put(Lot([], None))
         finally:
             self._turn.release()
-        if self._rows_in_log() >= _ROWS_IN_LOG:
-            self._inbox.lots.put(Lot([], None))
         return is_done
 
     def _is_done_now(self, jobs: list[Job]) -> bool:
@@ -136,10 +140,12 @@ class Writer:
                 self._carry_out([job for lot in lots for job in lot.jobs])
                 for _ in lots:
                     self._inbox.lots.task_done()
+                is_log_long = self._is_log_long() or not all(lot.jobs for lot in lots)
             for lot in lots:
                 lot.settle()
-            if self._rows_in_log() >= _ROWS_IN_LOG:
+            if is_log_long:
                 self._fold_in()
+        self._folding.close()
         self._connection.close()
 
     def _carry_out(self, batch: list[Job]) -> None:
@@ -192,14 +198,20 @@ class Writer:
         for memory in list(self._memories):
             memory.forget()
 
-    def _rows_in_log(self) -> int:
-        return self._connection.total_changes - self._folded_in
+    def _is_log_long(self) -> bool:
+        """Whether so much was written since it was last so that the log should be put back into the file."""
+        rows = self._connection.total_changes - self._folded_in
+        if rows < _ROWS_IN_LOG:
+            return False
+        self._folded_in += rows
+        return True
 
     def _fold_in(self) -> None:
-        """Put the log back into the file: between transactions, so that no commit takes long for it."""
-        with self._turn:
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            self._folded_in = self._connection.total_changes
+        """Put the log back into the file: most while transactions go on, then the rest, so that it begins anew."""
+        with suppress(sqlite3.Error):  # such as a full disk; the log can wait
+            self._folding.execute(_FOLD_IN).fetchall()
+            with self._turn:
+                self._folding.execute(_FOLD_IN).fetchall()
 
     def _next_lots(self) -> tuple[list[Lot], bool]:
         """Everything that has arrived, and whether more may come."""
@@ -278,6 +290,14 @@ class _Shared:
 
     def do(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
         self._work(connection, [job.item for job in jobs])
+
+
+def _beside(connection: sqlite3.Connection, synchronous: int) -> sqlite3.Connection:
+    """A second connection to the same file."""
+    path = connection.execute("PRAGMA database_list").fetchone()[2]
+    second = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    second.execute(f"PRAGMA synchronous = {synchronous}")
+    return second
 
 
 def _by_work(batch: list[Job]) -> dict[Work, list[Job]]:
