@@ -29,10 +29,11 @@ _LOTS_WITHOUT = 100
 _ROWS_IN_LOG = 6000
 """After so many rows the log is put back into the file."""
 
-_FOLD_IN = "PRAGMA wal_checkpoint(PASSIVE)"
-
 _LONGEST_LOG = 10_000
 """Pages after which SQLite does it within a commit."""
+
+_FOLD_IN = "PRAGMA wal_checkpoint(PASSIVE)"
+"""Puts the log back; once all of it is, the next transaction begins it anew."""
 
 
 class Remembering(Protocol):
@@ -48,8 +49,8 @@ class Writer:
     A job that raises is undone alone; the others of its batch are kept, but may be carried out a second time for it.
     If the commit fails, all of them fail.
 
-    An event loop carries out its jobs itself, as that costs less than to pass them on; but it never waits for another
-    job, for somebody else's lock or for a slow disk. A thread does that, and what other threads bring.
+    An event loop carries out its jobs itself, as that costs less than to pass them on; but it waits neither for other
+    jobs nor for somebody else's lock, and not for long for a slow disk. A thread does that, and the jobs of others.
 
     Args:
         connect: Opens the connection. Several threads will use it, one at a time.
@@ -59,8 +60,8 @@ class Writer:
         self._connection = connect()
         (synchronous,) = self._connection.execute("PRAGMA synchronous").fetchone()
         self._waits_for_disk = synchronous > _NORMAL
-        self._folding = _beside(self._connection, synchronous)
         (self._patience,) = self._connection.execute("PRAGMA busy_timeout").fetchone()
+        self._folding = _beside(self._connection, synchronous)
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG}")
         self._pace = _Pace()
         self._folded_in = 0
@@ -207,7 +208,7 @@ class Writer:
         return True
 
     def _fold_in(self) -> None:
-        """Put the log back into the file: most while transactions go on, then the rest, so that it begins anew."""
+        """Put the log back into the file: most of it while transactions go on, then the rest."""
         with suppress(sqlite3.Error):  # such as a full disk; the log can wait
             self._folding.execute(_FOLD_IN).fetchall()
             with self._turn:
