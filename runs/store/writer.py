@@ -115,7 +115,7 @@ class Writer:
             start = time.perf_counter()
             is_done = self._is_done_now(jobs)
             self._pace.took(time.perf_counter() - start)
-            if self._is_log_long():
+            if self._log_became_long():
                 self._inbox.lots.put(Lot([], None))
         finally:
             self._turn.release()
@@ -141,7 +141,7 @@ class Writer:
                 self._carry_out([job for lot in lots for job in lot.jobs])
                 for _ in lots:
                     self._inbox.lots.task_done()
-                is_log_long = self._is_log_long() or not all(lot.jobs for lot in lots)
+                is_log_long = self._log_became_long() or not all(lot.jobs for lot in lots)
             for lot in lots:
                 lot.settle()
             if is_log_long:
@@ -199,7 +199,7 @@ class Writer:
         for memory in list(self._memories):
             memory.forget()
 
-    def _is_log_long(self) -> bool:
+    def _log_became_long(self) -> bool:
         """Whether so much was written since it was last so that the log should be put back into the file."""
         rows = self._connection.total_changes - self._folded_in
         if rows < _ROWS_IN_LOG:

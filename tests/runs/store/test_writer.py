@@ -189,15 +189,26 @@ async def test_no_event_loop_waits_for_the_disk(tmp_path: Path) -> None:
 async def test_no_event_loop_waits_for_somebody_elses_lock(tmp_path: Path) -> None:
     """It goes on with what else there is, and what was put is written when the other has finished."""
     path = tmp_path / "x.db"
-    async with RunSaver.open(path) as saver:
+    locked, went_on = threading.Event(), threading.Event()
+
+    def hold() -> bool:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
+        locked.set()
+        has_gone_on = went_on.wait(10)
+        other.execute("ROLLBACK")
+        other.close()
+        return has_gone_on
+
+    async with RunSaver.open(path) as saver:
+        holding = asyncio.create_task(asyncio.to_thread(hold))
+        await asyncio.to_thread(locked.wait)
         put = asyncio.create_task(saver.aput(place("t"), checkpoint_of({"a": 1}), {}, {}))
         for _ in range(20):
             await asyncio.sleep(0.001)
         assert not put.done()
-        other.execute("ROLLBACK")
-        other.close()
+        went_on.set()
+        assert await holding, "the event loop stood still until the other had finished"
         await put
         assert count(path, "checkpoints") == 1
 
