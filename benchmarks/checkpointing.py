@@ -41,9 +41,6 @@ Opener = Callable[[Path], AbstractAsyncContextManager["Saver | None"]]
 WORDS = "she asked once for a table near the window and later for a quiet seat with an early train to the coast".split()
 """For text that is like text, and never twice the same."""
 
-_FILES_OF_FEW = 5
-"""A file of few dialogues is written in a moment, and the speed of a machine changes from moment to moment."""
-
 
 class State(TypedDict):
     """What a dialogue's checkpoints hold."""
@@ -87,10 +84,10 @@ def build(rounds: int, message_bytes: int) -> StateGraph[State]:
     return graph
 
 
-async def play(saver: Saver | None, dialogues: int, rounds: int, options: argparse.Namespace) -> float:
-    """Play all dialogues, so many at once; returns node transitions per second."""
+async def play(saver: Saver | None, dialogues: range, rounds: int, options: argparse.Namespace) -> float:
+    """Play dialogues of these numbers, so many at once; returns the seconds it took."""
     graph = build(rounds, options.message_bytes).compile(checkpointer=saver)
-    numbers = iter(range(dialogues))
+    numbers = iter(dialogues)
 
     async def worker() -> None:
         for number in numbers:
@@ -99,11 +96,10 @@ async def play(saver: Saver | None, dialogues: int, rounds: int, options: argpar
             durability: Any = {} if saver is None else {"durability": options.durability}
             await graph.ainvoke(begin, config, **durability)
 
-    gc.collect()
     os.sync()  # so that nobody pays for what the one before has left to the disk
     start = time.perf_counter()
     await asyncio.gather(*(worker() for _ in range(options.concurrency)))
-    return dialogues * rounds * 2 / (time.perf_counter() - start)
+    return time.perf_counter() - start
 
 
 @asynccontextmanager
@@ -144,13 +140,14 @@ async def measure(
     name: str, folder: Path, dialogues: int, rounds: int, options: argparse.Namespace
 ) -> tuple[float, int]:
     """Transitions per second, and bytes of the file after it was closed."""
+    gc.collect()
     path = folder / "run.db"
     async with SAVERS[name](path) as saver:
-        rate = await play(saver, dialogues, rounds, options)
+        seconds = await play(saver, range(dialogues), rounds, options)
     size = sum(file.stat().st_size for file in folder.iterdir())
     for file in folder.iterdir():
         file.unlink()
-    return rate, size
+    return dialogues * rounds * 2 / seconds, size
 
 
 async def compare(folder: Path, options: argparse.Namespace) -> None:
@@ -186,19 +183,41 @@ async def growth(folder: Path, options: argparse.Namespace) -> None:
 
 
 async def holding(folder: Path, options: argparse.Namespace) -> None:
-    """Whether the rate holds: many dialogues in one file, before and after them a few in files of their own."""
+    """Whether the rate holds: a file grows to many dialogues, a few at a time, in turn with as few in a new file.
 
-    async def rate(dialogues: int) -> float:
-        return (await measure("ours", folder, dialogues, options.rounds, options))[0]
+    So both see the same moments of the machine, and the garbage collector comes as often to the one as to the other.
+    (With a full collection before each run of few, the next one would come after most of them are over.)
+    """
 
-    ratios: list[float] = []
+    async def in_new_file() -> float:
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            async with ours(Path(own) / "run.db") as saver:
+                return await play(saver, range(options.dialogues), options.rounds, options)
+
+    held: list[float] = []
+    in_the_end: list[float] = []
     for _ in range(options.repeat):
-        few = [await rate(options.dialogues) for _ in range(_FILES_OF_FEW)]
-        lots = await rate(options.many)
-        few += [await rate(options.dialogues) for _ in range(_FILES_OF_FEW)]
-        ratios.append(lots / statistics.mean(few))
-    what = f"rate of {options.many} / {options.dialogues} dialogues ({min(ratios):.2f} to {max(ratios):.2f})"
-    verdict(what, statistics.median(ratios), 0.9)
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            async with ours(Path(own) / "run.db") as growing:
+                few: list[float] = []
+                many: list[float] = []
+                for first in range(0, options.many, options.dialogues):
+                    dialogues = range(first, first + options.dialogues)
+                    if len(few) % 2:
+                        few.append(await in_new_file())
+                    many.append(await play(growing, dialogues, options.rounds, options))
+                    if len(few) < len(many):
+                        few.append(await in_new_file())
+        held.append(sum(few) / sum(many))
+        last = len(many) // 4 or 1
+        in_the_end.append(sum(few[-last:]) / sum(many[-last:]))
+    what = f"rate of {options.many} / {options.dialogues} dialogues"
+    verdict(f"{what} ({min(held):.2f} to {max(held):.2f})", statistics.median(held), 0.9)
+    verdict(
+        f"the last quarter of them ({min(in_the_end):.2f} to {max(in_the_end):.2f})",
+        statistics.median(in_the_end),
+        None,
+    )
 
 
 def memory(options: argparse.Namespace) -> None:
