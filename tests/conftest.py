@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,20 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 def dialoom(tmp_path: Path) -> Iterator[Command]:
     """The command in an empty folder; checks the exit code that is expected.
 
-    It runs in this process, which spares seconds of imports, by its own `main`; with an environment or input of its own
-    (any option of `subprocess.run`), or where an event loop runs, in a process of its own.
+    It runs in this process, which spares seconds of imports, by its own `main`, with the given `variables` in the
+    environment. With a whole environment or input of its own (any option of `subprocess.run`), or where an event loop
+    runs, it gets a process of its own.
     """
     before = set(sys.modules), list(sys.path)
 
-    def run(*arguments: object, code: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: object, code: int = 0, variables: Mapping[str, str] | None = None, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
         command = [*map(str, arguments)]
-        done = _apart(command, tmp_path, options) if options or _in_a_loop() else _here(command, tmp_path)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in (variables or {}).items():
+                patch.setenv(name, value)
+            done = _apart(command, tmp_path, options) if options or _in_a_loop() else _here(command, tmp_path)
         assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,8 @@ def answer(body: dict[str, Any], number: int) -> Any:
 
 def command(dialoom: Command, server: ChatServer, *arguments: object, code: int = 0) -> Any:
     """A command whose models are all behind the server."""
-    environment = {**os.environ, "OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
-    return dialoom(*arguments, code=code, env=environment)
+    variables = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
+    return dialoom(*arguments, code=code, variables=variables)
 
 
 def said(dialoom: Command, folder: Path, run: str) -> bytes:

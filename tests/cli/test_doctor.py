@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ KEY = "sk-planted-0a1b2c3d4e5f6a7b8c9d"
 
 def examined(dialoom: Command, *arguments: object, code: int = 0, **variables: str) -> list[dict[str, Any]]:
     """The checks, as a program reads them."""
-    done = dialoom("doctor", *arguments, "--json", code=code, env={**os.environ, **variables})
+    done = dialoom("doctor", *arguments, "--json", code=code, variables=variables)
     assert KEY not in done.stdout + done.stderr
     found = json.loads(done.stdout)
     assert found["ok"] is (code == 0)

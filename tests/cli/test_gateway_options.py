@@ -128,13 +128,13 @@ def test_rates_are_kept_and_all_calls_come_through(dialoom: Command, plan: list[
     """So small that calls wait for them; `status` shows them, also when a resume has changed one."""
     rates = ["--rpm", f"{MODEL}=300", "--tpm", 60_000]
     with serving(answer) as server:
-        keyed = environment(server, OPENAI_API_KEY="sk-none")
-        dialoom(*plan, *rates, "--max-calls", 5, code=3, env=keyed)
+        keyed = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
+        dialoom(*plan, *rates, "--max-calls", 5, code=3, variables=keyed)
         limits = status_of(dialoom)["limits"]
         assert (limits["rpm"], limits["tpm"]) == ({MODEL: 300}, {"": 60_000})
         assert f"{MODEL}: at most 300 requests a minute" in dialoom("status", "run.db").stdout
         assert "every model: at most 60,000 tokens a minute" in dialoom("status", "run.db").stdout
-        dialoom("resume", "run.db", "--max-calls", "none", "--tpm", 6_000, env=keyed)
+        dialoom("resume", "run.db", "--max-calls", "none", "--tpm", 6_000, variables=keyed)
         sent = len(server.requests)
     status = status_of(dialoom)
     assert (status["limits"]["rpm"], status["limits"]["tpm"]) == ({MODEL: 300}, {"": 6_000})
@@ -148,8 +148,8 @@ def test_rates_change_nothing_of_what_is_said(dialoom: Command, plan: list[objec
     exports = []
     for name, rates in (("free", []), ("bound", ["--rpm", 600, "--tpm", 100_000])):
         with serving(lambda body, _number: answer(body, 0)) as server:
-            keyed = environment(server, OPENAI_API_KEY="sk-none")
-            dialoom(*plan[:-1], f"{name}.db", *rates, env=keyed)
+            keyed = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
+            dialoom(*plan[:-1], f"{name}.db", *rates, variables=keyed)
         dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
         exports.append((tmp_path / f"{name}.jsonl").read_bytes())
     assert exports[0] == exports[1]

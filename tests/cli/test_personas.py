@@ -111,12 +111,13 @@ def test_a_provider_s_embeddings_are_paid_for_once(dialoom: Command, tmp_path: P
     build = ["personas", "build", "--model", "openai/gpt-4o-mini", "--target", 60]
     build += ["--embedder", "litellm:openai/text-embedding-3-small"]
     with serving(words) as server:
-        environment = {**os.environ, "OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none-of-yours"}
-        dialoom(*build, "-o", "whole.jsonl", env=environment)
+        variables = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none-of-yours"}
+        environment = {**os.environ, **variables}
+        dialoom(*build, "-o", "whole.jsonl", variables=variables)
         server.requests.clear()
         killed = stopped_at(tmp_path, "round 4:", signal.SIGKILL, *build, "-o", "pool.jsonl", env=environment)
         assert killed == -signal.SIGKILL
-        dialoom(*build, "-o", "pool.jsonl", env=environment)
+        dialoom(*build, "-o", "pool.jsonl", variables=variables)
         embedded = [body["input"] for body in server.requests if "input" in body]
     assert (tmp_path / "pool.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     # Only a request that was in flight at the kill may be sent again, and nothing is embedded in two requests.

@@ -19,10 +19,10 @@ def run(dialoom: Command, players: list[str], folder: Path, server: ChatServer, 
     """One dialogue whose assistant is the server; returns the run's status."""
     if not (folder / "release").exists():
         write_release(folder / "release")
-    environment = {**os.environ, "OPENAI_API_BASE": server.url, "OPENAI_API_KEY": KEY}
+    variables = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": KEY}
     cast = [*players[:2], *players[4:], "--model", "assistant=openai/gpt-4o-mini"]
     plan = ["run", "personalens", "--profiles", "release", "--tasks", "single", *cast, "-o", "r.db"]
-    done = dialoom(*plan, code=code, env=environment)
+    done = dialoom(*plan, code=code, variables=variables)
     assert KEY not in done.stdout + done.stderr
     status: dict[str, Any] = json.loads(dialoom("status", "r.db", "--json").stdout)
     return status

@@ -33,9 +33,8 @@ def served(server: ChatServer) -> list[str]:
     return [*cast, "--api-base", server.url]
 
 
-def with_key() -> dict[str, str]:
-    """The environment, with a key for the server."""
-    return {**os.environ, "OPENAI_API_KEY": "sk-test"}
+KEY = {"OPENAI_API_KEY": "sk-test"}
+"""A key for the server."""
 
 
 def status_of(dialoom: Command, run: str) -> dict[str, Any]:
@@ -54,19 +53,19 @@ def test_calls_never_exceed_the_budget_and_a_higher_one_goes_on(dialoom: Command
     write_release(tmp_path / "release", users=4)
     with serving(said) as server:
         plan = ["run", "personalens", "--profiles", "release", *served(server), "--concurrency", 8]
-        dialoom(*plan, "-o", "whole.db", env=with_key())
+        dialoom(*plan, "-o", "whole.db", variables=KEY)
         needed = len(server.requests)
         server.requests.clear()
-        stopped = dialoom(*plan, "-o", "run.db", "--max-calls", 11, code=3, env=with_key())
+        stopped = dialoom(*plan, "-o", "run.db", "--max-calls", 11, code=3, variables=KEY)
         assert len(server.requests) == 11
         assert "--max-calls 11 is used up" in stopped.stdout
         assert "dialoom resume run.db --max-calls MORE" in stopped.stdout
         status = status_of(dialoom, "run.db")
         assert (status["calls"], status["unanswered_calls"], status["scenarios"]["failed"]) == (11, 0, 0)
         assert status["limits"]["max_calls"] == 11
-        dialoom("resume", "run.db", code=3, env=with_key())
+        dialoom("resume", "run.db", code=3, variables=KEY)
         assert len(server.requests) == 11, "resume keeps to the budget that was given last"
-        dialoom("resume", "run.db", "--max-calls", "none", env=with_key())
+        dialoom("resume", "run.db", "--max-calls", "none", variables=KEY)
         assert len(server.requests) == needed, "nothing was paid twice"
     assert exported(dialoom, tmp_path, "run.db") == exported(dialoom, tmp_path, "whole.db")
 
@@ -83,14 +82,14 @@ def test_the_books_hold_after_sigkill(dialoom: Command, tmp_path: Path) -> None:
         plan = ["run", "personalens", "--profiles", "release", *served(server), "--concurrency", "6"]
         command = [sys.executable, "-m", "dialoom", *map(str, plan), "-o", "run.db", "--max-calls", "45"]
         quiet = subprocess.DEVNULL
-        process = subprocess.Popen(command, cwd=tmp_path, env=with_key(), stdout=quiet, stderr=quiet)
+        process = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, **KEY}, stdout=quiet, stderr=quiet)
         deadline = time.monotonic() + 60
         while len(server.requests) < 20 and time.monotonic() < deadline:
             threading.Event().wait(0.002)
         process.kill()
         process.communicate()
         assert process.returncode == -signal.SIGKILL, "it was at work"
-        dialoom("resume", "run.db", code=3, env=with_key())
+        dialoom("resume", "run.db", code=3, variables=KEY)
         status = status_of(dialoom, "run.db")
         assert len(server.requests) <= 45
         assert status["calls"] + status["unanswered_calls"] == 45
@@ -116,17 +115,17 @@ def test_tokens_and_cost_are_bounded_too(dialoom: Command, tmp_path: Path) -> No
     write_release(tmp_path / "release", users=4)
     with serving(said) as server:
         plan = ["run", "personalens", "--profiles", "release", *served(server)]
-        stopped = dialoom(*plan, "-o", "tokens.db", "--max-tokens", 1500, code=3, env=with_key())
+        stopped = dialoom(*plan, "-o", "tokens.db", "--max-tokens", 1500, code=3, variables=KEY)
         assert "--max-tokens 1500 is used up" in stopped.stdout
         status = status_of(dialoom, "tokens.db")
         assert 0 < status["counted"]["tokens"] == 15 * status["calls"] <= 1500
         prices = ["--price", "openai/user=1000,2000", "--price", "openai/assistant=1000,2000"]
-        stopped = dialoom(*plan, "-o", "cost.db", *prices, "--max-cost", 2, code=3, env=with_key())
+        stopped = dialoom(*plan, "-o", "cost.db", *prices, "--max-cost", 2, code=3, variables=KEY)
         assert "--max-cost 2 is used up" in stopped.stdout
         status = status_of(dialoom, "cost.db")
         assert 0 < status["cost"] <= 2
         assert abs(status["cost"] - status["calls"] * 0.02) < 1e-9, "ten tokens in, five out, at the stated price"
-        dialoom("resume", "cost.db", "--max-cost", "none", env=with_key())
+        dialoom("resume", "cost.db", "--max-cost", "none", variables=KEY)
         assert status_of(dialoom, "cost.db")["limits"]["prices"] == {
             "openai/user": "1000,2000",
             "openai/assistant": "1000,2000",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -34,9 +33,9 @@ def play(dialoom: Command, players: list[str], folder: Path, *more: object) -> N
     if not (folder / "release").exists():
         write_release(folder / "release")
     with serving(lambda _body, _number: partly_cached("Certainly.")) as server:
-        environment = {**os.environ, "OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
+        variables = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
         cast = [*players[:2], *players[4:], "--model", "assistant=openai/house"]
-        dialoom(*RUN, *cast, *more, env=environment)
+        dialoom(*RUN, *cast, *more, variables=variables)
 
 
 def test_tokens_read_from_a_prompt_cache_are_told_apart(dialoom: Command, players: list[str], tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -77,5 +76,5 @@ def test_status_shows_what_was_throttled(dialoom: Command, players: list[str], t
     with serving(answer) as server:
         cast = [*players[:2], *players[4:], "--model", "assistant=openai/m", "--api-base", f"assistant={server.url}"]
         plan = ["run", "personalens", "--profiles", "release", *cast, "--concurrency", 1, "-o", "run.db"]
-        dialoom(*plan, env={**os.environ, "OPENAI_API_KEY": "sk-test"})
+        dialoom(*plan, variables={"OPENAI_API_KEY": "sk-test"})
     assert "openai/m: 2 attempts failed, 1 of them throttled" in dialoom("status", "run.db").stdout

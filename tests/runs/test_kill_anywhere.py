@@ -90,16 +90,16 @@ def test_no_request_is_sent_again_whose_reply_was_recorded(dialoom: Command, tmp
         return words(body, number)
 
     with serving(answer) as server:
-        environment = {**os.environ, "OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none-of-yours"}
+        variables = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none-of-yours"}
         plan = ["run", "personalens", "--profiles", "release", "--model", "openai/gpt-4o-mini", "--concurrency", "2"]
-        dialoom(*plan, "-o", "whole.db", env=environment)
+        dialoom(*plan, "-o", "whole.db", variables=variables)
         whole = len(server.requests)
         server.requests.clear()
 
         def started(*command: object) -> subprocess.Popen[str]:
-            return subprocess.Popen(
-                [sys.executable, *map(str, command)], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
-            )
+            arguments = [sys.executable, *map(str, command)]
+            environment = {**os.environ, **variables}
+            return subprocess.Popen(arguments, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
 
         deadly["at"] = 4
         process = deadly["process"] = started("-m", "dialoom", *plan, "-o", "run.db")
@@ -112,7 +112,7 @@ def test_no_request_is_sent_again_whose_reply_was_recorded(dialoom: Command, tmp
             assert process.returncode == -signal.SIGKILL, f"{part} {count}: {errors}"
             again = Counter(body["seed"] for body in server.requests) - sent
             assert not before & set(again), f"sent again after being killed at {part}"
-        dialoom("resume", "run.db", env=environment)
+        dialoom("resume", "run.db", variables=variables)
         sent = Counter(body["seed"] for body in server.requests)
     assert len(sent) == whole
     assert sent.total() <= whole + 2 * (1 + len(PLACES)), "only what was in flight at a kill may be sent again"
