@@ -229,6 +229,23 @@ async def test_an_event_loop_does_not_overtake_what_was_handed_over(writer: Writ
     assert rows(tmp_path / "w.db", "SELECT n FROM t ORDER BY rowid") == [(1,), (2,), (3,)]
 
 
+async def test_what_waits_in_the_queue_comes_first(writer: Writer, tmp_path: Path) -> None:
+    """Also while the thread, between two transactions, is held up by somebody whom it tells of the last one."""
+    started, heard, go_on = threading.Event(), threading.Event(), threading.Event()
+    first = writer.enqueue(lambda c: (started.wait(), c.execute("INSERT INTO t VALUES (1)").rowcount))
+    first.add_done_callback(lambda _: (heard.set(), go_on.wait(10)))
+    started.set()
+    await asyncio.to_thread(heard.wait)
+    second = writer.enqueue(lambda c: c.execute("INSERT INTO t VALUES (2)").rowcount)
+    third = writer.submit(lambda c: c.execute("INSERT INTO t VALUES (3)").rowcount)
+    await asyncio.sleep(0.01)
+    go_on.set()
+    await third
+    assert second.done()
+    writer.close()
+    assert rows(tmp_path / "w.db", "SELECT n FROM t ORDER BY rowid") == [(1,), (2,), (3,)]
+
+
 async def test_the_log_is_put_back_while_a_run_goes_on(writer: Writer, tmp_path: Path) -> None:
     """By the thread, so that the file beside does not grow with the run."""
 
