@@ -1,7 +1,7 @@
 """Checkpointing every node transition: no saver, LangGraph's InMemorySaver and AsyncSqliteSaver, and ours.
 
     python benchmarks/checkpointing.py [--dialogues 100] [--rounds 10] [--concurrency 50] [--repeat 9] [--many 2000]
-                                       [--durability sync|async]
+                                       [--durability sync|async] [--profile-bytes 8000] [--message-bytes 700]
 
 One process, one event loop, one graph: two nodes that take turns, one message each (every one different), and a profile
 in the state (each dialogue its own). The nodes do nothing else, so what is measured is LangGraph and the saver.
