@@ -10,6 +10,7 @@ from typing import Any
 from dialoom.graphs import Table
 
 from .store.connections import open_for_reading
+from .store.ledger import SAID
 
 _OFFLINE = "Offline models are scripted stand-ins: their tokens are estimates, and cost nothing."
 _SUMMED = ("calls", "replays", "shared", "input", "read", "readable", "output", "cost", "known_cost")
@@ -24,7 +25,7 @@ def cost_table(path: Path) -> Table:
         StoreError: If it is no run.
     """
     with closing(open_for_reading(path)) as connection:
-        rows = connection.execute(_QUERY).fetchall()
+        rows = connection.execute(_QUERY, {"said": SAID}).fetchall()
     table = Table(
         name="cost",
         title="Calls and what they took",
@@ -79,18 +80,21 @@ def _notes(rows: list[sqlite3.Row]) -> list[str]:
     if any(row["input"] is None or row["output"] is None for row in rows):
         notes.append("A model that does not say how many tokens it took leaves them unknown (–).")
     if lost := sum(row["unanswered"] for row in rows):
-        notes.append(f"{lost:,} calls were sent and not answered: they are under way, or may have been billed unseen.")
+        notes.append(f"Calls without an answer: {lost:,}. They are under way, or may have been billed unseen.")
+    if any(row["model"] == SAID for row in rows):
+        notes.append(f"{SAID!r} are lines that a person wrote in the step debugger, in place of a call.")
     if any(row["model"].startswith("offline/") for row in rows):
         notes.append(_OFFLINE)
     return notes
 
 
-# Calls are those that were answered, be it by an error; a reply out of the --cache file took no attempt and no tokens.
+# Calls are those that were answered, be it by an error. A reply out of the --cache file took no attempt and no tokens;
+# neither did one that a person wrote in the step debugger.
 _QUERY = """
 SELECT role, model, judging,
     count(reply) + count(error) AS calls,
     sum(replays) AS replays,
-    count(*) FILTER (WHERE reply IS NOT NULL AND attempts = 0) AS shared,
+    count(*) FILTER (WHERE reply IS NOT NULL AND attempts = 0 AND model <> :said) AS shared,
     iif(count(reply) = count(input_tokens), coalesce(sum(input_tokens), 0), NULL) AS input,
     sum(cached_tokens) FILTER (WHERE attempts > 0) AS read,
     coalesce(sum(input_tokens) FILTER (WHERE attempts > 0 AND cached_tokens IS NOT NULL), 0) AS readable,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -40,7 +40,7 @@ def build_app(arguments: list[str]) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    app.callback()(_version)
+    app.callback()(_common)
     register_run(app, arguments)
     for command in (resume, retry, status, show, judge, report, agree, compact):
         made = with_more(command, CALLING) if command in _CALLING else command
@@ -75,27 +75,30 @@ def _exit_with(error: Exception) -> None:
     sys.exit(EXIT_USAGE)
 
 
-def _version(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
-) -> None:
-    if version:
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
         typer.echo(f"dialoom {__version__}")
         raise typer.Exit
+
+
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """What stands before a command."""
 
 
 def resume(
     run: Run,
     concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed scenarios again.")] = False,
-    synchronous: Annotated[
-        Literal["normal", "full"], typer.Option(help="What a commit survives: normal a crash, full a power cut too.")
-    ] = "normal",
     **given: Any,
 ) -> None:
     """Go on with a run where it stopped: finished scenarios stay as they are, begun ones go on from their last step."""
     from .play import resume_run
 
-    raise typer.Exit(resume_run(run, concurrency, retry_failed, synchronous, given))
+    raise typer.Exit(resume_run(run, concurrency, retry_failed, given))
 
 
 def retry(

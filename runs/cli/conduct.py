@@ -13,6 +13,7 @@ from .flags import Flags
 if TYPE_CHECKING:  # a command's help needs no model
     from dialoom.runs.limits import RunLimits
     from dialoom.runs.session import Conduct
+    from dialoom.runs.store.connections import Synchronous
 
 _KEPT = "Kept for resume. "
 
@@ -82,6 +83,13 @@ SITTING: Flags = {
         ],
         None,
     ),
+    "synchronous": (
+        Annotated[
+            Literal["normal", "full"] | None,
+            typer.Option(help="What a commit survives: normal a crash, full a power cut too. [default: normal]"),
+        ],
+        None,
+    ),
     "otel": (
         Annotated[bool, typer.Option("--otel", help="Send a span of each call to OTEL_EXPORTER_OTLP_ENDPOINT.")],
         False,
@@ -104,6 +112,11 @@ REPLAY_ONLY: Flags = {
 }
 
 CALLING: Flags = {**KEPT, **SITTING, **REPLAY_ONLY}
+
+
+def synchronous_of(given: Mapping[str, Any]) -> Synchronous:
+    """What the commits of this sitting are to survive."""
+    return given.get("synchronous") or "normal"
 
 
 def conduct_of(kept: RunLimits, given: Mapping[str, Any]) -> Conduct:

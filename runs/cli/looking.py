@@ -22,6 +22,7 @@ from dialoom.runs.cost import cost_table
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile, RunStore, Usage
+from dialoom.runs.store.lock import is_written
 from dialoom.runs.store.runfile import FIRST_JUDGING
 
 from .standing import Standing
@@ -36,6 +37,7 @@ def print_status(path: Path, as_json: bool) -> None:
     with RunFile(path) as run:
         config, status = run.config, run.status()
         judgings, standing = run.judgings(), Standing.of(run)
+    is_played = is_written(path)
     if as_json:
         typer.echo(
             json.dumps(
@@ -47,9 +49,14 @@ def print_status(path: Path, as_json: bool) -> None:
                         "failed": status.failed,
                         "pending": status.pending,
                     },
+                    "is_being_written": is_played,
                     **_usage(status.usage),
                     "roles": {
-                        role: {"model": model, **_usage(status.by_role.get(role, Usage()))}
+                        role: {
+                            "model": model,
+                            "models": [*dict.fromkeys([model, *status.models.get(role, [])])],
+                            **_usage(status.by_role.get(role, Usage())),
+                        }
                         for role, model in config.model_names.items()
                     },
                     "judgings": {
@@ -73,7 +80,8 @@ def print_status(path: Path, as_json: bool) -> None:
     for column in ("role", "model", "calls", "failed", "replayed", "input tokens", "output tokens", "cost"):
         table.add_column(column, justify="left" if column in ("role", "model") else "right")
     for role, model in config.model_names.items():
-        table.add_row(role, model, *_cells(status.by_role.get(role, Usage())))
+        players = dict.fromkeys([model, *status.models.get(role, [])])
+        table.add_row(role, ", ".join(players), *_cells(status.by_role.get(role, Usage())))
     for judging in judgings:
         if judging.name != FIRST_JUDGING:
             models = ", ".join(judging.model_names.values())
@@ -81,11 +89,14 @@ def print_status(path: Path, as_json: bool) -> None:
     table.add_row("all", "", *_cells(status.usage))
     make_console().print(table)
     if status.usage.unanswered:
-        typer.echo(f"{status.usage.unanswered:,} calls were sent and not answered: under way, or lost in a crash")
+        why = "under way, or lost in a crash" if is_played else "lost when a process ended, and perhaps billed"
+        typer.echo(f"calls without an answer: {status.usage.unanswered:,} ({why})")
     for line in standing.lines(str(path)):
         typer.echo(line)
-    if status.pending:
-        typer.echo(f"go on with: dialoom resume {path}")
+    if is_played:
+        typer.echo("another dialoom process is writing it now")
+    elif status.pending:
+        typer.echo(f"go on with: dialoom resume {path}{standing.raising}")
 
 
 def print_config(path: Path) -> None:
@@ -191,8 +202,8 @@ def compact_run(path: Path) -> None:
         compacted = store.compact()
     finally:
         store.close()
-    before, after = (f"{size / 2**20:,.1f} MiB" for size in (compacted.before, compacted.after))
-    typer.echo(f"{path}: {before} before, {after} now")
+    freed = compacted.before - compacted.after
+    typer.echo(f"{path}: {compacted.before:,} bytes before, {compacted.after:,} now ({freed:,} given back)")
 
 
 def _print_episode(

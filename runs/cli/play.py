@@ -22,7 +22,7 @@ from dialoom.runs.session import Conduct
 from dialoom.runs.store import RunFile, RunStore
 from dialoom.runs.store.connections import Synchronous
 
-from .conduct import KEPT, REPLAY_ONLY, SITTING, conduct_of
+from .conduct import KEPT, REPLAY_ONLY, SITTING, conduct_of, synchronous_of
 from .dry_run import print_estimate
 from .progress import Watcher
 
@@ -119,11 +119,9 @@ def begin_run(
     return store, conduct, chosen
 
 
-def resume_run(
-    path: Path, concurrency: int, retry_failed: bool, synchronous: Synchronous, given: Mapping[str, Any]
-) -> int:
+def resume_run(path: Path, concurrency: int, retry_failed: bool, given: Mapping[str, Any]) -> int:
     """Carry out `dialoom resume`; returns the exit code."""
-    store = session.reopen(path, typer.echo, synchronous)
+    store = session.reopen(path, typer.echo, synchronous_of(given))
     try:
         conduct = conduct_of(RunLimits.of(store), given)
         conduct.limits.check_prices(store.config.model_names.values())
@@ -152,7 +150,7 @@ def judge_run(
     given: Mapping[str, Any],
 ) -> int:
     """Carry out `dialoom judge`; returns the exit code."""
-    store = RunStore(path)
+    store = RunStore(path, synchronous_of(given))
     try:
         conduct = conduct_of(RunLimits.of(store), given)
         judging, bound = session.open_judging(store, name, models, temperatures)
@@ -251,13 +249,15 @@ def options_of(recipe: Recipe, values: dict[str, Any]) -> RecipeOptions:
     try:
         return recipe.options_type.model_validate(values)
     except ValidationError as error:
-        raise RunError(_first(error)) from error
+        raise RunError(_first(error, recipe.options_type)) from error
 
 
-def _first(error: ValidationError) -> str:
+def _first(error: ValidationError, options: type[BaseModel] = _Common) -> str:
     """The first complaint, in terms of flags."""
     first = error.errors()[0]
-    flag = str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
+    name = str(first["loc"][0]) if first["loc"] else "options"
+    field = options.model_fields.get(name)
+    flag = ((field and field.alias) or name).replace("_", "-")
     return f"--{flag} {first['input']!r}: {first['msg']}"
 
 

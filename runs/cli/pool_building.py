@@ -18,8 +18,9 @@ from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, RunError
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile, RunStore
+from dialoom.runs.store.connections import Synchronous
 
-from .conduct import conduct_of
+from .conduct import conduct_of, synchronous_of
 from .play import keep_limits, options_of, played
 
 _CONCURRENCY = 4
@@ -59,7 +60,11 @@ def build_pool(
             f"{', '.join(config.offline_roles)}: played by an offline model, a scripted stand-in; "
             "--model MODEL names another"
         )
-    store = _reopened(run, config, recipe, prompts) if again else session.start(run, config, prompts, typer.echo)
+    synchronous = synchronous_of(calling)
+    if again:
+        store = _reopened(run, config, recipe, prompts, synchronous)
+    else:
+        store = session.start(run, config, prompts, typer.echo, synchronous)
     code = _played(store, calling, resuming=again)
     if code != EXIT_DONE:
         typer.echo(f"{out} is not written yet: the same 'dialoom personas build' goes on as well, and then writes it")
@@ -94,9 +99,9 @@ def _played(store: RunStore, calling: Mapping[str, Any], resuming: bool) -> int:
     return played(store, _CONCURRENCY, conduct, resuming, calling.get("log_format"))
 
 
-def _reopened(run: Path, config: RunConfig, recipe: Recipe, prompts: Path | None) -> RunStore:
+def _reopened(run: Path, config: RunConfig, recipe: Recipe, prompts: Path | None, synchronous: Synchronous) -> RunStore:
     """The run beside the pool, if it is the same one."""
-    store = session.reopen(run, typer.echo)
+    store = session.reopen(run, typer.echo, synchronous)
     try:
         differing = _differences(store, config, recipe, prompts)
         if differing:

@@ -16,7 +16,7 @@ from dialoom.runs.recipes import load_recipe
 from dialoom.runs.session import Conduct
 from dialoom.runs.store import Judging, RunFile, RunStore
 
-from .conduct import conduct_of
+from .conduct import conduct_of, synchronous_of
 from .play import keep_limits, played, watched
 from .progress import Watcher
 
@@ -42,7 +42,7 @@ def retry_run(
 
 
 def _replayed(path: Path, failed: bool, scenarios: Sequence[str], concurrency: int, given: Mapping[str, Any]) -> int:
-    store = session.reopen(path, typer.echo)
+    store = session.reopen(path, typer.echo, synchronous_of(given))
     try:
         positions = [store.resolve(name) for name in scenarios]
         conduct = _conduct(store, store.config.model_names.values(), given)
@@ -51,7 +51,7 @@ def _replayed(path: Path, failed: bool, scenarios: Sequence[str], concurrency: i
         for position in dict.fromkeys(positions):
             store.play_anew(position)
         if positions:
-            typer.echo(f"{len(set(positions)):,} scenarios are played anew; what was judged of them is dropped")
+            typer.echo(f"scenarios played anew: {len(set(positions)):,}; what was judged of them is dropped")
     except BaseException:
         store.close()
         raise
@@ -59,7 +59,7 @@ def _replayed(path: Path, failed: bool, scenarios: Sequence[str], concurrency: i
 
 
 def _rejudged(path: Path, name: str | None, concurrency: int, given: Mapping[str, Any]) -> int:
-    store = RunStore(path)
+    store = RunStore(path, synchronous_of(given))
     try:
         judging = store.judging(name)
         if judging is None:
@@ -67,7 +67,7 @@ def _rejudged(path: Path, name: str | None, concurrency: int, given: Mapping[str
         models = _judges(store, judging)
         conduct = _conduct(store, [binding.model for binding in models.values()], given)
         count = store.rejudge(judging.name)
-        typer.echo(f"{count:,} scenarios have unparsed judgements in {judging.name!r}; these are made again")
+        typer.echo(f"scenarios with unparsed judgements in {judging.name!r}: {count:,}; these are made again")
     except BaseException:
         store.close()
         raise

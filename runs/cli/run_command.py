@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -45,13 +45,6 @@ COMMON: dict[str, tuple[Any, Any]] = {
     "prompts": (
         Annotated[
             Path | None, typer.Option(metavar="DIR", help="Your prompts: files that replace those with the same ids.")
-        ],
-        None,
-    ),
-    "synchronous": (
-        Annotated[
-            Literal["normal", "full"] | None,
-            typer.Option(help="What a commit survives: normal a crash, full a power cut too. [default: normal]"),
         ],
         None,
     ),

@@ -62,6 +62,16 @@ class Standing:
         ]
         return told
 
+    @property
+    def raising(self) -> str:
+        """What must follow on `dialoom resume` for a larger budget, in brackets unless the calls are all taken."""
+        budget, taken = self.limits.budget, self.taken
+        if taken is None:
+            return ""
+        flags = " ".join(f"--{name.replace('_', '-')} MORE" for name in budget.model_dump(exclude_none=True))
+        used_up = budget.max_calls is not None and taken.calls >= budget.max_calls
+        return f" {flags}" if used_up else f" [{flags}]"
+
     def _bounds(self) -> list[str]:
         budget, taken = self.limits.budget, self.taken
         if taken is None:

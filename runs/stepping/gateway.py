@@ -11,9 +11,7 @@ from dialoom.roles import CallPlace, Completion, Ledger
 from dialoom.roles.gateway import Caller, CallRecord, Request
 from dialoom.roles.replies import parse_reply
 from dialoom.runs.errors import RunError
-
-SAID = "said"
-"""The model of a call whose reply was written by a person."""
+from dialoom.runs.store.ledger import SAID
 
 _TURNS_OF_THE_LOOP = 50
 """So often other tasks may run before a request that is only noted comes to nothing: parallel ones are noted, too."""

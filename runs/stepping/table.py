@@ -21,8 +21,9 @@ from dialoom.runs.recipes import load_recipe
 from dialoom.runs.session import Conduct, cast_of, open_gateway
 from dialoom.runs.store import RunStore, Work
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
+from dialoom.runs.store.ledger import SAID
 
-from .gateway import SAID, SteppingError
+from .gateway import SteppingError
 from .scratch import ScratchSaver
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]

@@ -14,6 +14,9 @@ from dialoom.roles.gateway import Attempt, CallRecord, Request
 from .texts import Texts
 from .writer import Writer
 
+SAID = "said"
+"""The model of a call whose reply was written by a person."""
+
 
 @dataclass(frozen=True, slots=True)
 class Booking:

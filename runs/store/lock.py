@@ -4,9 +4,25 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from .errors import StoreError
+
+_A_MOMENT = 0.05
+"""Seconds."""
+
+
+def is_written(path: Path) -> bool:
+    """Whether somebody holds the lock of a run file. Asked where this process has no connection to it open."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 class WriteLock:
@@ -22,7 +38,7 @@ class WriteLock:
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(self._descriptor)
         except OSError as error:
             os.close(self._descriptor)
             raise StoreError(
@@ -33,3 +49,12 @@ class WriteLock:
     def release(self) -> None:
         """Let others write. Call it after the last connection is closed."""
         os.close(self._descriptor)
+
+
+def _take(descriptor: int) -> None:
+    """Take the lock, if need be at a second try: somebody may just be asking whether it is held."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        time.sleep(_A_MOMENT)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

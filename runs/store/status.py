@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -37,6 +37,7 @@ class Status:
         usage: Of all calls.
         by_role: Of the run's own calls.
         by_judging: Of the calls that later sets of judgements made.
+        models: Who played each role in the run's own calls, in the order of their first ones.
     """
 
     total: int
@@ -45,6 +46,7 @@ class Status:
     usage: Usage
     by_role: Mapping[str, Usage]
     by_judging: Mapping[str, Usage]
+    models: Mapping[str, Sequence[str]]
 
     @property
     def pending(self) -> int:
@@ -78,10 +80,13 @@ def read_status(connection: sqlite3.Connection) -> Status:
         by_role = _usage(connection, "role", "judging IS NULL")
         by_judging = _usage(connection, "judging", "judging IS NOT NULL")
         total = _usage(connection, "'all'", "true").get("all", Usage())
+        models: dict[str, list[str]] = {}
+        for role, model in connection.execute(_MODELS):
+            models.setdefault(role, []).append(model)
     finally:
         connection.execute("COMMIT")
     done, failed = states.get("done", 0), states.get("failed", 0)
-    return Status(sum(states.values()), done, failed, total, by_role, by_judging)
+    return Status(sum(states.values()), done, failed, total, by_role, by_judging, models)
 
 
 def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str, Usage]]:
@@ -106,6 +111,8 @@ SELECT {group}, count(reply) + count(error), count(error), count(*) - count(repl
     coalesce(sum(cached_tokens), 0),
     iif(count(reply) = count(cost), total(cost), NULL)
 FROM calls WHERE {which} GROUP BY {group}"""
+
+_MODELS = "SELECT role, model FROM calls WHERE judging IS NULL GROUP BY role, model ORDER BY min(id)"
 
 # What an attempt failed of stands in its error, with the provider's status: `MODEL: RateLimitError (429): ...`.
 _TROUBLES = """

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dialoom import __version__
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
 
@@ -25,6 +26,11 @@ def run(dialoom: Command, players: list[str], tmp_path: Path) -> Path:
     return tmp_path / "run.db"
 
 
+def test_the_version_can_be_asked_for(dialoom: Command) -> None:
+    """By itself."""
+    assert dialoom("--version").stdout == f"dialoom {__version__}\n"
+
+
 def test_status_tells_a_program_how_far_a_run_is(dialoom: Command, run: Path) -> None:
     """The keys that the documentation names, and figures that add up."""
     status = json.loads(dialoom("status", run, "--json").stdout)
@@ -34,6 +40,7 @@ def test_status_tells_a_program_how_far_a_run_is(dialoom: Command, run: Path) ->
     assert status["calls"] == sum(role["calls"] for role in status["roles"].values()) == 4 * (3 + 3 + 6)
     assert status["cost"] is None, "the price of a Python callable is unknown, which is not 0"
     assert status["tokens"] == {"input": None, "output": None}
+    assert status["is_being_written"] is False
     assert "4 done" in dialoom("status", run).stdout
 
 
@@ -118,7 +125,7 @@ def test_compacting_gives_room_back_and_loses_nothing(dialoom: Command, run: Pat
     """The same export, the same status, and no more bytes than before."""
     dialoom("export", run, "-o", "before.jsonl")
     status, size = dialoom("status", run, "--json").stdout, run.stat().st_size
-    assert "MiB now" in dialoom("compact", run).stdout
+    assert "given back)" in dialoom("compact", run).stdout
     dialoom("export", run, "-o", "after.jsonl")
     assert (tmp_path / "before.jsonl").read_bytes() == (tmp_path / "after.jsonl").read_bytes()
     assert dialoom("status", run, "--json").stdout == status
@@ -269,8 +276,8 @@ def test_every_call_is_a_row_and_each_text_is_kept_once(run: Path) -> None:
         (["--users", "5"], "there are 1 people"),
         (["--tasks", "SD-Chess-task-1"], "has the task 'SD-Chess-task-1'"),
         (["--tasks", "doubles"], "'doubles' is not a task id"),
-        (["--setting", "B"], "--setting"),
-        (["--limit", "0"], "--limit"),
+        (["--setting", "B"], "--setting 'B': Input should be"),
+        (["--limit", "0"], "--limit 0: Input should be"),
         (["--model", "referee=offline/attentive"], "unknown role 'referee'"),
         (["--model", "assistant=offline/clever"], "unknown model 'offline/clever'"),
         (["--model", "assistant=python:nowhere:f"], "module 'nowhere'"),

@@ -176,12 +176,17 @@ def test_a_second_process_is_refused_while_reading_goes_on(dialoom: Command, tmp
         wait_for_work(tmp_path, process, 2)
         refused = dialoom("resume", "run.db", code=2)
         assert "being written by another dialoom process" in refused.stderr
+        said = dialoom("status", "run.db").stdout
+        assert "another dialoom process is writing it now" in said
+        assert "go on with" not in said
+        assert json.loads(dialoom("status", "run.db", "--json").stdout)["is_being_written"] is True
         dialoom("show", "run.db")
         dialoom("export", "run.db", "-o", "beside.jsonl")
     finally:
         process.kill()
         process.communicate()
     assert process.returncode == -signal.SIGKILL, "the writer was at work all the while"
+    assert "go on with: dialoom resume run.db\n" in dialoom("status", "run.db").stdout
 
 
 def test_a_run_killed_while_planning_is_planned_by_resume(dialoom: Command, players: list[str], tmp_path: Path) -> None:

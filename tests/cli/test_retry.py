@@ -84,7 +84,7 @@ async def judge(messages):
     unparsed = [[each for each in judgements if each["status"] == "unparsed"] for judgements in before]
     assert all(unparsed)
     said = dialoom("retry", "run.db", "--unparsed").stdout
-    assert "2 scenarios have unparsed judgements in 'run'" in said
+    assert "scenarios with unparsed judgements in 'run': 2;" in said
     assert "are unparsed still" in said, "the judge is as vague as before"
     (tmp_path / "mended").touch()
     dialoom("retry", "run.db", "--unparsed")
@@ -95,7 +95,7 @@ async def judge(messages):
                 assert (other["metric"], other["target"], other["status"]) == (one["metric"], one["target"], "ok")
             else:
                 assert other == one
-    assert "0 scenarios have unparsed judgements" in dialoom("retry", "run.db", "--unparsed").stdout
+    assert "unparsed judgements in 'run': 0;" in dialoom("retry", "run.db", "--unparsed").stdout
 
 
 VAGUE = """
@@ -172,7 +172,7 @@ def test_a_scenario_can_be_played_anew(dialoom: Command, players: list[str], tmp
     before, calls = exported(dialoom, tmp_path), status_of(dialoom)["calls"]
     (tmp_path / "again").touch()
     said = dialoom("retry", "run.db", "--scenario", 1, "--max-calls", calls + 4, code=3)
-    assert "1 scenarios are played anew" in said.stdout
+    assert "scenarios played anew: 1;" in said.stdout
     dialoom("resume", "run.db", "--max-calls", "none")
     after = exported(dialoom, tmp_path)
     assert {message["content"] for message in after[0]["messages"][1::2]} == {"second time"}

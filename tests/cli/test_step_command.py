@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from dialoom.runs.cost import cost_table
 from dialoom.runs.store import RunStore
 from tests.conftest import ROOT, Command, lines_of
 
@@ -226,6 +227,17 @@ def test_where_there_is_no_terminal_there_are_no_colours_and_no_blanks(stepped: 
     assert "\x1b" not in printed
     assert not [line for line in printed.splitlines() if line != line.rstrip()]
     assert max(len(line) for line in printed.splitlines()) <= 120
+
+
+def test_the_books_tell_a_person_s_line_from_a_call(stepped: Stepped, dialoom: Command, tmp_path: Path) -> None:
+    """It is no reply out of a cache; and `status` names everybody who has played a role."""
+    stepped("goto turn 2", "say assistant Well.", "continue")
+    rows = {(row[0], row[1]): row for row in cost_table(tmp_path / "run.db").rows}
+    assert rows["assistant", "said"][2:5] == [1, 0, 0], "calls, replayed, from --cache"
+    assert "a person wrote" in " ".join(cost_table(tmp_path / "run.db").notes)
+    models = json.loads(dialoom("status", "run.db", "--json").stdout)["roles"]["assistant"]["models"]
+    assert models == ["python:players:assistant", "said"]
+    assert "python:players:assistant, said" in " ".join(dialoom("status", "run.db").stdout.split())
 
 
 def test_what_a_model_says_is_shown_and_not_obeyed(stepped: Stepped, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_calls_never_exceed_the_budget_and_a_higher_one_goes_on(dialoom: Command
         status = status_of(dialoom, "run.db")
         assert (status["calls"], status["unanswered_calls"], status["scenarios"]["failed"]) == (11, 0, 0)
         assert status["limits"]["max_calls"] == 11
+        assert "go on with: dialoom resume run.db --max-calls MORE\n" in dialoom("status", "run.db").stdout
         dialoom("resume", "run.db", code=3, variables=KEY)
         assert len(server.requests) == 11, "resume keeps to the budget that was given last"
         dialoom("resume", "run.db", "--max-calls", "none", variables=KEY)

@@ -88,4 +88,4 @@ def test_replays_and_lost_calls_are_told(dialoom: Command, tmp_path: Path) -> No
         connection.execute("UPDATE calls SET reply = NULL, attempts = NULL WHERE id = 2")
     rows = rows_of(tmp_path / "r.db")
     assert rows["all"]["replayed"] == 2
-    assert "1 calls were sent and not answered" in " ".join(cost_table(tmp_path / "r.db").notes)
+    assert "Calls without an answer: 1." in " ".join(cost_table(tmp_path / "r.db").notes)

@@ -14,7 +14,7 @@ import typer
 
 from dialoom.graphs import Recipe
 from dialoom.runs import session as running
-from dialoom.runs.cli.conduct import conduct_of
+from dialoom.runs.cli.conduct import conduct_of, synchronous_of
 from dialoom.runs.cli.play import begin_run, keep_limits
 from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, RunError
 from dialoom.runs.limits import RunLimits
@@ -33,7 +33,7 @@ def step_run(
 ) -> int:
     """Step through a scenario of a run; returns the exit code."""
     lines = _lines(script)
-    store = running.reopen(path, lambda line: typer.echo(line, err=True))
+    store = running.reopen(path, lambda line: typer.echo(line, err=True), synchronous_of(given))
     try:
         conduct = conduct_of(RunLimits.of(store), given)
         keep_limits(store, conduct)

@@ -15,9 +15,9 @@ from dialoom.graphs import Line, Outline
 from dialoom.runs.stepping import Asked, Cost, Stop
 from dialoom.runs.stepping.changes import ABSENT, Change, said
 from dialoom.runs.stepping.differences import Said, spoken
-from dialoom.runs.stepping.gateway import SAID
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.store.branches import StepCall
+from dialoom.runs.store.ledger import SAID
 
 from .layout import Clipped, Fitted, Inset, cut
 
