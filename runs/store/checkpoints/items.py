@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -182,7 +182,24 @@ def _packed(channel: str, value: object, packer: Packer) -> Packed:
         elements = packer.pack(value)
         return elements if _is_long(elements) else sized(pack(value))
     except UnstorableError as error:
-        raise UnstorableError(f"channel {channel!r}: {error}") from None
+        raise UnstorableError(f"channel {channel!r}{_place_in(value)}: {error}") from None
+
+
+def _place_in(value: object, depth: int = 8) -> str:
+    """What in a value makes it one that cannot be packed, such as `['trip'][2]`; nothing if it is the value itself."""
+    parts: Iterable[tuple[object, object]] = ()
+    if not depth:
+        return ""
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, (list, tuple)):
+        parts = enumerate(value)
+    for name, part in parts:
+        try:
+            pack(part)
+        except UnstorableError:
+            return f"[{name!r}]{_place_in(part, depth - 1)}"
+    return ""
 
 
 def _is_long(elements: list[Value]) -> bool:

@@ -6,6 +6,11 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
+_SWEEP_WRITES = """
+DELETE FROM pending_writes WHERE NOT EXISTS (
+    SELECT 1 FROM checkpoints WHERE thread = pending_writes.thread AND id = pending_writes.checkpoint
+)
+"""
 _SWEEP_LISTS = """
 DELETE FROM checkpoint_lists WHERE id NOT IN (
     WITH RECURSIVE live (id) AS (
@@ -94,7 +99,9 @@ def keep_latest(connection: sqlite3.Connection, names: Sequence[str]) -> None:
 
 
 def sweep(connection: sqlite3.Connection) -> None:
-    """Remove the values and lists that no checkpoint and no pending write refers to."""
+    """Remove what is left of checkpoints that could not be put, and all that no checkpoint and no write refers to."""
+    connection.execute(_SWEEP_WRITES)
+    connection.execute("DELETE FROM threads WHERE id NOT IN (SELECT thread FROM checkpoints)")
     connection.execute(_SWEEP_LISTS)
     connection.execute(_SWEEP_VALUES)
 

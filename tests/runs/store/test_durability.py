@@ -6,9 +6,20 @@ import asyncio
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Any, TypedDict
 
-from dialoom.runs.store.checkpoints import RunSaver
+import pytest
+from langgraph.graph import START, StateGraph
+
+from dialoom.runs.store.checkpoints import RunSaver, UnstorableError
 from tests.runs.store.savers import checkpoint_of, count, place, put, rows, values_of
+
+
+class Noting(TypedDict):
+    """A state with a note, and something that may be anything."""
+
+    note: str
+    seen: Any
 
 
 async def test_a_reader_sees_whole_transactions_while_the_writer_is_busy(tmp_path: Path) -> None:
@@ -76,6 +87,25 @@ async def test_compacting_removes_what_nothing_refers_to_and_nothing_else(tmp_pa
         put(saver, "goes", {"messages": ["a" * 99, "c" * 99, "d" * 99], "note": "m" * 9999})
         assert values_of(saver, "goes") == {"messages": ["a" * 99, "c" * 99, "d" * 99], "note": "m" * 9999}
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]
+
+
+async def test_compacting_removes_what_refused_checkpoints_have_left(tmp_path: Path) -> None:
+    """A step may have run before LangGraph hears that the checkpoint before it was refused: its writes lead nowhere."""
+    path = tmp_path / "x.db"
+    async with RunSaver.open(path) as saver:
+        put(saver, "fine", {"note": "n" * 99})
+        graph = StateGraph(Noting)
+        graph.add_node("note", lambda _state: {"note": "w" * 99})
+        graph.add_edge(START, "note")
+        refusing = graph.compile(checkpointer=saver)
+        with pytest.raises(UnstorableError, match=r"channel '__start__'\['seen'\]: a pathlib"):
+            await refusing.ainvoke({"note": "", "seen": path}, {"configurable": {"thread_id": "t"}}, durability="async")
+        assert count(path, "pending_writes") > 0
+        saver.compact()
+        assert count(path, "pending_writes") == 0
+        assert rows(path, "SELECT name FROM threads") == [("fine",)]
+        put(saver, "t", {"note": "w" * 99})
+        assert values_of(saver, "t") == {"note": "w" * 99}
 
 
 async def test_a_commit_that_fails_fails_every_job(tmp_path: Path) -> None:

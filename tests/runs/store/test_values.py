@@ -7,6 +7,7 @@ import datetime
 import enum
 import json
 import math
+import re
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -128,12 +129,19 @@ class Point:
         lambda: None,
     ],
 )
-async def test_anything_else_is_refused_with_its_channel_and_type(value: Any, tmp_path: Path) -> None:
+async def test_anything_else_is_refused_with_its_place_and_type(value: Any, tmp_path: Path) -> None:
     """At put and at put_writes, alone or deep inside, and nothing is stored."""
     async with RunSaver.open(tmp_path / "x.db") as saver:
-        for wrapped in (value, [value], {"a": (1, [value])}, [HumanMessage("x", additional_kwargs={"k": value})]):
-            with pytest.raises(UnstorableError, match=r"channel 'facts': a (dict with the key 1|.*cannot be kept)"):
+        for wrapped, at in (
+            (value, ""),
+            ([value], "[0]"),
+            ({"b": 0, "a": (1, [value])}, "['a'][1][0]"),
+            ([HumanMessage("x", additional_kwargs={"k": value})], "[0]"),
+        ):
+            with pytest.raises(UnstorableError) as refused:
                 put(saver, "t", {"fine": "a" * 100, "facts": wrapped})
+            told = rf"channel 'facts'{re.escape(at)}: a (dict with the key 1|.*cannot be kept)"
+            assert re.match(told, str(refused.value))
             with pytest.raises(TypeError, match="channel 'facts'"):
                 saver.put_writes(place("t", "1"), [("fine", "b" * 100), ("facts", wrapped)], "task")
         for table in ("checkpoints", "checkpoint_values", "checkpoint_lists", "pending_writes"):
