@@ -81,13 +81,26 @@ def test_the_recipe_of_the_docs_is_played(dialoom: Command, tmp_path: Path) -> N
 
 
 def test_the_queries_of_the_docs_answer(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """All five, on a run's file, with plain SQLite."""
+    """All six, on a run's file, with plain SQLite."""
     dialoom("run", "personalens", *players, "--limit", 3, "-o", "r.db")
     queries = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "store.md").read_text(), re.DOTALL)
-    assert len(queries) == 5
+    assert len(queries) == 6
     with sqlite3.connect(tmp_path / "r.db") as connection:
         for query in queries:
             assert connection.execute(query).fetchall(), query
+
+
+def test_the_docs_name_every_table_and_column(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Each in its row."""
+    dialoom("run", "personalens", *players, "--limit", 1, "-o", "r.db")
+    text = (ROOT / "docs" / "store.md").read_text()
+    with sqlite3.connect(tmp_path / "r.db") as connection:
+        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            row = re.search(rf"^\| `{table}` \| .*$", text, re.MULTILINE)
+            assert row is not None, table
+            named = set(re.findall(r"`(\w+)`", row[0]))
+            columns = {name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")}
+            assert columns <= named, (table, columns - named)
 
 
 def test_the_assistants_of_the_docs_are_played(dialoom: Command, players: list[str], tmp_path: Path) -> None:
