@@ -102,4 +102,4 @@ def _migrate(path: Path, locked: bool) -> None:
     finally:
         connection.close()
         if lock is not None:
-            lock.release()
+            lock.close()

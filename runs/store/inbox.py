@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -27,9 +28,11 @@ class Work(Protocol):
 
     Attributes:
         once: Whether it must not be done a second time.
+        in_place: Whether no other job may change place with it.
     """
 
     once: bool
+    in_place: bool
 
     def do(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
         """Do it."""
@@ -57,6 +60,8 @@ class Job:
             return
         if self.error is None:
             future.set_result(self.result)
+        elif isinstance(self.error, StopIteration):  # which no future takes
+            future.set_exception(RuntimeError(f"a job raised {self.error!r}"))
         else:
             future.set_exception(self.error)
 
@@ -118,45 +123,97 @@ class Inbox:
         self.lots: queue.Queue[Lot | None] = queue.Queue()
         self._at_once = at_once
         self._gathering: dict[asyncio.AbstractEventLoop, _Gathering] = {}
+        self._lock = threading.Lock()
+        self._is_closed = False
 
     def submit(self, work: Work, item: Any) -> asyncio.Future[Any]:
-        """A job of the running event loop."""
+        """A job of the running event loop.
+
+        Raises:
+            RuntimeError: If the inbox is closed.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        gathering = self._gathering.get(loop)
-        if gathering is None:
-            gathering = self._gathering[loop] = _Gathering()
-            loop.call_soon(self._look, loop)
-        gathering.jobs.append(Job(work, item, future))
+        job = Job(work, item, future)
+        with self._lock:
+            self._ensure_open()
+            gathering = self._gathering.get(loop)
+            if gathering is None:
+                self._hand_over_orphans()
+                loop.call_soon(self._look, loop)
+                gathering = self._gathering[loop] = _Gathering()
+            gathering.jobs.append(job)
         return future
 
     def enqueue(self, work: Work, item: Any) -> Future[Any]:
-        """A job of any other thread, or one that takes long."""
+        """A job of any other thread, or one that takes long.
+
+        Raises:
+            RuntimeError: If the inbox is closed.
+        """
         future: Future[Any] = Future()
-        self.lots.put(Lot([Job(work, item, future)], None))
+        with self._lock:
+            self._ensure_open()
+            self._hand_over_orphans()
+            self.lots.put(Lot([Job(work, item, future)], None))
         return future
 
     def close(self) -> None:
         """Nothing comes any more."""
-        for loop in list(self._gathering):
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                for loop in list(self._gathering):
+                    self.lots.put(Lot(self._gathering.pop(loop).jobs, loop))
+                self.lots.put(None)
+
+    def _ensure_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError("the file is closed: nothing can be written any more")
+
+    def _hand_over_orphans(self) -> None:
+        """What loops had gathered that were closed in the midst of it comes before anything that comes later."""
+        for loop in [loop for loop in self._gathering if loop.is_closed()]:
             self.lots.put(Lot(self._gathering.pop(loop).jobs, loop))
-        self.lots.put(None)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         """See to what was gathered, or look again in the next round."""
         gathering = self._gathering.get(loop)
         if gathering is None:
             return
-        if not gathering.is_complete():
-            loop.call_soon(self._look, loop)
+        is_over = False
+        try:
+            is_over = gathering.is_complete()
+            if not is_over:
+                loop.call_soon(self._look, loop)
+        except BaseException:  # Ctrl-C in the midst of it
+            is_over = True
+            raise
+        finally:
+            if is_over:
+                self._hand_over(loop)
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Carry out a lot at once, or leave it to the writer's thread."""
+        with self._lock:
+            gathering = self._gathering.pop(loop, None)
+        if gathering is None:
             return
-        del self._gathering[loop]
         lot = Lot(gathering.jobs, loop)
         is_done = False
         try:
             is_done = self._at_once(lot.jobs)
         finally:
             if not is_done:
-                self.lots.put(lot)
+                self._queue(lot)
         if is_done:
             lot.tell()
+
+    def _queue(self, lot: Lot) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self.lots.put(lot)
+                return
+        for job in lot.jobs:
+            job.error = RuntimeError("the file was closed before this was written")
+        lot.tell()

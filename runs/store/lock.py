@@ -31,22 +31,27 @@ class WriteLock:
     SQLite locks byte ranges (`fcntl`), this locks the whole open file (`flock`); on Linux the two do not meet. The
     descriptor must outlive every connection of this process, as closing it would drop SQLite's locks.
 
+    Args:
+        path: The file.
+        advice: What to do if it is held.
+
     Raises:
         StoreError: If another process (or another store of this one) holds it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, advice: str | None = None) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             _take(self._descriptor)
         except OSError as error:
             os.close(self._descriptor)
-            raise StoreError(
-                f"{path} is being written by another dialoom process; wait for it or stop it (Ctrl-C there), then "
-                f"'dialoom resume {path}'. Reading it (status, show, report, export) is always possible"
-            ) from error
+            advice = advice or (
+                f"wait for it or stop it (Ctrl-C there), then 'dialoom resume {path}'. "
+                "Reading it (status, show, report, export) is always possible"
+            )
+            raise StoreError(f"{path} is being written by another dialoom process; {advice}") from error
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Let others write. Call it after the last connection is closed."""
         os.close(self._descriptor)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ class RunStore(RunFile):
             super().__init__(path, locked=True)
         except BaseException:
             if lock:
-                lock.release()
+                lock.close()
             raise
         assert lock is not None
         self._lock = lock
@@ -104,7 +105,7 @@ class RunStore(RunFile):
             try:
                 _initialise(path, config, prompts)
             finally:
-                lock.release()
+                lock.close()
             return cls(path, synchronous)
         except (sqlite3.Error, OSError) as error:
             remove(path)
@@ -121,15 +122,26 @@ class RunStore(RunFile):
         Raises:
             StoreError: If two scenarios are the same, or the file cannot be written.
         """
+        is_given_up = threading.Event()
+
+        def until_given_up() -> Iterator[Scenario]:
+            for scenario in scenarios:
+                if is_given_up.is_set():
+                    raise StoreError("planning was given up")
+                yield scenario
 
         def work(connection: sqlite3.Connection) -> int:
-            count = _insert_plan(connection, scenarios)
+            count = _insert_plan(connection, until_given_up())
             connection.executemany("INSERT INTO notes (text) VALUES (?)", [(note,) for note in notes])
             if judging is not None:
                 _insert_judging(connection, judging)
             return count
 
-        return self._now(work, once=True)  # as the scenarios can be read only once
+        try:
+            return self._now(work, once=True)  # as the scenarios can be read only once
+        except BaseException:  # Ctrl-C
+            is_given_up.set()
+            raise
 
     def add_judging(self, judging: Judging) -> None:
         """Open a set of judgements."""
@@ -329,6 +341,7 @@ class RunStore(RunFile):
             judgings = "SELECT name FROM threads WHERE substr(name, 1, ?) = ?"
             names = connection.execute(judgings, (len(work.thread) + 1, f"{work.thread}#")).fetchall()
             delete_threads(connection, [name for (name,) in names])
+            self._writer.forget()
             _insert_outcome(connection, self._texts, work.position, outcome)
             _insert_judgements(connection, work, outcome.judgements)
 
@@ -361,7 +374,7 @@ class RunStore(RunFile):
         """Finish writing and let others write."""
         super().close()
         self._writer.close()  # last, as only a connection that may write can put the log back into the file
-        self._lock.release()
+        self._lock.close()
 
     async def _soon(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         try:

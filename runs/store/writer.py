@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from .inbox import Inbox, Job, Lot, Work
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
+Memory = TypeVar("Memory", bound="Remembering")
 _BATCH = 256
 
 _NORMAL = 1
@@ -65,8 +66,10 @@ class Writer:
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG}")
         self._pace = _Pace()
         self._folded_in = 0
+        self._whole_at = -1
         self._turn = threading.Lock()
-        self._memories: list[Remembering] = []
+        self._memories: dict[Any, Remembering] = {}
+        self._shared: dict[Callable[..., None], _Shared] = {}
         self._inbox = Inbox(self._at_once)
         self._thread = threading.Thread(target=self._run, name="dialoom-writer", daemon=True)
         self._thread.start()
@@ -76,13 +79,13 @@ class Writer:
         return self._inbox.submit(_Single(work), None)
 
     def enqueue(self, work: Callable[[sqlite3.Connection], Result], once: bool = False) -> Future[Result]:
-        """The same, for callers without an event loop and for work that takes long.
+        """The same, for callers without an event loop and for work that takes long. No other job changes place with it.
 
         Args:
             work: The work.
             once: Whether it must not be carried out a second time.
         """
-        return self._inbox.enqueue(_Single(work, once), None)
+        return self._inbox.enqueue(_Single(work, once, in_place=True), None)
 
     def port(self, work: Callable[[sqlite3.Connection, Sequence[Item]], None]) -> Port[Item]:
         """A way in for items that are written many at once, in fewer statements than one by one.
@@ -90,18 +93,29 @@ class Writer:
         Args:
             work: Writes all items that a batch holds. If it raises, they are given to it again one at a time.
         """
-        return Port(self._inbox, _Shared(work))
+        return Port(self._inbox, self._shared.setdefault(work, _Shared(work)))
 
     def attach(self, memory: Remembering) -> None:
         """Have it told whenever something that was written was undone."""
-        self._memories.append(memory)
+        self._memories[memory] = memory
 
-    def detach(self, memory: Remembering) -> None:
-        """Tell it no more."""
-        self._memories.remove(memory)
+    def only(self, kind: Callable[[], Memory]) -> Memory:
+        """The one memory of a kind, made and attached when it is first asked for.
+
+        Whoever gives out ids, or remembers what is stored, must be the only one to do so in a file.
+        """
+        known = self._memories.get(kind)
+        if known is None:
+            known = self._memories.setdefault(kind, kind())
+        return cast(Memory, known)
+
+    def forget(self) -> None:
+        """Have all memories forget. For jobs that remove what may be remembered."""
+        for memory in list(self._memories.values()):
+            memory.forget()
 
     def close(self) -> None:
-        """Carry out what is queued, then stop."""
+        """Carry out what is queued, then stop. Whoever brings a job afterwards is told."""
         self._inbox.close()
         self._thread.join()
 
@@ -146,8 +160,9 @@ class Writer:
                 lot.settle()
             if is_log_long:
                 self._fold_in()
-        self._folding.close()
-        self._connection.close()
+        with self._turn:
+            self._folding.close()
+            self._connection.close()
 
     def _carry_out(self, batch: list[Job]) -> None:
         """One transaction. What becomes of each job stands in it afterwards.
@@ -158,23 +173,23 @@ class Writer:
             return
         try:
             self._connection.execute(f"PRAGMA busy_timeout = {self._patience}")
-            if any(job.work.once for job in batch) or not self._all_done(batch):
+            if any(job.work.once for job in batch) or not self._all_done(batch, BaseException):
                 self._connection.execute("BEGIN IMMEDIATE")
                 for job in batch:
                     self._attempt(job)
                 self._connection.execute("COMMIT")
         except sqlite3.Error as error:
-            self._roll_back()
             for job in batch:
                 job.error = job.error or error
+            self._roll_back()
 
-    def _all_done(self, batch: list[Job]) -> bool:
+    def _all_done(self, batch: list[Job], failure: type[BaseException] = Exception) -> bool:
         """Do all jobs in one transaction; if one of them raises, nothing is done, and the answer is no."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
-            for work, jobs in _by_work(batch).items():
+            for work, jobs in _by_work(batch):
                 work.do(self._connection, jobs)
-        except Exception:
+        except failure:
             self._roll_back()
             return False
         self._connection.execute("COMMIT")
@@ -184,20 +199,18 @@ class Writer:
         self._connection.execute("SAVEPOINT job")
         try:
             job.work.do(self._connection, [job])
-        except Exception as error:
-            self._connection.execute("ROLLBACK TO job")
-            self._forget()
+        except BaseException as error:  # whatever it is, it is its caller's, and this thread goes on
             job.error = error
+            self.forget()
+            if not self._connection.in_transaction:  # SQLite has undone all of it, as on a full disk
+                raise
+            self._connection.execute("ROLLBACK TO job")
         self._connection.execute("RELEASE job")
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
-        self._forget()
-
-    def _forget(self) -> None:
-        for memory in list(self._memories):
-            memory.forget()
+        self.forget()
 
     def _log_became_long(self) -> bool:
         """Whether so much was written since it was last so that the log should be put back into the file."""
@@ -208,11 +221,18 @@ class Writer:
         return True
 
     def _fold_in(self) -> None:
-        """Put the log back into the file: most of it while transactions go on, then the rest."""
+        """Put the log back into the file: most of it while transactions go on, then the rest.
+
+        Not if all of it was put back and nothing has come since: SQLite before 3.51.3 may lose a transaction that then
+        begins the log anew (sqlite.org/wal.html#walresetbug).
+        """
+        if self._connection.total_changes == self._whole_at:
+            return
         with suppress(sqlite3.Error):  # such as a full disk; the log can wait
             self._folding.execute(_FOLD_IN).fetchall()
             with self._turn:
                 self._folding.execute(_FOLD_IN).fetchall()
+                self._whole_at = self._connection.total_changes
 
     def _next_lots(self) -> tuple[list[Lot], bool]:
         """Everything that has arrived, and whether more may come."""
@@ -251,7 +271,7 @@ class _Pace:
 
 
 class Port(Generic[Item]):
-    """Takes items of one kind; see `Writer.port`. Items of a batch may be written before its other jobs."""
+    """Takes items of one kind; see `Writer.port`. They may be written before what `Writer.submit` got earlier."""
 
     def __init__(self, inbox: Inbox, work: Work) -> None:
         self._inbox = inbox
@@ -269,11 +289,12 @@ class Port(Generic[Item]):
 class _Single:
     """Work of one job."""
 
-    __slots__ = ("_work", "once")
+    __slots__ = ("_work", "in_place", "once")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], Any], once: bool = False) -> None:
+    def __init__(self, work: Callable[[sqlite3.Connection], Any], once: bool = False, in_place: bool = False) -> None:
         self._work = work
         self.once = once
+        self.in_place = in_place
 
     def do(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
         (job,) = jobs
@@ -284,7 +305,7 @@ class _Shared:
     """Work that a port's jobs have in common."""
 
     __slots__ = ("_work",)
-    once = False
+    once = in_place = False
 
     def __init__(self, work: Callable[[sqlite3.Connection, Sequence[Any]], None]) -> None:
         self._work = work
@@ -301,9 +322,18 @@ def _beside(connection: sqlite3.Connection, synchronous: int) -> sqlite3.Connect
     return second
 
 
-def _by_work(batch: list[Job]) -> dict[Work, list[Job]]:
-    """The jobs, those of one port together where the first of them stands."""
-    groups: dict[Work, list[Job]] = {}
+def _by_work(batch: list[Job]) -> list[tuple[Work, list[Job]]]:
+    """The jobs, those of a port together where the first of them stands; none moves past one that keeps its place."""
+    groups: list[tuple[Work, list[Job]]] = []
+    gathered: dict[Work, list[Job]] = {}
     for job in batch:
-        groups.setdefault(job.work, []).append(job)
+        if (jobs := gathered.get(job.work)) is not None:
+            jobs.append(job)
+            continue
+        jobs = [job]
+        groups.append((job.work, jobs))
+        if job.work.in_place:
+            gathered.clear()
+        else:
+            gathered[job.work] = jobs
     return groups

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -12,7 +13,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from tests.conftest import REAL, Command, lines_of, needs_real_data
+from tests.conftest import REAL, ROOT, Command, lines_of, needs_real_data
 from tests.invented import write_release
 
 
@@ -187,6 +188,46 @@ def test_a_second_process_is_refused_while_reading_goes_on(dialoom: Command, tmp
         process.communicate()
     assert process.returncode == -signal.SIGKILL, "the writer was at work all the while"
     assert "go on with: dialoom resume run.db\n" in dialoom("status", "run.db").stdout
+
+
+_PLANS = """
+import shutil, sys, time
+from pathlib import Path
+
+sys.path.insert(0, {example!r})
+import recipe
+
+class Slow(type(recipe.RECIPE)):
+    def scenarios(self, options, draw, note):
+        for number in range(1000):
+            Path("begun").touch()
+            time.sleep(0.1)
+            yield recipe.Secret(word=f"w{{number}}", questions=2)
+
+class Leaving(type(recipe.RECIPE)):
+    def scenarios(self, options, draw, note):
+        yield recipe.Secret(word="w", questions=2)
+        sys.exit("the data file is broken")
+
+SLOW, LEAVING = Slow(), Leaving()
+"""
+
+
+def test_planning_can_be_interrupted_and_may_even_exit(dialoom: Command, tmp_path: Path) -> None:
+    """At the next scenario, not after the last; a recipe that exits does so, and leaves nothing behind."""
+    example = ROOT / "docs" / "examples" / "twenty_questions"
+    shutil.copytree(example / "prompts", tmp_path / "prompts")
+    (tmp_path / "plans.py").write_text(_PLANS.format(example=str(example)))
+    left = dialoom("run", "plans.py:LEAVING", "--words", "a", "-o", "run.db", code=1, input="")
+    assert left.stderr == "the data file is broken\n"
+    process = started(tmp_path, "run", "plans.py:SLOW", "--words", "a", "-o", "run.db")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=50)  # planning would take twice as long
+    assert process.returncode == 130
+    assert not list(tmp_path.glob("run.db*"))
 
 
 def test_a_run_killed_while_planning_is_planned_by_resume(dialoom: Command, players: list[str], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -21,6 +22,9 @@ from .values import INLINE, Large, Packer, RecordedError, UnstorableError, Value
 
 _NONE = pack(None)
 _SIMPLE = (str, int, bool, type(None))
+
+_BEYOND_JSON = re.compile(r'"(?:[^"\\]|\\.)*"|Infinity|NaN')
+"""What Python writes for numbers that JSON has no word for; also strings, so that nothing is found within them."""
 
 
 class Put(NamedTuple):
@@ -139,11 +143,21 @@ def put_of(
 
 
 def _metadata_text(metadata: CheckpointMetadata) -> str:
-    """Metadata as JSON. Its numbers may be infinite, which only the slower way can write."""
+    """Metadata as JSON. Its numbers may be infinite, which only the slower way can write.
+
+    Raises:
+        UnstorableError: If one of them is no number, for which JSON, and so SQLite's queries, have no word.
+    """
     for name, value in metadata.items():
         if type(value) not in _SIMPLE and name != "parents":
-            return json_text(metadata)
+            return _BEYOND_JSON.sub(_within_json, json_text(metadata))
     return plain_text(metadata)
+
+
+def _within_json(found: re.Match[str]) -> str:
+    if found[0] == "NaN":
+        raise UnstorableError("metadata with a number that is none (nan) cannot be kept with a checkpoint")
+    return "9e999" if found[0] == "Infinity" else found[0]
 
 
 def put_writes_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from langgraph.checkpoint.base import (
 from sqlite_utils import Database
 
 from dialoom.runs.store.connections import BUSY_SECONDS
+from dialoom.runs.store.lock import WriteLock
 from dialoom.runs.store.writer import Writer
 
 from . import tables, upkeep
@@ -46,7 +47,7 @@ class RunSaver(BaseCheckpointSaver[int]):
     A put returns when its transaction is committed. Puts that arrive together share one.
 
     Args:
-        writer: Writes the file. All savers of a file must share it.
+        writer: Writes the file. All savers of a file share it.
         path: The file. Its tables exist (`tables.create`).
     """
 
@@ -56,9 +57,8 @@ class RunSaver(BaseCheckpointSaver[int]):
         self._path = path
         self._memory = Memory(_THREADS)
         self._packer = Packer()
-        self._batches = Batches()
+        self._batches = writer.only(Batches)
         self._port = writer.port(self._batches.write)
-        writer.attach(self._batches)
         self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA query_only = ON")
         self._reader = CheckpointReader(self._connection)
@@ -72,6 +72,9 @@ class RunSaver(BaseCheckpointSaver[int]):
             path: The file.
             synchronous: `NORMAL`: what is committed survives the death of the process, after a power cut the last
                 moments may be missing. `FULL`: it survives that, too, at the price of waiting for the disk.
+
+        Raises:
+            StoreError: If another saver, or a run, has it open.
         """
 
         def connect() -> sqlite3.Connection:
@@ -81,19 +84,20 @@ class RunSaver(BaseCheckpointSaver[int]):
             tables.create(Database(connection))
             return connection
 
-        writer = Writer(connect)
-        try:
-            saver = cls(writer, path)
+        path.touch()
+        with closing(WriteLock(path, "other threads of this process can share its saver")):
+            writer = Writer(connect)
             try:
-                yield saver
+                saver = cls(writer, path)
+                try:
+                    yield saver
+                finally:
+                    saver.close()
             finally:
-                saver.close()
-        finally:
-            writer.close()
+                writer.close()
 
     def close(self) -> None:
         """Close the connection for reading. The writer is its owner's."""
-        self._writer.detach(self._batches)
         self._connection.close()
 
     def get_next_version(self, current: int | None, channel: None) -> int:  # noqa: ARG002

@@ -171,11 +171,10 @@ async def main():
         await session.goto(1)
         branch = await session.fork("mine")
         await branch.resample()
-        while True:
+        for _ in range(4):
             stop = await branch.step()
             print(stop.number, stop.checkpoint, flush=True)
-            if stop.number > 14:
-                await asyncio.sleep(100)
+        await asyncio.sleep(100)
 
 asyncio.run(main())
 """

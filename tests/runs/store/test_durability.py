@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 import threading
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, TypedDict
 import pytest
 from langgraph.graph import START, StateGraph
 
+from dialoom.runs.store import StoreError
 from dialoom.runs.store.checkpoints import RunSaver, UnstorableError
 from tests.runs.store.savers import checkpoint_of, count, place, put, rows, values_of
 
@@ -106,6 +108,55 @@ async def test_compacting_removes_what_refused_checkpoints_have_left(tmp_path: P
         assert rows(path, "SELECT name FROM threads") == [("fine",)]
         put(saver, "t", {"note": "w" * 99})
         assert values_of(saver, "t") == {"note": "w" * 99}
+
+
+async def test_savers_of_one_writer_know_of_each_other(tmp_path: Path) -> None:
+    """Ids are given out once, and what one of them removes the other does not take to be stored."""
+    path = tmp_path / "x.db"
+    async with RunSaver.open(path) as one:
+        other = RunSaver(one._writer, path)
+        held = {}
+        for number in range(6):
+            for saver, thread in ((one, "one"), (other, "other")):
+                held[thread] = {"messages": [f"{thread} {number} " * 20], "note": f"{thread} {number} " * 20}
+                put(saver, thread, held[thread])
+        assert {thread: values_of(one, thread) for thread in held} == held
+        other.delete_thread("one")
+        other.compact()
+        put(one, "one", held["one"])
+        assert values_of(other, "one") == held["one"]
+        other.close()
+        put(one, "two", held["one"])
+        assert values_of(one, "two") == held["one"]
+
+
+async def test_a_file_has_one_writer(tmp_path: Path) -> None:
+    """A second one is refused, and may come when the first has gone."""
+    path = tmp_path / "x.db"
+    async with RunSaver.open(path) as saver:
+        put(saver, "t", {"a": 1})
+        with pytest.raises(StoreError, match=r"x\.db is being written by another"):
+            async with RunSaver.open(path):
+                pass
+        put(saver, "t", {"a": 2})
+    async with RunSaver.open(path) as saver:
+        assert values_of(saver, "t") == {"a": 2}
+
+
+async def test_metadata_may_be_infinite_but_must_be_a_number(tmp_path: Path) -> None:
+    """SQLite looks into it when it thins out, and so do readers."""
+    path = tmp_path / "x.db"
+    told = {"threshold": [math.inf, -math.inf], "said": 'an "Infinity" of NaN \\"NaN', "run_id": "r"}
+    async with RunSaver.open(path) as saver:
+        for thread in ("t", "u"):
+            saver.put(place(thread), checkpoint_of({"a": 1}), told, {})  # type: ignore[arg-type]
+        kept = saver.get_tuple(place("t"))
+        assert kept is not None and kept.metadata == told
+        saver.prune(["t"])
+        saver.delete_for_runs(["r"])
+        assert count(path, "checkpoints") == 0
+        with pytest.raises(UnstorableError, match="nan"):
+            saver.put(place("t"), checkpoint_of({"a": 1}), {"threshold": math.nan}, {})  # type: ignore[typeddict-unknown-key]
 
 
 async def test_a_commit_that_fails_fails_every_job(tmp_path: Path) -> None:

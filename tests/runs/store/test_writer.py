@@ -55,6 +55,116 @@ async def test_a_raising_job_is_undone_alone(writer: Writer, tmp_path: Path) -> 
     assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(n,) for n in range(6)]
 
 
+@pytest.mark.parametrize("raised", [SystemExit("broken"), GeneratorExit(), StopIteration(7)])
+async def test_whatever_a_job_raises_is_its_callers(writer: Writer, tmp_path: Path, raised: BaseException) -> None:
+    """The writer outlives it, and the others of its batch are told as ever (no future takes a StopIteration)."""
+
+    def fail(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO t VALUES (99)")
+        raise raised
+
+    started, go_on = threading.Event(), threading.Event()
+    before = writer.enqueue(lambda _connection: (started.set(), go_on.wait()))
+    await asyncio.to_thread(started.wait)  # so that what comes now is one batch
+    failing = writer.enqueue(fail, once=True)
+    good = writer.submit(lambda c: c.execute("INSERT INTO t VALUES (1)").rowcount)
+    await asyncio.sleep(0.01)
+    go_on.set()
+    told = await asyncio.to_thread(failing.exception)
+    assert told is raised or (isinstance(told, RuntimeError) and "StopIteration(7)" in str(told))
+    assert before.done() and await good == 1
+    assert await writer.submit(lambda c: c.execute("INSERT INTO t VALUES (2)").rowcount) == 1
+    writer.close()
+    assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(1,), (2,)]
+
+
+async def test_a_full_disk_is_told_as_what_it_is(writer: Writer, tmp_path: Path) -> None:
+    """Also by a job that is not done again, and when SQLite has undone the whole transaction by itself."""
+
+    def grow(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA cache_size = 10")
+        connection.execute("CREATE TABLE large (text)")
+        connection.executemany("INSERT INTO large VALUES (?)", (("x" * 3000,) for _ in range(500)))
+
+    await writer.submit(lambda c: c.execute("PRAGMA max_page_count = 100").fetchone())
+    with pytest.raises(sqlite3.OperationalError, match="database or disk is full"):
+        await asyncio.to_thread(writer.enqueue(grow, once=True).result)
+    assert await writer.submit(lambda c: c.execute("INSERT INTO t VALUES (1)").rowcount) == 1
+    writer.close()
+    assert rows(tmp_path / "w.db", "SELECT name FROM sqlite_master WHERE type = 'table'") == [("t",)]
+
+
+async def test_what_comes_after_the_end_is_refused(writer: Writer) -> None:
+    """Rather than waited for; and what is under way at that moment is written or refused."""
+
+    def work(connection: sqlite3.Connection, items: Sequence[int]) -> None:
+        connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])
+
+    port = writer.port(work)
+    numbers = iter(range(10**9))
+    refused: list[str] = []
+
+    async def submit() -> None:
+        try:
+            while True:
+                await port.submit(next(numbers))
+        except RuntimeError as error:
+            refused.append(str(error))
+
+    async def submit_many() -> None:
+        await asyncio.gather(*(submit() for _ in range(4)))
+
+    threads = [threading.Thread(target=lambda: asyncio.run(submit_many())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    await asyncio.sleep(0.1)
+    await asyncio.to_thread(writer.close)
+    for thread in threads:
+        await asyncio.to_thread(thread.join, 10)
+    assert not any(thread.is_alive() for thread in threads)
+    assert len(refused) == 8
+    assert all("closed" in text for text in refused)
+    with pytest.raises(RuntimeError, match="closed"):
+        writer.submit(refuse)
+    with pytest.raises(RuntimeError, match="closed"):
+        writer.enqueue(refuse)
+
+
+def test_what_a_closed_loop_has_left_comes_before_what_comes_later(writer: Writer, tmp_path: Path) -> None:
+    """Its caller is gone; what others do afterwards is not undone by it at some later time."""
+    loop = asyncio.new_event_loop()
+
+    async def leave() -> None:
+        writer.submit(lambda c: c.execute("INSERT INTO t VALUES (1)").rowcount)
+
+    loop.run_until_complete(leave())
+    loop.close()
+    assert writer.enqueue(lambda c: c.execute("DELETE FROM t").rowcount).result() == 1
+    writer.close()
+    assert rows(tmp_path / "w.db", "SELECT n FROM t") == []
+
+
+async def test_a_job_that_keeps_its_place_is_not_overtaken(writer: Writer, tmp_path: Path) -> None:
+    """A port's items are written together, but on their side of it."""
+
+    def work(connection: sqlite3.Connection, items: Sequence[int]) -> None:
+        connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])
+
+    port = writer.port(work)
+    started, go_on = threading.Event(), threading.Event()
+    before = writer.enqueue(lambda _connection: (started.set(), go_on.wait()))
+    await asyncio.to_thread(started.wait)
+    items = [port.enqueue(1)]
+    removing = writer.enqueue(lambda c: c.execute("DELETE FROM t").rowcount)
+    items += [port.enqueue(2), port.enqueue(3)]
+    go_on.set()
+    for job in (before, *items):
+        await asyncio.to_thread(job.result)
+    assert removing.result() == 1
+    writer.close()
+    assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(2,), (3,)]
+
+
 class Undone:
     """Counts how often something was undone."""
 
