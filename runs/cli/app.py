@@ -184,7 +184,8 @@ def report(
         list[Path], typer.Argument(metavar="RUN", help="The run's file; several are compared.", show_default=False)
     ],
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Write Markdown, CSV and charts there.")
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Write Markdown and CSV there, and the recipe's charts."),
     ] = None,
     judging: Annotated[
         str | None, typer.Option("--judging", metavar="NAME", help="One set of judgements; by default all, compared.")
