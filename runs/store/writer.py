@@ -178,7 +178,7 @@ class Writer:
                 for job in batch:
                     self._attempt(job)
                 self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except BaseException as error:  # this thread goes on
             for job in batch:
                 job.error = job.error or error
             self._roll_back()

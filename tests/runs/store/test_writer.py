@@ -89,18 +89,24 @@ async def test_those_behind_a_job_that_raises_are_told(writer: Writer) -> None:
     writer.close()
 
 
-async def test_a_full_disk_is_told_as_what_it_is(writer: Writer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_explained", [False, True])
+async def test_a_full_disk_is_told_as_what_it_is(writer: Writer, tmp_path: Path, is_explained: bool) -> None:
     """Also by a job that is not done again, and when SQLite has undone the whole transaction by itself."""
 
     def grow(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA cache_size = 10")
         connection.execute("CREATE TABLE large (text)")
-        connection.executemany("INSERT INTO large VALUES (?)", (("x" * 3000,) for _ in range(500)))
+        try:
+            connection.executemany("INSERT INTO large VALUES (?)", (("x" * 3000,) for _ in range(500)))
+        except sqlite3.Error as error:
+            if is_explained:
+                raise ValueError(f"the disk: {error}") from error
+            raise
 
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, unlimited[1]))
     try:
-        with pytest.raises(sqlite3.OperationalError, match="disk"):
+        with pytest.raises(ValueError if is_explained else sqlite3.OperationalError, match="disk"):
             await asyncio.to_thread(writer.enqueue(grow, once=True).result)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
