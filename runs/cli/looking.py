@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,14 @@ from rich.tree import Tree
 from dialoom.graphs import BranchTaken, Chart, Episode, Outline, Table
 from dialoom.runs import export as exporting
 from dialoom.runs import report as reporting
+from dialoom.runs.config import RunConfig
 from dialoom.runs.cost import cost_table
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import load_recipe
-from dialoom.runs.store import RunFile, RunStore, Usage
+from dialoom.runs.store import Judging, RunFile, RunStore, Usage
 from dialoom.runs.store.lock import is_written
 from dialoom.runs.store.runfile import FIRST_JUDGING
+from dialoom.runs.store.status import Status
 
 from .standing import Standing
 from .tables import make_console, print_tables
@@ -36,58 +39,17 @@ def print_status(path: Path, as_json: bool) -> None:
     """How far a run is, and what each role has taken."""
     with RunFile(path) as run:
         config, status = run.config, run.status()
-        judgings, standing = run.judgings(), Standing.of(run)
+        later, standing = [each for each in run.judgings() if each.name != FIRST_JUDGING], Standing.of(run)
     is_played = is_written(path)
     if as_json:
-        typer.echo(
-            json.dumps(
-                {
-                    "recipe": config.recipe,
-                    "scenarios": {
-                        "total": status.total,
-                        "done": status.done,
-                        "failed": status.failed,
-                        "pending": status.pending,
-                    },
-                    "is_being_written": is_played,
-                    **_usage(status.usage),
-                    "roles": {
-                        role: {
-                            "model": model,
-                            "models": [*dict.fromkeys([model, *status.models.get(role, [])])],
-                            **_usage(status.by_role.get(role, Usage())),
-                        }
-                        for role, model in config.model_names.items()
-                    },
-                    "judgings": {
-                        judging.name: {
-                            "models": judging.model_names,
-                            **_usage(status.by_judging.get(judging.name, Usage())),
-                        }
-                        for judging in judgings
-                        if judging.name != FIRST_JUDGING
-                    },
-                    **standing.as_json(),
-                }
-            )
-        )
+        told = _status_for_programs(config, status, later)
+        typer.echo(json.dumps({**told, "is_being_written": is_played, **standing.as_json()}))
         return
     typer.echo(f"{path}: {config.recipe}, seed {config.seed}")
     typer.echo(
         f"{status.total:,} scenarios: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending"
     )
-    table = RichTable(box=box.SIMPLE_HEAD)
-    for column in ("role", "model", "calls", "failed", "replayed", "input tokens", "output tokens", "cost"):
-        table.add_column(column, justify="left" if column in ("role", "model") else "right")
-    for role, model in config.model_names.items():
-        players = dict.fromkeys([model, *status.models.get(role, [])])
-        table.add_row(role, ", ".join(players), *_cells(status.by_role.get(role, Usage())))
-    for judging in judgings:
-        if judging.name != FIRST_JUDGING:
-            models = ", ".join(judging.model_names.values())
-            table.add_row(f"judging {judging.name!r}", models, *_cells(status.by_judging.get(judging.name, Usage())))
-    table.add_row("all", "", *_cells(status.usage))
-    make_console().print(table)
+    make_console().print(_usage_table(config, status, later))
     if status.usage.unanswered:
         why = "under way, or lost in a crash" if is_played else "lost when a process ended, and perhaps billed"
         typer.echo(f"calls without an answer: {status.usage.unanswered:,} ({why})")
@@ -96,7 +58,48 @@ def print_status(path: Path, as_json: bool) -> None:
     if is_played:
         typer.echo("another dialoom process is writing it now")
     elif status.pending:
-        typer.echo(f"go on with: dialoom resume {path}{standing.raising}")
+        typer.echo(f"go on with: dialoom resume {path}{standing.budget_flags}")
+
+
+def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judging]) -> dict[str, Any]:
+    roles = {}
+    for role, model in config.model_names.items():
+        usage = status.by_role.get(role, Usage())
+        roles[role] = {"model": model, "models": _players(model, usage), **_usage(usage)}
+    return {
+        "recipe": config.recipe,
+        "scenarios": {
+            "total": status.total,
+            "done": status.done,
+            "failed": status.failed,
+            "pending": status.pending,
+        },
+        **_usage(status.usage),
+        "roles": roles,
+        "judgings": {
+            judging.name: {"models": judging.model_names, **_usage(status.by_judging.get(judging.name, Usage()))}
+            for judging in later
+        },
+    }
+
+
+def _usage_table(config: RunConfig, status: Status, later: Sequence[Judging]) -> RichTable:
+    table = RichTable(box=box.SIMPLE_HEAD)
+    for column in ("role", "model", "calls", "failed", "replayed", "input tokens", "output tokens", "cost"):
+        table.add_column(column, justify="left" if column in ("role", "model") else "right")
+    for role, model in config.model_names.items():
+        usage = status.by_role.get(role, Usage())
+        table.add_row(role, ", ".join(_players(model, usage)), *_cells(usage))
+    for judging in later:
+        models = ", ".join(judging.model_names.values())
+        table.add_row(f"judging {judging.name!r}", models, *_cells(status.by_judging.get(judging.name, Usage())))
+    table.add_row("all", "", *_cells(status.usage))
+    return table
+
+
+def _players(model: str, usage: Usage) -> list[str]:
+    """Who plays a role, and after that who has played it otherwise: in a branch, or a person."""
+    return [*dict.fromkeys((model, *usage.models))]
 
 
 def print_config(path: Path) -> None:

@@ -63,8 +63,8 @@ class Standing:
         return told
 
     @property
-    def raising(self) -> str:
-        """What must follow on `dialoom resume` for a larger budget, in brackets unless the calls are all taken."""
+    def budget_flags(self) -> str:
+        """What is put behind `dialoom resume RUN` for a larger budget; in brackets unless all calls are taken."""
         budget, taken = self.limits.budget, self.taken
         if taken is None:
             return ""

@@ -181,14 +181,11 @@ class Inbox:
         gathering = self._gathering.get(loop)
         if gathering is None:
             return
-        is_over = False
+        is_over = True  # also if Ctrl-C comes in the midst of it
         try:
-            is_over = gathering.is_complete()
-            if not is_over:
+            if not gathering.is_complete():
                 loop.call_soon(self._look, loop)
-        except BaseException:  # Ctrl-C in the midst of it
-            is_over = True
-            raise
+                is_over = False
         finally:
             if is_over:
                 self._hand_over(loop)

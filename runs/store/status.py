@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class Usage:
         unanswered: Sent, and not answered yet; or never, because a crash came in between.
         replays: How often a kept reply was used again instead of a call.
         cost: US dollars.
+        models: Who was called, in alphabetical order.
     """
 
     calls: int = 0
@@ -27,6 +29,7 @@ class Usage:
     output_tokens: int | None = 0
     cached_tokens: int | None = 0
     cost: float | None = 0.0
+    models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,6 @@ class Status:
         usage: Of all calls.
         by_role: Of the run's own calls.
         by_judging: Of the calls that later sets of judgements made.
-        models: Who played each role in the run's own calls, in the order of their first ones.
     """
 
     total: int
@@ -46,7 +48,6 @@ class Status:
     usage: Usage
     by_role: Mapping[str, Usage]
     by_judging: Mapping[str, Usage]
-    models: Mapping[str, Sequence[str]]
 
     @property
     def pending(self) -> int:
@@ -80,13 +81,10 @@ def read_status(connection: sqlite3.Connection) -> Status:
         by_role = _usage(connection, "role", "judging IS NULL")
         by_judging = _usage(connection, "judging", "judging IS NOT NULL")
         total = _usage(connection, "'all'", "true").get("all", Usage())
-        models: dict[str, list[str]] = {}
-        for role, model in connection.execute(_MODELS):
-            models.setdefault(role, []).append(model)
     finally:
         connection.execute("COMMIT")
     done, failed = states.get("done", 0), states.get("failed", 0)
-    return Status(sum(states.values()), done, failed, total, by_role, by_judging, models)
+    return Status(sum(states.values()), done, failed, total, by_role, by_judging)
 
 
 def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str, Usage]]:
@@ -100,19 +98,18 @@ def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str
 
 def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, Usage]:
     rows = connection.execute(_QUERY.format(group=group, which=which))
-    return {name: Usage(*figures) for name, *figures in rows}
+    return {name: replace(Usage(*figures), models=tuple(sorted(json.loads(models)))) for name, models, *figures in rows}
 
 
 # A sum is known only if every reply's figure is; a call without a reply has none and takes none.
 _QUERY = """
-SELECT {group}, count(reply) + count(error), count(error), count(*) - count(reply) - count(error), sum(replays),
+SELECT {group}, json_group_array(DISTINCT model),
+    count(reply) + count(error), count(error), count(*) - count(reply) - count(error), sum(replays),
     iif(count(reply) = count(input_tokens), coalesce(sum(input_tokens), 0), NULL),
     iif(count(reply) = count(output_tokens), coalesce(sum(output_tokens), 0), NULL),
     coalesce(sum(cached_tokens), 0),
     iif(count(reply) = count(cost), total(cost), NULL)
 FROM calls WHERE {which} GROUP BY {group}"""
-
-_MODELS = "SELECT role, model FROM calls WHERE judging IS NULL GROUP BY role, model ORDER BY min(id)"
 
 # What an attempt failed of stands in its error, with the provider's status: `MODEL: RateLimitError (429): ...`.
 _TROUBLES = """

@@ -78,8 +78,7 @@ class RunStore(RunFile):
         self._lock = lock
         self._threads: dict[str, Booking] = {}
         self._writer = Writer(lambda: open_for_writing(path, synchronous))
-        self._texts = Texts()
-        self._writer.attach(self._texts)
+        self._texts = self._writer.only(Texts)
         self.ledger = SQLiteLedger(self._writer, self._texts, self._threads)
         self.branches = BranchTable(self._reader, self._soon)
 

@@ -68,7 +68,7 @@ class Writer:
         self._folded_in = 0
         self._whole_at = -1
         self._turn = threading.Lock()
-        self._memories: dict[Any, Remembering] = {}
+        self._memories: dict[Callable[[], Remembering], Remembering] = {}
         self._shared: dict[Callable[..., None], _Shared] = {}
         self._inbox = Inbox(self._at_once)
         self._thread = threading.Thread(target=self._run, name="dialoom-writer", daemon=True)
@@ -95,12 +95,8 @@ class Writer:
         """
         return Port(self._inbox, self._shared.setdefault(work, _Shared(work)))
 
-    def attach(self, memory: Remembering) -> None:
-        """Have it told whenever something that was written was undone."""
-        self._memories[memory] = memory
-
     def only(self, kind: Callable[[], Memory]) -> Memory:
-        """The one memory of a kind, made and attached when it is first asked for.
+        """The one memory of a kind, made when it is first asked for, and told whenever something written was undone.
 
         Whoever gives out ids, or remembers what is stored, must be the only one to do so in a file.
         """

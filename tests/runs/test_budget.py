@@ -19,6 +19,9 @@ from tests.conftest import Command, lines_of
 from tests.invented import write_release
 from tests.server import Answer, ChatServer, completion, serving
 
+KEY = {"OPENAI_API_KEY": "sk-test"}
+"""For the server."""
+
 
 def said(body: dict[str, Any], number: int) -> Answer:  # noqa: ARG001
     """A reply that depends on all that was said; the user ends the dialogue with the fourth."""
@@ -31,10 +34,6 @@ def served(server: ChatServer) -> list[str]:
     """A cast of two that the server plays."""
     cast = ["--model", "user=openai/user", "--model", "assistant=openai/assistant", "--no-judge"]
     return [*cast, "--api-base", server.url]
-
-
-KEY = {"OPENAI_API_KEY": "sk-test"}
-"""A key for the server."""
 
 
 def status_of(dialoom: Command, run: str) -> dict[str, Any]:

@@ -199,8 +199,7 @@ class Undone:
 
 async def test_a_port_that_fails_at_once_is_tried_item_by_item(writer: Writer, tmp_path: Path) -> None:
     """So an item that cannot be written does not take the others along; and memories are told what was undone."""
-    undone = Undone()
-    writer.attach(undone)
+    undone = writer.only(Undone)
 
     def work(connection: sqlite3.Connection, items: object) -> None:
         connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])  # type: ignore[attr-defined]
@@ -241,8 +240,7 @@ async def test_a_commit_that_fails_is_told_to_all_of_its_batch(tmp_path: Path) -
         return connection
 
     writer = Writer(connect)
-    undone = Undone()
-    writer.attach(undone)
+    undone = writer.only(Undone)
     orphans = [writer.submit(lambda c, n=n: c.execute("INSERT INTO t VALUES (?)", (n,)).rowcount) for n in (1, 2)]
     results = await asyncio.gather(*orphans, return_exceptions=True)
     assert [str(result) for result in results] == ["FOREIGN KEY constraint failed"] * 2
