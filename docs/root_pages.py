@@ -1,0 +1,42 @@
+"""The site's pages that stand at the root of the repository, where hosts and people look for them.
+
+A hook of mkdocs (mkdocs.yml names it): the files become pages, with their links as these need them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changelog.md",
+}
+"""The files, and what their pages are called."""
+
+FOLDERS = {"docs/design/": "design/packages-and-names.md"}
+"""Links to a folder, which is no page: the first page of it."""
+
+_LINK = re.compile(r"(?<=\]\()([\w./-]+)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages to those of docs/."""
+    root = Path(config.config_file_path).parent
+    for name, page in PAGES.items():
+        text = _LINK.sub(lambda link: _target(link[1]), (root / name).read_text(encoding="utf-8"))
+        files.append(File.generated(config, page, content=text))
+    files.append(File.generated(config, "LICENSE.txt", content=(root / "LICENSE").read_text(encoding="utf-8")))
+    return files
+
+
+def _target(link: str) -> str:
+    """Where a link leads in the site that leads to a file in the repository."""
+    if link == "LICENSE":
+        return "LICENSE.txt"
+    return PAGES.get(link) or FOLDERS.get(link) or link.removeprefix("docs/")
