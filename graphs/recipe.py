@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+from dialoom.errors import DialoomError
+
 from .chart import Chart
 from .comparison import side_by_side
 from .judged import conversation_to
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 Graph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
 
 
-class RecipeError(Exception):
+class RecipeError(DialoomError):
     """An option's value that a recipe cannot use: names the value and what would be right."""
 
 

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from dialoom.errors import DialoomError
 
-class DataError(Exception):
+
+class DataError(DialoomError):
     """A file that cannot be used: where (file, line or key), the bad value, and what would be right."""
 
     def __init__(self, path: str | Path, message: str, line: int | None = None) -> None:

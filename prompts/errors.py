@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from dialoom.errors import DialoomError
 
-class PromptError(Exception):
+
+class PromptError(DialoomError):
     """A template that cannot be used, with the file it stands in and what would be right."""
 
     def __init__(self, place: str | Path, message: str) -> None:

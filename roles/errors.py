@@ -1,7 +1,9 @@
 """What can go wrong between a role and its model, by whose fault it is."""
 
+from dialoom.errors import DialoomError
 
-class RoleError(Exception):
+
+class RoleError(DialoomError):
     """Base of this package's errors."""
 
 

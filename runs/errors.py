@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from dialoom.errors import DialoomError
 from dialoom.graphs import RecipeError
 from dialoom.personas import DataError
 from dialoom.prompts import PromptError
@@ -23,7 +24,7 @@ EXIT_DONE, EXIT_SOME_FAILED, EXIT_USAGE, EXIT_STOPPED = 0, 1, 2, 3
 """All done; some scenarios failed; bad usage, configuration or data; stopped early and resumable."""
 
 
-class RunError(Exception):
+class RunError(DialoomError):
     """A command that cannot be carried out as it was given: the configuration's fault."""
 
 

@@ -3,8 +3,10 @@
 import sqlite3
 from pathlib import Path
 
+from dialoom.errors import DialoomError
 
-class StoreError(Exception):
+
+class StoreError(DialoomError):
     """A run file that cannot be read or written: which, why, and what would be right."""
 
 

@@ -1,0 +1,72 @@
+"""What dialoom raises on purpose. This module is below every floor: it imports nothing of the project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do about an error, where that is something that dialoom can do.
+
+    Attributes:
+        action: A word for it, such as `resume`, by which an interface finds its own way of saying it.
+        text: The same in words that are true from anywhere.
+        values: What it is to be done with, such as the run's `path`.
+    """
+
+    action: str
+    text: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class DialoomError(Exception):
+    """Base of all errors that dialoom raises on purpose.
+
+    Args:
+        message: What is wrong: the value, where it stands, and what would be right. An option is called by its Python
+            name.
+        setting: The option that the error is about, such as `max_cost`.
+        advice: What to do next.
+    """
+
+    def __init__(self, message: str = "", *, setting: str | None = None, advice: Advice | None = None) -> None:
+        super().__init__(message)
+        self.setting = setting
+        self.advice = advice
+
+    @property
+    def message(self) -> str:
+        """What is wrong, without the advice."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return self.message if self.advice is None else f"{self.message}; {self.advice}"
+
+
+class Problem(NamedTuple):
+    """The first thing that pydantic found wrong.
+
+    Attributes:
+        place: Keys and indexes that lead to the value, joined by dots; empty for the whole.
+        message: What would be right.
+        value: What stands there.
+    """
+
+    place: str
+    message: str
+    value: Any
+
+
+def first_problem(error: ValidationError) -> Problem:
+    """What a validation error says first: one clear problem is more use than a list."""
+    first = error.errors()[0]
+    return Problem(".".join(map(str, first["loc"])), first["msg"], first["input"])
