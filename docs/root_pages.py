@@ -1,12 +1,14 @@
-"""The site's pages that stand at the root of the repository, where hosts and people look for them.
+"""What the site has besides the pages of docs/: those at the repository's root, where people look for them.
 
-A hook of mkdocs (mkdocs.yml names it): the files become pages, with their links as these need them.
+A hook of mkdocs (mkdocs.yml names it). The files become pages, with their links as these need them. And a pattern in
+the navigation stands for all pages that it fits, so that a new design note is in the site without being listed.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -23,6 +25,21 @@ FOLDERS = {"docs/design/": "design/packages-and-names.md"}
 """Links to a folder, which is no page: the first page of it."""
 
 _LINK = re.compile(r"(?<=\]\()([\w./-]+)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put pages in place of patterns in the navigation."""
+    for part in config.nav or ():
+        for title, pages in part.items():
+            if isinstance(pages, list):
+                part[title] = [found for page in pages for found in _expanded(page, Path(config.docs_dir))]
+    return config
+
+
+def _expanded(page: Any, folder: Path) -> list[Any]:
+    if not isinstance(page, str) or "*" not in page:
+        return [page]
+    return sorted(path.relative_to(folder).as_posix() for path in folder.glob(page))
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
