@@ -13,13 +13,13 @@ from pydantic import BaseModel, ConfigDict
 
 from dialoom.errors import DialoomError
 
-from .chart import Chart
-from .comparison import side_by_side
-from .judged import conversation_to
+from .judgement_scope import conversation_to
 from .outcome import Episode, Judgement, Line, Outcome
-from .outline import Outline
+from .reporting.chart import Chart
+from .reporting.comparison import side_by_side
+from .reporting.outline import Outline
+from .reporting.table import Table
 from .scenario import Scenario
-from .table import Table
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph  # slow to import, and looking at a run needs no graph
@@ -184,7 +184,7 @@ class Recipe(ABC):
         """What a report draws, from each run's label and its finished scenarios, which can be read once."""
         return []
 
-    def judged(self, outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
+    def judged_lines(self, outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
         """The lines that people read to judge the same thing as a judgement; nothing in them may tell the judge's word.
 
         By default the conversation, to the end of the turn that was judged.

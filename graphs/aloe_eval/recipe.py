@@ -12,16 +12,16 @@ from pydantic import Field, field_validator
 
 from dialoom.graphs.aloe.options import PersonaOptions
 from dialoom.graphs.aloe.scenario import PersonaScenario
-from dialoom.graphs.chart import Chart
 from dialoom.graphs.conversation import lines, messages_of
 from dialoom.graphs.outcome import Episode, Judgement, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.reporting.chart import Chart
+from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
-from dialoom.graphs.table import Table
 from dialoom.personas.persona import Persona, read_personas
 
-from . import report, talking
-from .talking import State
+from . import nodes, report
+from .nodes import TalkState
 
 
 class AloeEvalOptions(PersonaOptions):
@@ -69,12 +69,12 @@ class AloeEval(Recipe):
 
     def graph(self, options: AloeEvalOptions) -> Graph:
         """User and assistant in turn; after each answer the judge, beside the user's next message."""
-        builder = StateGraph(State, context_schema=Stage)
-        for work in (talking.user, talking.assistant, talking.judge):
+        builder = StateGraph(TalkState, context_schema=Stage)
+        for work in (nodes.user, nodes.assistant, nodes.judge):
             builder.add_node(work.__name__, node(work))
 
-        async def after_assistant(state: State) -> list[str]:
-            return ["judge"] if talking.is_over(state, options.rounds) else ["judge", "user"]
+        async def after_assistant(state: TalkState) -> list[str]:
+            return ["judge"] if nodes.is_over(state, options.rounds) else ["judge", "user"]
 
         builder.add_edge(START, "user")
         builder.add_edge("user", "assistant")
@@ -103,8 +103,8 @@ class AloeEval(Recipe):
 
     def judging(self) -> Graph:
         """The judge alone, over a finished conversation."""
-        builder = StateGraph(State, context_schema=Stage)
-        builder.add_node("judge", node(talking.judge_all))
+        builder = StateGraph(TalkState, context_schema=Stage)
+        builder.add_node("judge", node(nodes.judge_all))
         builder.add_edge(START, "judge")
         builder.add_edge("judge", END)
         return builder

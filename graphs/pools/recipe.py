@@ -11,15 +11,15 @@ from pydantic import BaseModel
 
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
-from dialoom.graphs.table import Table
 from dialoom.personas import Mendings, read_pool, shipped_seeds
 from dialoom.personas.similarity import EmbedderError, local_embedder
 
-from . import rounds
+from . import nodes
 from .embedding import Embeddings
+from .nodes import PoolState, PoolTexts
 from .options import PoolOptions
-from .rounds import PoolTexts, State
 from .scenario import PoolScenario
 
 
@@ -62,12 +62,12 @@ class PersonaPool(Recipe):
 
     def graph(self, options: PoolOptions) -> Graph:  # noqa: ARG002
         """Seeds, then proposing and selecting in turn."""
-        builder = StateGraph(State, context_schema=Stage)
-        builder.add_node("plant", node(rounds.plant))
-        builder.add_node("propose", node(rounds.propose))
-        builder.add_node("select", node(rounds.select))
+        builder = StateGraph(PoolState, context_schema=Stage)
+        builder.add_node("plant", node(nodes.plant))
+        builder.add_node("propose", node(nodes.propose))
+        builder.add_node("select", node(nodes.select))
 
-        async def another(state: State) -> str:
+        async def another(state: PoolState) -> str:
             return END if state["ended_by"] else "propose"
 
         builder.add_edge(START, "plant")

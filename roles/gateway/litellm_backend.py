@@ -17,13 +17,13 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles import offline
 from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
 
+from .admission import AdmissionGate
 from .cache_markers import marked, wants_markers
 from .calls import Completion, Request
 from .classification import classified, status_of
 from .completions import completion_of, salvaged
-from .in_place import prepared_in_place
+from .inline_preparation import prepared_inline
 from .structure import is_refused, response_format
-from .turnstile import Turnstile
 
 OFFLINE = "offline/"
 TIMEOUT = 600.0
@@ -52,7 +52,7 @@ class LiteLLMBackend:
         load_litellm()  # now, so that no call's latency counts it
         self._timeout = timeout
         self._shapeless: set[tuple[str, str | None]] = set()
-        self._turnstile = Turnstile()
+        self._admission = AdmissionGate()
 
     async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
         """One attempt.
@@ -64,18 +64,18 @@ class LiteLLMBackend:
         litellm = load_litellm()
         options = self._options(litellm, request)
         if request.model.startswith(OFFLINE):  # answers at once, by code of our own
-            with prepared_in_place(True):
+            with prepared_inline(True):
                 return completion_of(await _unlogged(litellm, litellm.acompletion(**options)), request.model)
         _ensure_key(litellm, request)
         shown: list[object] = []
         try:
-            async with self._turnstile.passing() as sent, asyncio.timeout(self._timeout):
+            async with self._admission.passing() as sent, asyncio.timeout(self._timeout):
 
                 def note(details: dict[str, Any]) -> None:  # before the request is sent, and when its answer is there
                     sent()
                     shown.append(details.get("original_response"))
 
-                with prepared_in_place(_provider(litellm, request.model) == "openai"):
+                with prepared_inline(_provider(litellm, request.model) == "openai"):
                     response = await _unlogged(litellm, litellm.acompletion(**options, logger_fn=note))
         except Exception as error:
             if _UNREADABLE in str(error) and (kept := _salvaged(shown, request.model)) is not None:

@@ -14,7 +14,7 @@ import yaml
 
 from dialoom.graphs import Recipe, Scenario, stream
 from dialoom.runs.errors import RunError
-from dialoom.runs.export.places import file_beside
+from dialoom.runs.export.targets import file_beside
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile
 
@@ -150,7 +150,7 @@ def _row(run: RunFile, recipe: Recipe, judging: str | None, drawn: _Drawn, scale
         "" if judgement.turn is None else str(judgement.turn),
         str(scales.of(judgement.metric)),
         _text(_known(run.scenario(recipe, position))),
-        "\n\n".join(f"{line.role}: {line.content}" for line in recipe.judged(episode.outcome, judgement)),
+        "\n\n".join(f"{line.role}: {line.content}" for line in recipe.judged_lines(episode.outcome, judgement)),
     ]
 
 

@@ -121,12 +121,12 @@ def _compare(
 ) -> None:
     from dialoom.runs.agreement import agreement, as_json, read_labels, table_of
     from dialoom.runs.recipes import load_recipe
-    from dialoom.runs.report.sides import offline_note, sides
+    from dialoom.runs.report.reported import offline_note, reported_runs
     from dialoom.runs.store import RunFile
 
     with RunFile(path) as run:
         found = agreement(run, read_labels(labels, annotators), judging=judging, metrics=metrics, given_scales=scales)
-        offline = offline_note(sides([run], load_recipe(run.config.recipe), judging))
+        offline = offline_note(reported_runs([run], load_recipe(run.config.recipe), judging))
         chosen = run.judging(judging)
     if json:
         values = as_json(found)

@@ -110,14 +110,14 @@ def _format_flags(recipe: Recipe) -> Flags:
 
 def _export(**values: Any) -> None:
     """Write the run's finished scenarios and say how many."""
-    from dialoom.runs.export import Request, write
+    from dialoom.runs.export import ExportRequest, write
     from dialoom.runs.store import RunFile
 
     path, out = values.pop("run"), values.pop("out")
     common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share")}
     given = {name: value for name, value in values.items() if value is not None and value != []}
     with RunFile(path) as run:
-        counts = write(run, Request(**common, options=given), out)
+        counts = write(run, ExportRequest(**common, options=given), out)
         status, branches = run.status(), run.branches_taken()
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"

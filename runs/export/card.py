@@ -10,7 +10,7 @@ from dialoom import __version__
 from dialoom.runs.store.runfile import FIRST_JUDGING
 
 from .request import formats, shown_options
-from .rows import Rows, Tally
+from .rows import RowCount, Rows
 
 _OFFLINE = (
     "Made with an offline model ({roles}): a scripted stand-in. Nothing here shows how a model or a person writes; "
@@ -27,7 +27,7 @@ class Card:
         splits: The file of each split, where there are splits.
     """
 
-    def __init__(self, rows: Rows, files: Mapping[str, Tally], splits: Mapping[str, str] | None = None) -> None:
+    def __init__(self, rows: Rows, files: Mapping[str, RowCount], splits: Mapping[str, str] | None = None) -> None:
         self._rows = rows
         self._files = files
         self._splits = splits or {}
@@ -57,8 +57,8 @@ class Card:
         facet = self._rows.recipe.split_by
         header = ["file", "rows", "scenarios", *([f"different {facet}"] if facet else [])]
         lines = [
-            [name, tally.rows, tally.scenarios, *([len(tally.groups)] if facet else [])]
-            for name, tally in self._files.items()
+            [name, count.rows, count.scenarios, *([len(count.groups)] if facet else [])]
+            for name, count in self._files.items()
         ]
         yield from ("## What it holds", "", *_table(header, lines), "")
         if self._rows.split is not None:

@@ -16,7 +16,7 @@ Encoding = Literal["jsonl", "parquet"]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExportRequest:
     """What is wanted.
 
     Attributes:

@@ -22,8 +22,8 @@ from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store.checkpoints.values import pack, revived, text_of
 
 from .changes import changes, said
+from .context import START, Compiled, at, updates
 from .session import Session
-from .table import START, Compiled, at, updates
 
 _FORMAT = "dialoom case, version 1"
 _WIDTH = 200
@@ -83,14 +83,14 @@ class Case(BaseModel):
 
 async def case_of(session: Session) -> Case:
     """What `save` writes."""
-    table = session.table
+    context = session.context
     stops = await session.stops()
     recorded: list[RecordedStep] = []
     for before, stop in pairwise(stops):
         if stop.kind == "edit":
             channels = [name for name in stop.state if changes(_only(before.state, name), _only(stop.state, name))]
             edit = {name: json.loads(text_of(pack(stop.state[name]))) for name in channels}
-            recorded.append(RecordedStep(nodes=await table.nodes_before(table.line(stop.checkpoint)), edit=edit))
+            recorded.append(RecordedStep(nodes=await context.nodes_before(context.line(stop.checkpoint)), edit=edit))
         elif stop.kind == "step" and stop.ran != (START,):
             calls = tuple(
                 RecordedCall(
@@ -106,16 +106,16 @@ async def case_of(session: Session) -> Case:
                 for call in stop.calls
             )
             recorded.append(RecordedStep(nodes=stop.ran, calls=calls))
-    config = table.store.config
+    config = context.store.config
     return Case(
         format=_FORMAT,
         recipe=config.recipe,
         options=config.options,
         seed=config.seed,
-        thread=table.work.thread,
-        scenario=table.work.scenario.model_dump(mode="json"),
+        thread=context.work.thread,
+        scenario=context.work.scenario.model_dump(mode="json"),
         models=dict(config.models),
-        prompts={id_: prompt.source for id_, prompt in table.store.prompts.items()},
+        prompts={id_: prompt.source for id_, prompt in context.store.prompts.items()},
         steps=tuple(recorded),
         is_end=stops[-1].is_end,
         outcome=await session.outcome(),

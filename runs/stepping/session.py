@@ -17,16 +17,16 @@ from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point
 
 from .changes import changes
-from .conditions import Condition, Standing
+from .conditions import Condition, Position
+from .context import START, ScenarioContext, at, one_step, open_context, steps, updates
 from .gateway import Asked, Changes, NotAskedError, NotingGateway, SteppingError, SteppingGateway, check_said
 from .paths import replaced
 from .stop import Stop
-from .table import START, Table, at, one_step, open_table, steps, updates
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
-class Knotted(NamedTuple):
+class HistoryEntry(NamedTuple):
     """A checkpoint in the history.
 
     Attributes:
@@ -49,8 +49,8 @@ class Session:
     is in the middle of a step.
     """
 
-    def __init__(self, table: Table, branch: Branch, head: str) -> None:
-        self.table = table
+    def __init__(self, context: ScenarioContext, branch: Branch, head: str) -> None:
+        self.context = context
         self._branch = branch
         self._head = head
 
@@ -80,17 +80,17 @@ class Session:
         """
         store = run if isinstance(run, RunStore) else reopen(Path(run), tell)
         try:
-            async with open_table(store, store.resolve(str(scenario)), conduct, tell) as table:
-                yield await cls._standing_at(table, branch)
+            async with open_context(store, store.resolve(str(scenario)), conduct, tell) as context:
+                yield await cls._standing_at(context, branch)
         finally:
             if store is not run:
                 store.close()
 
     @classmethod
-    async def _standing_at(cls, table: Table, name: str) -> Session:
-        branch = table.branch(name)
-        head = branch.head or table.latest(branch.thread) or await table.begin()
-        session = cls(table, branch, head)
+    async def _standing_at(cls, context: ScenarioContext, name: str) -> Session:
+        branch = context.branch(name)
+        head = branch.head or context.latest(branch.thread) or await context.begin()
+        session = cls(context, branch, head)
         await session.here()
         return session
 
@@ -99,7 +99,7 @@ class Session:
     @property
     def scenario(self) -> str:
         """The scenario's id."""
-        return str(self.table.work.scenario.id)
+        return str(self.context.work.scenario.id)
 
     @property
     def branch(self) -> str:
@@ -109,48 +109,48 @@ class Session:
     @property
     def roles(self) -> list[str]:
         """The roles of the run."""
-        return list(self.table.models)
+        return list(self.context.models)
 
     @property
     def nodes(self) -> list[str]:
         """The nodes of the graph."""
-        return [name for name in self.table.graph.builder.nodes if name != START]
+        return [name for name in self.context.graph.builder.nodes if name != START]
 
     async def here(self) -> Stop:
         """What is to be seen here."""
-        return await self._stop(self.table.line(self._head))
+        return await self._stop(self.context.line(self._head))
 
     @property
     def state(self) -> dict[str, Any]:
         """The values of the graph's channels here."""
-        return dict(self.table.states[self._head])
+        return dict(self.context.states[self._head])
 
     async def outcome(self) -> Outcome:
         """What the conversation has come to, as exports would have it."""
         stop = await self.here()
-        return self.table.outcome(stop.state, stop.is_end)
+        return self.context.outcome(stop.state, stop.is_end)
 
     async def stops(self) -> list[Stop]:
         """Every stop from the beginning of this branch to here."""
-        line = self.table.line(self._head)
+        line = self.context.line(self._head)
         return [await self._stop(line[:end]) for end in range(1, len(line) + 1)]
 
     @property
     def is_pending(self) -> bool:
         """Whether the scenario has no outcome yet."""
-        return self.table.is_pending
+        return self.context.is_pending
 
     @property
     def outcome_branch(self) -> str:
         """The branch that the scenario's outcome comes from."""
-        return self.table.store.outcome_branch(self.table.work.position)
+        return self.context.store.outcome_branch(self.context.work.position)
 
-    async def history(self) -> list[Knotted]:
+    async def history(self) -> list[HistoryEntry]:
         """Every checkpoint of the scenario, on whatever branch, in the order in which they were made."""
-        points = self.table.points()
+        points = self.context.points()
         heads: dict[str, list[str]] = {}
         for branch in self.branches():
-            if (head := branch.head or self.table.latest(branch.thread)) is not None:
+            if (head := branch.head or self.context.latest(branch.thread)) is not None:
                 heads.setdefault(head, []).append(branch.name)
         found = []
         for point in points.values():
@@ -159,28 +159,28 @@ class Session:
             parent = point.parent
             while parent is not None and parent in points and points[parent].source == "fork":
                 parent = points[parent].parent
-            stop = await self._stop(self.table.line(point.id))
+            stop = await self._stop(self.context.line(point.id))
             number = points[parent].number if parent in points else None
-            found.append(Knotted(point.number, number, stop, tuple(heads.get(point.id, ()))))
+            found.append(HistoryEntry(point.number, number, stop, tuple(heads.get(point.id, ()))))
         return found
 
     def understood(self, stop: Stop) -> dict[int, Any]:
         """What was understood of replies that had to be of a form, by the calls' rows in the ledger."""
-        return {call.id: known for call in stop.calls if (known := self.table.understood(call)) is not None}
+        return {call.id: known for call in stop.calls if (known := self.context.understood(call)) is not None}
 
     def branches(self) -> list[Branch]:
         """All branches of the scenario, `main` first."""
-        return self.table.branches()
+        return self.context.branches()
 
     async def asking(self) -> list[Asked]:
         """What the next step would ask first in each of its nodes; nothing is sent and nothing kept."""
-        line = self.table.line(self._head)
-        coming = await self.table.nodes_after(line[-1])
+        line = self.context.line(self._head)
+        coming = await self.context.nodes_after(line[-1])
         gateway = NotingGateway(self._branch.models)
-        stage = replace(self.table.stage(gateway, self._branch, steps(line)), tell=lambda _text: None)
+        stage = replace(self.context.stage(gateway, self._branch, steps(line)), tell=lambda _text: None)
         config = at(self._branch.thread, self._head)
         with suppress(NotAskedError):
-            await self.table.scratch.ainvoke(None, config, context=stage, **one_step(coming))
+            await self.context.scratch.ainvoke(None, config, context=stage, **one_step(coming))
         return gateway.asked()
 
     # Moving
@@ -220,7 +220,7 @@ class Session:
         if not conditions:
             return False
         roles = frozenset(asked.role for asked in await self.asking()) if not stop.is_end else frozenset()
-        standing = Standing(stop.next, roles, stop.counts, stop.state)
+        standing = Position(stop.next, roles, stop.counts, stop.state)
         return any(condition.met(standing) for condition in conditions)
 
     def condition(self, text: str) -> Condition:
@@ -229,8 +229,8 @@ class Session:
         Raises:
             ConditionError: If it is none.
         """
-        counts = self.table.recipe.counted(self.table.recipe.initial(self.table.work.scenario))
-        return Condition.parse(text, self.nodes, self.roles, counts, self.table.graph.stream_channels_list)
+        counts = self.context.recipe.counted(self.context.recipe.initial(self.context.work.scenario))
+        return Condition.parse(text, self.nodes, self.roles, counts, self.context.graph.stream_channels_list)
 
     async def rewind(self, count: int = 1) -> Stop:
         """Go back by so many steps (an edit is one, too). Nothing is lost: what was after here stays in the history.
@@ -238,7 +238,7 @@ class Session:
         Raises:
             SteppingError: If there are not so many.
         """
-        line = [point for point in self.table.line(self._head) if point.source != "fork"]
+        line = [point for point in self.context.line(self._head) if point.source != "fork"]
         here = max(0, len(line) - 1)
         if not 0 < count <= here:
             raise SteppingError(f"there are {here} steps before this one; back takes 1 to {here}")
@@ -250,7 +250,7 @@ class Session:
         Raises:
             SteppingError: If there are not so many.
         """
-        line = [point for point in self.table.line(self._end()) if point.source != "fork" or point.id == self._head]
+        line = [point for point in self.context.line(self._end()) if point.source != "fork" or point.id == self._head]
         here = next((place for place, point in enumerate(line) if point.id == self._head), len(line) - 1)
         after = len(line) - 1 - here
         if not 0 < count <= after:
@@ -263,7 +263,7 @@ class Session:
         Raises:
             SteppingError: If there is none.
         """
-        points = self.table.points()
+        points = self.context.points()
         for point in points.values():
             if point.id == checkpoint or str(point.number) == str(checkpoint).removeprefix("#"):
                 if self._branch.thread not in point.threads:
@@ -277,9 +277,9 @@ class Session:
         Raises:
             SteppingError: If it is met nowhere.
         """
-        line = self.table.line(self._end())
+        line = self.context.line(self._end())
         for end in range(1, len(line) + 1):
-            there = Session(self.table, self._branch, line[end - 1].id)
+            there = Session(self.context, self._branch, line[end - 1].id)
             if await there.meets([condition], await self._stop(line[:end])):
                 return await self._stand(line[end - 1])
         raise SteppingError(f"nowhere on {self.branch} is {condition} met")
@@ -297,13 +297,13 @@ class Session:
             PathError: If there is no such place, or it takes no such value.
             SteppingError: If the conversation has not begun.
         """
-        if START in await self.table.nodes_after(self.table.points()[self._head]):
+        if START in await self.context.nodes_after(self.context.points()[self._head]):
             raise SteppingError("nothing is in the state yet; 'next' takes in what the conversation begins with")
         channel, whole = replaced(self.state, path, value)
         await self._leave_main()
-        nodes = await self.table.nodes_before(self.table.line(self._head))
-        edit = updates(self.table.graph, {channel: whole}, nodes)
-        config = await self.table.graph.abulk_update_state(at(self._branch.thread, self._head), [edit])
+        nodes = await self.context.nodes_before(self.context.line(self._head))
+        edit = updates(self.context.graph, {channel: whole}, nodes)
+        config = await self.context.graph.abulk_update_state(at(self._branch.thread, self._head), [edit])
         await self._moved(str(config["configurable"]["checkpoint_id"]))
         return await self.here()
 
@@ -319,7 +319,7 @@ class Session:
         """
         asked = await self._asked(role)
         check_said(asked.request, text)
-        sample = self.table.store.branches.next_sample(self.table.work.position)
+        sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._leave_main()
         return await self.step(Changes(said={asked.key: (text, sample)}))
 
@@ -344,19 +344,19 @@ class Session:
             SteppingError: If there is no such role.
             BindingError: If there is no such model.
         """
-        if role not in self.table.models:
+        if role not in self.context.models:
             raise SteppingError(f"there is no role {role!r}; there are {', '.join(self.roles)}")
         check_model(model)
         await self._leave_main()
         models = {**self._branch.models, role: model}
-        if model == self.table.models[role].model:
+        if model == self.context.models[role].model:
             del models[role]  # its own: served where the run says
         await self._keep(replace(self._branch, models=models))
 
     async def resample(self) -> int:
         """Have replies of their own from here on, in this branch; returns the sample's number."""
         await self._leave_main()
-        sample = self.table.store.branches.next_sample(self.table.work.position)
+        sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._keep(replace(self._branch, sample=sample))
         return sample
 
@@ -373,15 +373,15 @@ class Session:
         if any(branch.name == name for branch in self.branches()):
             raise SteppingError(f"there is a branch {name!r} already; 'switch {name}' goes there")
         await self._index_main()
-        thread = f"{self.table.work.thread}~{name}"
-        saver = self.table.graph.checkpointer
+        thread = f"{self.context.work.thread}~{name}"
+        saver = self.context.graph.checkpointer
         assert saver is not None and not isinstance(saver, bool)
         await saver.adelete_thread(thread)  # what a fork that was killed in the middle may have left
         await saver.acopy_thread(self._branch.thread, thread)
-        await self.table.store.branches.keep_only(thread, [point.id for point in self.table.line(self._head)])
+        await self.context.store.branches.keep_only(thread, [point.id for point in self.context.line(self._head)])
         branch = replace(self._branch, name=name, thread=thread, head=self._head, origin=self._branch.name)
-        await self.table.store.branches.keep(self.table.work.position, branch)
-        return Session(self.table, branch, self._head)
+        await self.context.store.branches.keep(self.context.work.position, branch)
+        return Session(self.context, branch, self._head)
 
     async def switch(self, name: str) -> Session:
         """A session on another branch, where that stands.
@@ -389,7 +389,7 @@ class Session:
         Raises:
             SteppingError: If there is none.
         """
-        return await Session._standing_at(self.table, name)
+        return await Session._standing_at(self.context, name)
 
     async def promote(self) -> Outcome:
         """Make what came of this branch the scenario's outcome. What other judges said of the one before is dropped.
@@ -400,26 +400,26 @@ class Session:
         stop = await self.here()
         if not stop.is_end:
             raise SteppingError(f"{self.branch} is not at its end, so there is no outcome of it yet; 'continue' first")
-        if self.branch == self.outcome_branch == MAIN and not self.table.is_pending:
+        if self.branch == self.outcome_branch == MAIN and not self.context.is_pending:
             return await self.outcome()  # nothing else was promoted, and other judges' words are on this
         await self._index_main()
-        line = self.table.line(self._head)
-        calls = [call.id for call in await self.table.calls_on(line)]
-        outcome = self.table.outcome(stop.state, is_end=True)
-        taken = await self.table.taken(self._branch, line)
-        await self.table.store.promote(self.table.work, taken, outcome, calls)
+        line = self.context.line(self._head)
+        calls = [call.id for call in await self.context.calls_on(line)]
+        outcome = self.context.outcome(stop.state, is_end=True)
+        taken = await self.context.taken(self._branch, line)
+        await self.context.store.promote(self.context.work, taken, outcome, calls)
         return outcome
 
     # Within
 
     async def _stop(self, line: Sequence[Point]) -> Stop:
-        table, point = self.table, line[-1]
-        snapshot = await table.snapshot(point)
+        context, point = self.context, line[-1]
+        snapshot = await context.snapshot(point)
         state = dict(snapshot.values)
-        before = dict((await table.snapshot(line[-2])).values) if len(line) > 1 else {}
-        ran = await table.nodes_after(line[-2]) if point.source == "loop" and len(line) > 1 else ()
-        coming = await table.nodes_after(point)
-        outcome = table.outcome(state, is_end=not coming)
+        before = dict((await context.snapshot(line[-2])).values) if len(line) > 1 else {}
+        ran = await context.nodes_after(line[-2]) if point.source == "loop" and len(line) > 1 else ()
+        coming = await context.nodes_after(point)
+        outcome = context.outcome(state, is_end=not coming)
         return Stop(
             branch=self.branch,
             number=point.number,
@@ -427,16 +427,16 @@ class Session:
             kind={"loop": "step", "update": "edit"}.get(point.source, point.source),
             ran=ran,
             next=coming,
-            why=table.why(await table.nodes_before(line), coming),
+            why=context.why(await context.nodes_before(line), coming),
             changes=changes(before, state),
-            calls=await table.calls(line),
-            counts=table.counted(state),
+            calls=await context.calls(line),
+            counts=context.counted(state),
             state=state,
-            transcript=table.transcript(outcome),
+            transcript=context.transcript(outcome),
         )
 
     async def _ensure_more(self) -> None:
-        if not await self.table.nodes_after(self.table.points()[self._head]):
+        if not await self.context.nodes_after(self.context.points()[self._head]):
             raise SteppingError(f"{self.branch} is at its end; go back first ('back', 'goto')")
 
     async def _asked(self, who: str) -> Asked:
@@ -454,11 +454,11 @@ class Session:
 
     def _main_goes_on(self) -> bool:
         """Whether a step here is one of `main`: that goes only forward, and only while it is to be played."""
-        return self.table.is_pending and self._head == self._end()
+        return self.context.is_pending and self._head == self._end()
 
     def _end(self) -> str:
         """The checkpoint of this branch that was made last of those that came of this one; itself if there are none."""
-        points, ends = self.table.points(), {self._head}
+        points, ends = self.context.points(), {self._head}
         for point in points.values():
             if point.parent in ends and self._branch.thread in point.threads:
                 ends.add(point.id)
@@ -467,7 +467,7 @@ class Session:
     async def _leave_main(self) -> None:
         """Make a branch here, unless this is one; then read it anew, as another session may have changed it."""
         if self.branch != MAIN:
-            self._branch = self.table.branch(self.branch)
+            self._branch = self.context.branch(self.branch)
             return
         names = {branch.name for branch in self.branches()}
         name = next(f"b{number}" for number in range(1, len(names) + 2) if f"b{number}" not in names)
@@ -476,42 +476,42 @@ class Session:
 
     async def _index_main(self) -> None:
         """Write down which calls led to the engine's checkpoints, before others are made beside them."""
-        table, position = self.table, self.table.work.position
-        if (end := table.latest(table.work.thread)) is None:
+        context, position = self.context, self.context.work.position
+        if (end := context.latest(context.work.thread)) is None:
             return
-        line, known = table.line(end), table.store.branches.indexed(position)
+        line, known = context.line(end), context.store.branches.indexed(position)
         led = {
-            line[length - 1].id: [(call.node, call.key, call.is_edited) for call in await table.calls(line[:length])]
+            line[length - 1].id: [(call.node, call.key, call.is_edited) for call in await context.calls(line[:length])]
             for length in range(2, len(line) + 1)
             if line[length - 1].id not in known
         }
-        await table.store.branches.keep_calls(position, led)
+        await context.store.branches.keep_calls(position, led)
 
     async def _play(self, changed: Changes) -> None:
-        table, branch = self.table, self._branch
+        context, branch = self.context, self._branch
         changed = replace(changed, models={**branch.models, **changed.models})
-        gateway = SteppingGateway(table.gateway, table.store.ledger, changed)
-        is_last = table.latest(branch.thread) == self._head
-        coming = await table.nodes_after(table.points()[self._head])
-        stage = table.stage(gateway, branch, steps(table.line(self._head)))
+        gateway = SteppingGateway(context.gateway, context.store.ledger, changed)
+        is_last = context.latest(branch.thread) == self._head
+        coming = await context.nodes_after(context.points()[self._head])
+        stage = context.stage(gateway, branch, steps(context.line(self._head)))
         config = at(branch.thread, None if is_last else self._head)
         is_main = branch.name == MAIN
         if not is_main:
             # What a step that was broken off had come to may be of other models or another sample than this one is.
-            await table.store.branches.drop_writes(branch.thread, self._head)
-        table.store.begin(table.work, None if is_main else branch.name)
+            await context.store.branches.drop_writes(branch.thread, self._head)
+        context.store.begin(context.work, None if is_main else branch.name)
         try:
-            await table.graph.ainvoke(None, config, context=stage, durability="sync", **one_step(coming))
+            await context.graph.ainvoke(None, config, context=stage, durability="sync", **one_step(coming))
         finally:
-            table.store.end(table.work)
-            table.forget(self._head)  # a step that was broken off leaves what it had come to there
-        latest = table.latest(branch.thread)
+            context.store.end(context.work)
+            context.forget(self._head)  # a step that was broken off leaves what it had come to there
+        latest = context.latest(branch.thread)
         assert latest is not None
         if not is_main:
-            await table.store.branches.keep_calls(table.work.position, {latest: gateway.made()})
+            await context.store.branches.keep_calls(context.work.position, {latest: gateway.made()})
         await self._moved(latest)
-        if is_main and not await table.nodes_after(table.points()[latest]):
-            await table.store.finish(table.work, await self.outcome())
+        if is_main and not await context.nodes_after(context.points()[latest]):
+            await context.store.finish(context.work, await self.outcome())
 
     async def _stand(self, point: Point) -> Stop:
         await self._moved(point.id)
@@ -521,8 +521,8 @@ class Session:
         self._head = head
         if self.branch != MAIN:
             # As it is now: another session may have exchanged a model on it.
-            await self._keep(replace(self.table.branch(self.branch), head=head))
+            await self._keep(replace(self.context.branch(self.branch), head=head))
 
     async def _keep(self, branch: Branch) -> None:
         self._branch = branch
-        await self.table.store.branches.keep(self.table.work.position, branch)
+        await self.context.store.branches.keep(self.context.work.position, branch)

@@ -23,7 +23,7 @@ from dialoom.runs.session import Conduct
 from dialoom.runs.stepping import Session, read_case, replay
 from dialoom.runs.store import RunStore
 
-from .commands import Desk
+from .commands import CommandInterpreter
 from .loop import converse, is_terminal, play_script
 from .printer import Printer
 
@@ -118,13 +118,13 @@ def _stepped(
             )
         )
         try:
-            desk = Desk(session, printer.passed)
+            interpreter = CommandInterpreter(session, printer.passed)
             if lines is not None:
-                return play_script(runner, desk, lines, printer, str(script or "standard input"))
+                return play_script(runner, interpreter, lines, printer, str(script or "standard input"))
             typer.echo(f"{session.scenario} in {store.path}: {_standing(store, session.scenario)}")
             typer.echo("'help' lists the commands")
-            printer.answer(runner.run(desk.stopped(runner.run(session.here()))))
-            return converse(runner, desk, printer)
+            printer.answer(runner.run(interpreter.stopped(runner.run(session.here()))))
+            return converse(runner, interpreter, printer)
         finally:
             runner.run(opened.aclose())
 

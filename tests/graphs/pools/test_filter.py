@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dialoom.graphs import RecipeError, Stage
 from dialoom.graphs.pools import RECIPE, PoolScenario
+from dialoom.graphs.pools.nodes import PoolTexts
 from dialoom.graphs.pools.options import PoolOptions
-from dialoom.graphs.pools.rounds import PoolTexts
 from dialoom.personas import DataError, LexicalEmbedder
 from dialoom.personas.similarity import Kept
 

@@ -1,4 +1,4 @@
-"""A pool's rounds: the writer proposes texts, and those are kept that are unlike everything kept before.
+"""The state and the nodes of a pool: the writer proposes texts, and those unlike everything kept before are kept.
 
 The self-generation of ALOE (section 3.1): few-shot examples from the pool itself, a filter by cosine similarity, and a
 stop when rounds keep next to nothing, which is the bottleneck of writer and embedder together.
@@ -27,7 +27,7 @@ class PoolTexts(BaseModel):
     items: list[str]
 
 
-class State(TypedDict, total=False):
+class PoolState(TypedDict, total=False):
     """What is checkpointed. Both lists only ever grow at their end, so that a checkpoint stores what is new.
 
     Attributes:
@@ -47,7 +47,7 @@ class State(TypedDict, total=False):
     ended_by: str
 
 
-async def plant(state: State, scene: Scene) -> Update:
+async def plant(state: PoolState, scene: Scene) -> Update:
     """The seeds go through the filter as everything else, so that no two texts of a pool are too near."""
     scenario: PoolScenario = scene.scenario
     sifted = await _sifted(state, scene, list(scenario.seeds), round_=0)
@@ -56,7 +56,7 @@ async def plant(state: State, scene: Scene) -> Update:
     return {**sifted.update(0, len(scenario.seeds)), "ended_by": over}
 
 
-async def propose(state: State, scene: Scene) -> Update:
+async def propose(state: PoolState, scene: Scene) -> Update:
     """The writer sees a few texts of the pool and writes new ones."""
     scenario: PoolScenario = scene.scenario
     round_ = len(state["rounds"])
@@ -68,7 +68,7 @@ async def propose(state: State, scene: Scene) -> Update:
     return {"proposed": reply.items}
 
 
-async def select(state: State, scene: Scene) -> Update:
+async def select(state: PoolState, scene: Scene) -> Update:
     """What is unlike everything kept so far joins the pool, until it is full."""
     scenario: PoolScenario = scene.scenario
     round_, proposed = len(state["rounds"]), state["proposed"]
@@ -114,7 +114,7 @@ class _Sifted:
         }
 
 
-async def _sifted(state: State, scene: Scene, texts: list[str], round_: int) -> _Sifted:
+async def _sifted(state: PoolState, scene: Scene, texts: list[str], round_: int) -> _Sifted:
     """The texts through the filter, one after another; twins and empty ones count as too near."""
     scenario: PoolScenario = scene.scenario
     entries = [PoolEntry.model_validate(entry) for entry in state["entries"]]

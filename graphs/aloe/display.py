@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.outline import Outline, Span
+from dialoom.graphs.reporting.outline import Outline, Span
 
-from .growing import PREFERRED, REJECTED, Round
+from .nodes import PREFERRED, REJECTED, Round
 
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?]+(?=\s|$)|$|(?=\n))")
 _NAMES = {PREFERRED: "preferred", REJECTED: "rejected"}

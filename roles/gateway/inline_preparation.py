@@ -18,12 +18,12 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_wanted: ContextVar[bool] = ContextVar("dialoom_in_place", default=False)
+_wanted: ContextVar[bool] = ContextVar("dialoom_prepared_inline", default=False)
 
 
 @contextmanager
-def prepared_in_place(wanted: bool) -> Iterator[None]:
-    """Have LiteLLM's calls within this block prepared in place, or not.
+def prepared_inline(wanted: bool) -> Iterator[None]:
+    """Have LiteLLM's calls within this block prepared in the current thread, or not.
 
     An event loop whose default executor somebody has chosen keeps that one, and its threads.
     """
@@ -38,7 +38,7 @@ def prepared_in_place(wanted: bool) -> Iterator[None]:
 
 
 class _Executor(ThreadPoolExecutor):
-    """The default executor, but for what LiteLLM hands to it in a context that wants that in place."""
+    """The default executor, but for what LiteLLM hands to it in a context that wants that inline."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         if not _wanted.get() or not _is_litellms(fn):

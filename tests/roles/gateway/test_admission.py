@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from dialoom.roles.gateway.admission import AdmissionGate
 from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.roles.gateway.turnstile import Turnstile
 
 
 async def test_the_next_passes_when_one_is_on_its_way() -> None:
-    """In the order of their coming; who has left the turnstile may take as long as it likes."""
-    turnstile, passed = Turnstile(width=1), list[int]()
+    """In the order of their coming; who has left the gate may take as long as it likes."""
+    gate, passed = AdmissionGate(width=1), list[int]()
     on_its_way, end, second_passed = [asyncio.Event() for _ in range(3)], asyncio.Event(), asyncio.Event()
 
     async def send(number: int) -> None:
-        async with turnstile.passing() as sent:
+        async with gate.passing() as sent:
             passed.append(number)
             if number == 1:
                 second_passed.set()
@@ -41,10 +41,10 @@ async def test_the_next_passes_when_one_is_on_its_way() -> None:
 
 async def test_nobody_waits_for_a_provider_that_does_not_say_when_it_sends() -> None:
     """After a moment the next may pass all the same."""
-    turnstile, inside, all_are = Turnstile(width=1), list[int](), asyncio.Event()
+    gate, inside, all_are = AdmissionGate(width=1), list[int](), asyncio.Event()
 
     async def send(number: int) -> None:
-        async with turnstile.passing():
+        async with gate.passing():
             inside.append(number)
             if len(inside) == 4:
                 all_are.set()
@@ -56,24 +56,24 @@ async def test_nobody_waits_for_a_provider_that_does_not_say_when_it_sends() -> 
 
 async def test_one_that_fails_gives_its_place_away_once() -> None:
     """Whether it said that it was on its way or not."""
-    turnstile = Turnstile(width=1)
+    gate = AdmissionGate(width=1)
     for says_so in (True, False, True):
         try:
-            async with turnstile.passing() as sent:
+            async with gate.passing() as sent:
                 if says_so:
                     sent()
                 raise ConnectionError
         except ConnectionError:
             pass
-    async with turnstile.passing():
-        second = asyncio.create_task(_enter(turnstile))
+    async with gate.passing():
+        second = asyncio.create_task(_enter(gate))
         await asyncio.sleep(0.01)
         assert not second.done()
     await second
 
 
-async def _enter(turnstile: Turnstile) -> None:
-    async with turnstile.passing():
+async def _enter(gate: AdmissionGate) -> None:
+    async with gate.passing():
         pass
 
 

@@ -1,4 +1,4 @@
-"""What a report sets side by side: a run with a set of its judgements, under a label that tells it from the others."""
+"""The runs that a report shows, each with one set of its judgements and a label that tells it from the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OFFLINE = "Made with an offline model ({roles}): a scripted stand-in, no eviden
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ReportedRun:
     """A run and a set of its judgements (`None` if it has none).
 
     Attributes:
@@ -37,7 +37,7 @@ class Side:
         return self.judging.name if self.judging else None
 
 
-def sides(runs: Sequence[RunFile], recipe: Recipe, judging: str | None = None) -> list[Side]:
+def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None = None) -> list[ReportedRun]:
     """Each run with the set of that name (by default its oldest) and its label.
 
     Raises:
@@ -54,14 +54,14 @@ def sides(runs: Sequence[RunFile], recipe: Recipe, judging: str | None = None) -
         [str(run.path) for run in runs],
     ]
     labels = next(labels for labels in candidates if all(labels) and len(set(labels)) == len(runs))
-    return [Side(*each) for each in zip(labels, runs, chosen, strict=True)]
+    return [ReportedRun(*each) for each in zip(labels, runs, chosen, strict=True)]
 
 
-def offline_note(sides: Sequence[Side]) -> str | None:
+def offline_note(reported: Sequence[ReportedRun]) -> str | None:
     """Which roles an offline model played, if any: figures that are evidence of nothing."""
     played = {
-        side.label: ", ".join(role for role, binding in side.models.items() if binding.model.startswith("offline/"))
-        for side in sides
+        each.label: ", ".join(role for role, binding in each.models.items() if binding.model.startswith("offline/"))
+        for each in reported
     }
     if not any(played.values()):
         return None
@@ -71,19 +71,19 @@ def offline_note(sides: Sequence[Side]) -> str | None:
     return _OFFLINE.format(roles=named)
 
 
-def difference_note(sides: Sequence[Side], recipe: Recipe) -> str | None:
+def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | None:
     """What differs between the runs beside the model under evaluation, so that nobody takes its effect for the model's.
 
     Told are models and their sampling, options, prompts and scenarios; not the seed, which the scenarios show.
     """
-    models = [{role: binding for role, binding in side.models.items() if role != recipe.evaluated} for side in sides]
+    models = [{role: binding for role, binding in each.models.items() if role != recipe.evaluated} for each in reported]
     found = [
         ("the models of", _differing_keys(models)),
-        ("the options", _differing_keys([side.run.config.options for side in sides])),
-        ("the prompts", _differing_keys([_prompts(side) for side in sides])),
+        ("the options", _differing_keys([each.run.config.options for each in reported])),
+        ("the prompts", _differing_keys([_prompts(each) for each in reported])),
     ]
     parts = [f"{what} {', '.join(keys)}" for what, keys in found if keys]
-    if len({_plan(side.run) for side in sides}) > 1:
+    if len({_plan(each.run) for each in reported}) > 1:
         parts.append("the scenarios")
     return f"The runs also differ in {'; '.join(parts)}." if parts else None
 
@@ -101,10 +101,10 @@ def _differing_keys(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
     return [key for key in keys if any(each.get(key) != mappings[0].get(key) for each in mappings)]
 
 
-def _prompts(side: Side) -> dict[str, str]:
-    """Hashes of the prompts behind a side."""
-    own = {prompt.id: prompt.hash for prompt in side.run.prompts.values() if prompt.front.role in side.models}
-    return {**own, **(side.judging.prompts if side.judging else {})}
+def _prompts(each: ReportedRun) -> dict[str, str]:
+    """Hashes of the prompts behind a run and its set of judgements."""
+    own = {prompt.id: prompt.hash for prompt in each.run.prompts.values() if prompt.front.role in each.models}
+    return {**own, **(each.judging.prompts if each.judging else {})}
 
 
 def _plan(run: RunFile) -> Hashable:

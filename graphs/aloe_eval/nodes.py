@@ -1,4 +1,4 @@
-"""The nodes of the benchmark: the user and the assistant in turn; a judge reads each answer while the user goes on.
+"""The state and the nodes of the benchmark: user and assistant in turn, and a judge beside the user's next message.
 
 Section 4 of the paper. The assistant gets the plain conversation, no system prompt.
 """
@@ -11,44 +11,44 @@ from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import BaseMessage
 
-from dialoom.graphs.aloe.growing import spoken
+from dialoom.graphs.aloe.nodes import spoken
 from dialoom.graphs.aloe.scenario import PersonaScenario
 from dialoom.graphs.conversation import appended, joined, said, utterances
-from dialoom.graphs.judged import is_judged
+from dialoom.graphs.judgement_scope import is_judged
 from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.stage import Scene, Update
 from dialoom.roles import UnparsedReplyError
 
 
-class State(TypedDict, total=False):
+class TalkState(TypedDict, total=False):
     """What is checkpointed: the conversation, and the judgements as plain values."""
 
     messages: Annotated[list[BaseMessage], appended]
     judgements: Annotated[list[dict[str, Any]], joined]
 
 
-async def user(state: State, scene: Scene) -> Update:
+async def user(state: TalkState, scene: Scene) -> Update:
     """The user's next message, from the whole persona."""
     messages = state["messages"]
     reply = await scene.ask("aloe/user", history=utterances(messages), **_scenario(scene).persona())
     return {"messages": [said("user", spoken(reply, "aloe/user"), len(messages))]}
 
 
-async def assistant(state: State, scene: Scene) -> Update:
+async def assistant(state: TalkState, scene: Scene) -> Update:
     """The assistant, the system under test, answers."""
     messages = state["messages"]
     reply = await scene.ask("aloe/assistant", history=utterances(messages))
     return {"messages": [said("assistant", reply, len(messages))]}
 
 
-async def judge(state: State, scene: Scene) -> Update:
+async def judge(state: TalkState, scene: Scene) -> Update:
     """How well the last answer suits the person: sees the persona, the message and the answer."""
     rounds = len(state["messages"]) // 2
     return {"judgements": [await _judged(scene, state["messages"], rounds)]}
 
 
-async def judge_all(state: State, scene: Scene) -> Update:
-    """The same for each answer of a finished conversation that has no judgement yet."""
+async def judge_all(state: TalkState, scene: Scene) -> Update:
+    """Judge each answer of a finished conversation that has no judgement yet."""
     rounds = [
         turn
         for turn in range(1, len(state["messages"]) // 2 + 1)
@@ -57,7 +57,7 @@ async def judge_all(state: State, scene: Scene) -> Update:
     return {"judgements": await asyncio.gather(*(_judged(scene, state["messages"], turn) for turn in rounds))}
 
 
-def is_over(state: State, rounds: int) -> bool:
+def is_over(state: TalkState, rounds: int) -> bool:
     """Whether the assistant has answered as often as it should."""
     return len(state["messages"]) >= 2 * rounds
 

@@ -1,4 +1,4 @@
-"""What LiteLLM hands to a thread is done in place where that is wanted; what others hand to one is not."""
+"""What LiteLLM hands to a thread is done in the current thread where that is wanted; what others hand to one is not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dialoom.roles.gateway.in_place import prepared_in_place
+from dialoom.roles.gateway.inline_preparation import prepared_inline
 
 
 def of_litellm(function: Callable[..., int]) -> Callable[..., int]:
@@ -27,7 +27,7 @@ async def test_litellms_functions_run_here_and_others_in_a_thread() -> None:
     def ident() -> int:
         return threading.get_ident()
 
-    with prepared_in_place(True):
+    with prepared_inline(True):
         assert await loop.run_in_executor(None, of_litellm(ident)) == here
         assert await asyncio.to_thread(threading.get_ident) != here
         assert await loop.run_in_executor(None, threading.get_ident) != here
@@ -42,7 +42,7 @@ async def test_a_provider_that_needs_a_thread_gets_one() -> None:
     def ident() -> int:
         return threading.get_ident()
 
-    with prepared_in_place(True), prepared_in_place(False):
+    with prepared_inline(True), prepared_inline(False):
         assert await loop.run_in_executor(None, of_litellm(ident)) != here
 
 
@@ -54,7 +54,7 @@ async def test_an_executor_of_the_users_own_stays() -> None:
     def name() -> int:
         return int(threading.current_thread().name.startswith("of-the-user"))
 
-    with prepared_in_place(True):
+    with prepared_inline(True):
         assert await loop.run_in_executor(None, of_litellm(name)) == 1
 
 
@@ -64,7 +64,7 @@ async def test_an_error_comes_as_from_a_thread() -> None:
     def broken() -> int:
         raise ZeroDivisionError
 
-    with prepared_in_place(True):
+    with prepared_inline(True):
         future = asyncio.get_running_loop().run_in_executor(None, of_litellm(broken))
         with pytest.raises(ZeroDivisionError):
             await future

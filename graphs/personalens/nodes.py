@@ -1,4 +1,4 @@
-"""The dialogue: the user opens, then assistant and user take turns until the user is content or the limit is met.
+"""The state and the nodes of the dialogue: user and assistant in turn until the user is content or the limit is met.
 
 Section 2.3 of the paper. A turn is one assistant reply followed by one user reply; after the user's TERMINATE the
 assistant gives one last reply.
@@ -21,7 +21,7 @@ from .scenario import PersonaLensScenario
 _MARKER = re.compile(r"[\s*_\"'(\[]*\bTERMINATE\b[\s*_\"')\].!]*")
 
 
-class State(TypedDict, total=False):
+class DialogueState(TypedDict, total=False):
     """What is checkpointed. The scenario is not part of it: it never changes, and is kept once.
 
     Attributes:
@@ -39,7 +39,7 @@ class State(TypedDict, total=False):
     judgements: Annotated[list[dict[str, Any]], joined]
 
 
-async def user(state: State, scene: Scene) -> Update:
+async def user(state: DialogueState, scene: Scene) -> Update:
     """The user opens, or answers."""
     scenario: PersonaLensScenario = scene.scenario
     messages = state.get("messages", [])
@@ -57,7 +57,7 @@ async def user(state: State, scene: Scene) -> Update:
     return {"messages": line, "turns": turns, "ended_by": ended_by}
 
 
-async def assistant(state: State, scene: Scene) -> Update:
+async def assistant(state: DialogueState, scene: Scene) -> Update:
     """The assistant, the system under test, answers."""
     scenario: PersonaLensScenario = scene.scenario
     prompt = "personalens/assistant-vanilla" if scenario.setting == "vanilla" else "personalens/assistant"
@@ -66,12 +66,12 @@ async def assistant(state: State, scene: Scene) -> Update:
     return {"messages": [said("assistant", reply, len(messages))]}
 
 
-def is_awaiting_assistant(state: State) -> bool:
+def is_awaiting_assistant(state: DialogueState) -> bool:
     """After the user: whether the assistant speaks next. At the limit, or after a bare TERMINATE, it does not."""
     return state["ended_by"] != "turn_limit" and state["messages"][-1].name == "user"
 
 
-def is_over(state: State) -> bool:
+def is_over(state: DialogueState) -> bool:
     """After the assistant: whether that was its last reply."""
     return bool(state["ended_by"])
 

@@ -1,4 +1,4 @@
-"""The nodes of the tree. Each works on all open paths at once; see docs/design/aloe.md for the paths.
+"""The state and the nodes of a preference tree. Each node works on all open paths; docs/design/aloe.md explains paths.
 
 Section 3 of the paper. What a round has come to so far is in channels of its own (`said`, `induced`, ...) until
 `follow` makes a finished round of it, so a failure never leaves half a round in a conversation.
@@ -28,7 +28,7 @@ _NOTHING = re.compile(r"\W*(?:none|null|nothing(?: yet)?|n/?a|unknown)?\W*", re.
 Round = dict[str, Any]
 
 
-class State(TypedDict, total=False):
+class TreeState(TypedDict, total=False):
     """What is checkpointed.
 
     Attributes:
@@ -84,7 +84,7 @@ class BetterAnswer(BaseModel):
 REPLY_TYPES: Mapping[str, type[BaseModel]] = {"induced-persona": InducedPersona, "better-answer": BetterAnswer}
 
 
-async def user(state: State, scene: Scene) -> Update:
+async def user(state: TreeState, scene: Scene) -> Update:
     """The next message of each open path."""
     persona = _scenario(scene).persona()
 
@@ -95,7 +95,7 @@ async def user(state: State, scene: Scene) -> Update:
     return {"said": await _by_path(state["open"], write)}
 
 
-async def induction(state: State, scene: Scene) -> Update:
+async def induction(state: TreeState, scene: Scene) -> Update:
     """What the user of each path has revealed by now: sees the whole persona, and the user's lines as evidence."""
     persona = _scenario(scene).persona()
 
@@ -107,7 +107,7 @@ async def induction(state: State, scene: Scene) -> Update:
     return {"induced": await _by_path(state["open"], induce)}
 
 
-async def preferred(state: State, scene: Scene) -> Update:
+async def preferred(state: TreeState, scene: Scene) -> Update:
     """The reply of a responder that sees what was induced."""
 
     async def reply(path: str) -> str:
@@ -117,7 +117,7 @@ async def preferred(state: State, scene: Scene) -> Update:
     return {"preferred": await _by_path(state["open"], reply)}
 
 
-async def rejected(state: State, scene: Scene) -> Update:
+async def rejected(state: TreeState, scene: Scene) -> Update:
     """The reply of a responder that sees nothing of the persona."""
 
     async def reply(path: str) -> str:
@@ -126,7 +126,7 @@ async def rejected(state: State, scene: Scene) -> Update:
     return {"rejected": await _by_path(state["open"], reply)}
 
 
-async def verify(state: State, scene: Scene) -> Update:
+async def verify(state: TreeState, scene: Scene) -> Update:
     """Whether a judge finds the preferred reply better, whichever of the two it reads first."""
     persona = _scenario(scene).persona()
 
@@ -153,7 +153,7 @@ async def verify(state: State, scene: Scene) -> Update:
     }
 
 
-async def follow(state: State, scene: Scene) -> Update:
+async def follow(state: TreeState, scene: Scene) -> Update:
     """Finish the round of each path, and go on from one of its replies, or from both where the tree branches."""
     scenario = _scenario(scene)
     rounds: list[Round] = []
@@ -179,7 +179,7 @@ async def follow(state: State, scene: Scene) -> Update:
     return {"rounds": rounds, "open": going_on}
 
 
-def is_grown(state: State, rounds: int) -> bool:
+def is_complete(state: TreeState, rounds: int) -> bool:
     """Whether all paths have all their rounds."""
     return len(state["open"][0]) >= rounds
 
@@ -207,8 +207,8 @@ def conversation(rounds: Sequence[Round], path: str, speaker: str) -> list[Utter
     return lines
 
 
-def _history(state: State, path: str, speaker: str) -> list[Utterance]:
-    """The same, with the message of the round under way."""
+def _history(state: TreeState, path: str, speaker: str) -> list[Utterance]:
+    """The conversation at a path, with the message of the round under way at its end."""
     return [*conversation(state["rounds"], path, speaker), {"speaker": "user", "content": state["said"][path]}]
 
 

@@ -11,7 +11,7 @@ PATIENCE = 0.05
 say when its request is sent must not have its calls made one by one."""
 
 
-class Turnstile:
+class AdmissionGate:
     """Lets so many through at once, in the order in which they came.
 
     LiteLLM takes a millisecond or two of a processor to make a request ready. When a hundred replies arrive together,

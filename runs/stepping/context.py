@@ -31,8 +31,8 @@ START = "__start__"
 
 
 @dataclass
-class Table:
-    """A scenario on the table, with everything that is needed to play it.
+class ScenarioContext:
+    """A scenario with everything that is needed to play it.
 
     Attributes:
         scratch: The same graph on a saver that keeps nothing.
@@ -209,9 +209,9 @@ class Table:
 
 
 @asynccontextmanager
-async def open_table(
+async def open_context(
     store: RunStore, position: int, conduct: Conduct | None, tell: Callable[[str], None]
-) -> AsyncIterator[Table]:
+) -> AsyncIterator[ScenarioContext]:
     """A scenario of a run that is open for writing, with the graph and the way to the models.
 
     Args:
@@ -226,7 +226,7 @@ async def open_table(
     conduct = conduct or Conduct(RunLimits.of(store))
     async with store.checkpointer() as saver:
         with open_gateway(store, 16, conduct) as gateway:
-            yield Table(
+            yield ScenarioContext(
                 store=store,
                 recipe=recipe,
                 graph=builder.compile(checkpointer=saver),

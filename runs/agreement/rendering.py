@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dialoom.graphs import Table
-from dialoom.graphs.statistics import RESAMPLES
+from dialoom.graphs.reporting.statistics import RESAMPLES
 
 from .kappa import Kappa
 from .results import Agreement, Compared, GroupAgreement
