@@ -119,7 +119,7 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The work is over; always the last event.
+    """A piece of work is over. The last event; `retry` may have two pieces.
 
     Attributes:
         path: The run's file.

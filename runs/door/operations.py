@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
 from dialoom.errors import Advice
-from dialoom.graphs import Recipe, RecipeOptions
+from dialoom.graphs import Recipe
 from dialoom.graphs.recipe import Graph
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, ModelLike, bind, rebind
@@ -22,11 +22,13 @@ from dialoom.runs.control import Control
 from dialoom.runs.engine import Engine
 from dialoom.runs.errors import RunError
 from dialoom.runs.estimate import CostEstimate, estimated
-from dialoom.runs.events import Began, Ended, Event, Noted, Planned, Retrying
+from dialoom.runs.events import Began, Ended, Event, NodeSaid, Noted, Planned, Retrying
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
 from dialoom.runs.recipes import find_recipe, parsed_options
+from dialoom.runs.stepping import Session
 from dialoom.runs.store import JudgementSet, RunStore, Work
+from dialoom.runs.store.branches import MAIN
 from dialoom.runs.store.runfile import OWN_JUDGEMENTS
 
 from .blocking import blocking
@@ -300,7 +302,7 @@ async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> Cos
 
 
 async def stream(
-    recipe: RecipeLike | None = None, *, path: PathLike, **settings: Unpack[PlaySettings]
+    recipe: RecipeLike | None = None, *, path: PathLike, is_new: bool | None = None, **settings: Unpack[PlaySettings]
 ) -> AsyncIterator[Event]:
     """What happens while a run is played, as it happens; without a recipe, while it is gone on with.
 
@@ -309,6 +311,8 @@ async def stream(
     Args:
         recipe: As for `play`; `None` to go on with the run at `path`.
         path: The run's file.
+        is_new: Whether the run is to be made; by default if there is a recipe. One that was given as an object is given
+            again to go on.
         **settings: As for `play`; to go on, only `models` and how calls are made.
 
     Yields:
@@ -327,7 +331,10 @@ async def stream(
 
     loop = asyncio.get_running_loop()
     told: Any = {**settings, "on_event": on_event, "control": control}
-    work = asyncio.create_task(aresume(path, **told) if recipe is None else aplay(recipe, path=path, **told))
+    if recipe is None or is_new is False:
+        work = asyncio.create_task(aresume(path, recipe=recipe, **told))
+    else:
+        work = asyncio.create_task(aplay(recipe, path=path, **told))
     work.add_done_callback(lambda _: queue.put_nowait(None))
     try:
         while (event := await queue.get()) is not None:
@@ -338,6 +345,28 @@ async def stream(
             control.stop()
             with contextlib.suppress(Exception):
                 await work
+
+
+@contextlib.asynccontextmanager
+async def step(
+    path: PathLike,
+    scenario: str | int,
+    *,
+    branch: str = MAIN,
+    recipe: RecipeLike | None = None,
+    models: Mapping[str, ModelLike] | None = None,
+    **calls: Unpack[CallSettings],
+) -> AsyncIterator[Session]:
+    """One conversation of a run step by step; see `Run.step`."""
+    async with _reopened(path, recipe, models, calls) as task:
+        tell = task.tell
+
+        def told(text: str) -> None:
+            tell(NodeSaid(str(scenario), text))
+
+        opened = Session.open(task.store, scenario, recipe=task.recipe, policy=task.policy, branch=branch, tell=told)
+        async with opened as session:
+            yield session
 
 
 play = blocking("play", aplay)

@@ -1,0 +1,36 @@
+"""The door: what a library user does with runs. `import dialoom` has all of it; the command line is a face of it."""
+
+from .operations import (
+    aestimate,
+    ajudge,
+    aplay,
+    aresume,
+    aretry,
+    estimate,
+    judge,
+    play,
+    resume,
+    retry,
+    stream,
+)
+from .run import Run, open_run, report
+from .settings import CallSettings, PlaySettings
+
+__all__ = [
+    "CallSettings",
+    "PlaySettings",
+    "Run",
+    "aestimate",
+    "ajudge",
+    "aplay",
+    "aresume",
+    "aretry",
+    "estimate",
+    "judge",
+    "open_run",
+    "play",
+    "report",
+    "resume",
+    "retry",
+    "stream",
+]
