@@ -407,7 +407,7 @@ class Session:
         calls = [call.id for call in await self.table.calls_on(line)]
         outcome = self.table.outcome(stop.state, is_end=True)
         taken = await self.table.taken(self._branch, line)
-        await self.table.store.promote(self.table.work, taken, outcome, calls)
+        await self.table.store.results.promote(self.table.work, taken, outcome, calls)
         return outcome
 
     # Within
@@ -499,11 +499,11 @@ class Session:
         if not is_main:
             # What a step that was broken off had come to may be of other models or another sample than this one is.
             await table.store.branches.drop_writes(branch.thread, self._head)
-        table.store.begin(table.work, None if is_main else branch.name)
+        table.store.queue.begin(table.work, None if is_main else branch.name)
         try:
             await table.graph.ainvoke(None, config, context=stage, durability="sync", **one_step(coming))
         finally:
-            table.store.end(table.work)
+            table.store.queue.end(table.work)
             table.forget(self._head)  # a step that was broken off leaves what it had come to there
         latest = table.latest(branch.thread)
         assert latest is not None
@@ -511,7 +511,7 @@ class Session:
             await table.store.branches.keep_calls(table.work.position, {latest: gateway.made()})
         await self._moved(latest)
         if is_main and not await table.nodes_after(table.points()[latest]):
-            await table.store.finish(table.work, await self.outcome())
+            await table.store.results.finish(table.work, await self.outcome())
 
     async def _stand(self, point: Point) -> Stop:
         await self._moved(point.id)
