@@ -21,7 +21,7 @@ from dialoom.roles import BudgetError, Cast
 from .errors import FATAL, Fault, fault_of
 from .events import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping
 from .limits import FailOnError
-from .store import RunStore, Work
+from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
 from .store.errors import store_error
 
 _NO_LIMIT = 1_000_000
@@ -121,11 +121,11 @@ class Engine:
 
     async def _work_through(self, work: Iterator[Work], graph: Compiled, resuming: bool) -> None:
         while not self._draining and (piece := next(work, None)) is not None:
-            self._store.begin(piece)
+            self._store.queue.begin(piece)
             try:
                 await self._carry_out(piece, graph, resuming)
             finally:
-                self._store.end(piece)
+                self._store.queue.end(piece)
 
     async def _carry_out(self, work: Work, graph: Compiled, resuming: bool) -> None:
         config: RunnableConfig = {"configurable": {"thread_id": work.thread}, "recursion_limit": _NO_LIMIT}
@@ -140,7 +140,7 @@ class Engine:
         except Exception as error:
             await self._failed(work, graph, config, error)
         else:
-            await self._store.finish(work, outcome)
+            await self._store.results.finish(work, outcome)
             self.done += 1
             self._on_event(ScenarioDone(work.position + 1, work.scenario.id))
             self._stop_if_too_many_failed()
@@ -176,7 +176,7 @@ class Engine:
             self._cast,
             work.thread,
             self._seed,
-            work.sample,
+            _sample(work),
             tell=lambda text: self._on_event(NodeSaid(work.scenario.id, text)),
         )
         # A step begins while the checkpoint before it is being committed. Nothing can come of that step before the
@@ -185,9 +185,11 @@ class Engine:
         return dict(state)
 
     def _initial(self, work: Work) -> dict[str, Any]:
-        if work.outcome is not None:
-            return self._recipe.judging_state(work.scenario, work.outcome)
-        return self._recipe.initial(work.scenario)
+        match work:
+            case PlayWork(scenario=scenario):
+                return self._recipe.initial(scenario)
+            case JudgeWork(scenario=scenario, outcome=outcome) | RejudgeWork(scenario=scenario, outcome=outcome):
+                return self._recipe.judging_state(scenario, outcome)
 
     async def _failed(self, work: Work, graph: Compiled, config: RunnableConfig, error: Exception) -> None:
         """Book the failure with what the conversation had come to, unless every other one would meet it too."""
@@ -197,14 +199,23 @@ class Engine:
         if fault in FATAL:
             raise error
         outcome: Outcome | None = None
-        if work.outcome is None:
+        if isinstance(work, PlayWork):
             snapshot = await graph.aget_state(config)
             outcome = self._recipe.outcome(work.scenario, snapshot.values or self._initial(work), failed=True)
         text = _unforeseen(error) if fault is Fault.BUG else str(error)
-        await self._store.fail(work, str(fault), text, outcome)
+        await self._store.results.fail(work, str(fault), text, outcome)
         self.failed += 1
         self._on_event(ScenarioFailed(work.position + 1, work.scenario.id, fault, text))
         self._stop_if_too_many_failed()
+
+
+def _sample(work: Work) -> int:
+    """Which of the possible replies to the same requests the work gets."""
+    match work:
+        case PlayWork(sample=sample) | RejudgeWork(sample=sample):
+            return sample
+        case JudgeWork():
+            return 0
 
 
 def _unforeseen(error: Exception) -> str:

@@ -26,9 +26,8 @@ from .engine import Engine, Progress
 from .errors import RunError
 from .limits import FailOnError, RunLimits
 from .recipes import load_recipe
-from .store import Judging, RunStore, Work
+from .store import OWN_JUDGEMENTS, JudgementSet, RunStore, Work
 from .store.connections import Synchronous
-from .store.runfile import FIRST_JUDGING
 from .store.store import remove
 
 Tell = Callable[[str], None]
@@ -112,13 +111,13 @@ async def play(
     config = store.config
     recipe = load_recipe(config.recipe)
     graph = recipe.graph(recipe.options_type.model_validate(config.options))
-    work = store.pending(recipe, only)
+    work = store.queue.pending(recipe, only)
     return await _run(store, recipe, graph, config.models, work, concurrency, progress, resuming, conduct)
 
 
 async def judge(
     store: RunStore,
-    judging: Judging,
+    judging: JudgementSet,
     models: Mapping[str, ModelBinding],
     concurrency: int,
     progress: Progress,
@@ -138,7 +137,9 @@ async def judge(
     """
     recipe = load_recipe(store.config.recipe)
     graph = judging_graph(recipe)
-    work = (store.to_rejudge if again else store.to_judge)(recipe, judging.name)
+    work: Iterator[Work] = (
+        store.queue.to_rejudge(recipe, judging.name) if again else store.queue.to_judge(recipe, judging.name)
+    )
     return await _run(store, recipe, graph, models, work, concurrency, progress, True, conduct)
 
 
@@ -156,7 +157,7 @@ def judging_graph(recipe: Recipe) -> Graph:
 
 def open_judging(
     store: RunStore, name: str | None, models: Iterable[str], temperatures: Iterable[str]
-) -> tuple[Judging, dict[str, ModelBinding]]:
+) -> tuple[JudgementSet, dict[str, ModelBinding]]:
     """A new set of judgements, or the one of that name, to go on with it.
 
     Args:
@@ -176,11 +177,11 @@ def open_judging(
     for binding in bound.values():
         check_model(binding.model)
     judging = _judging(name or ", ".join(binding.model for binding in bound.values()), store.prompts, bound)
-    existing = {each.name: each for each in store.judgings()}
-    if judging.name == FIRST_JUDGING and judging.name not in existing:
-        raise RunError(f"the name {FIRST_JUDGING!r} is kept for the judgements that a run makes itself; give another")
+    existing = {each.name: each for each in store.judgement_sets()}
+    if judging.name == OWN_JUDGEMENTS and judging.name not in existing:
+        raise RunError(f"the name {OWN_JUDGEMENTS!r} is kept for the judgements that a run makes itself; give another")
     if judging.name not in existing:
-        store.add_judging(judging)
+        store.add_judgement_set(judging)
     elif existing[judging.name] != judging:
         theirs = ", ".join(existing[judging.name].model_names.values())
         raise RunError(f"the judgements {judging.name!r} were made by {theirs}; give these another name with --name")
@@ -247,7 +248,9 @@ def _plan(store: RunStore, recipe: Recipe, options: Any, config: RunConfig, tell
     notes: list[str] = []
     judging = None
     if recipe.judging_roles() and all(role in config.models for role in recipe.judging_roles()):
-        judging = _judging(FIRST_JUDGING, store.prompts, {role: config.models[role] for role in recipe.judging_roles()})
+        judging = _judging(
+            OWN_JUDGEMENTS, store.prompts, {role: config.models[role] for role in recipe.judging_roles()}
+        )
     scenarios = recipe.scenarios(options, stream(config.seed, "", "plan"), notes.append)
     if not store.plan(scenarios, notes, judging):
         raise RunError("the plan is empty: no scenario fits these options")
@@ -255,5 +258,5 @@ def _plan(store: RunStore, recipe: Recipe, options: Any, config: RunConfig, tell
         tell(note)
 
 
-def _judging(name: str, library: PromptLibrary, models: Mapping[str, ModelBinding]) -> Judging:
-    return Judging(name, models, {prompt.id: prompt.hash for prompt in _prompts_of(library, models).values()})
+def _judging(name: str, library: PromptLibrary, models: Mapping[str, ModelBinding]) -> JudgementSet:
+    return JudgementSet(name, models, {prompt.id: prompt.hash for prompt in _prompts_of(library, models).values()})

@@ -23,9 +23,8 @@ from dialoom.runs.config import RunConfig
 from dialoom.runs.cost import cost_table
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import load_recipe
-from dialoom.runs.store import Judging, RunFile, RunStore, Usage
+from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, RunStore, Usage
 from dialoom.runs.store.lock import is_written
-from dialoom.runs.store.runfile import FIRST_JUDGING
 from dialoom.runs.store.status import Status
 
 from .standing import Standing
@@ -39,7 +38,7 @@ def print_status(path: Path, as_json: bool) -> None:
     """How far a run is, and what each role has taken."""
     with RunFile(path) as run:
         config, status = run.config, run.status()
-        later, standing = [each for each in run.judgings() if each.name != FIRST_JUDGING], Standing.of(run)
+        later, standing = [each for each in run.judgement_sets() if each.name != OWN_JUDGEMENTS], Standing.of(run)
     is_played = is_written(path)
     if as_json:
         told = _status_for_programs(config, status, later)
@@ -61,7 +60,7 @@ def print_status(path: Path, as_json: bool) -> None:
         typer.echo(f"go on with: dialoom resume {path}{standing.budget_flags}")
 
 
-def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judging]) -> dict[str, Any]:
+def _status_for_programs(config: RunConfig, status: Status, later: Sequence[JudgementSet]) -> dict[str, Any]:
     roles = {}
     for role, model in config.model_names.items():
         usage = status.by_role.get(role, Usage())
@@ -83,7 +82,7 @@ def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judg
     }
 
 
-def _usage_table(config: RunConfig, status: Status, later: Sequence[Judging]) -> RichTable:
+def _usage_table(config: RunConfig, status: Status, later: Sequence[JudgementSet]) -> RichTable:
     table = RichTable(box=box.SIMPLE_HEAD)
     for column in ("role", "model", "calls", "failed", "replayed", "input tokens", "output tokens", "cost"):
         table.add_column(column, justify="left" if column in ("role", "model") else "right")
@@ -135,7 +134,7 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> 
     with RunFile(path) as run:
         recipe = load_recipe(run.config.recipe)
         position = run.resolve(name)
-        chosen = run.judging(judging)
+        chosen = run.judgement_set(judging)
         scenario = run.scenario(recipe, position)
         episode = run.episode(position, chosen.name if chosen else None)
         models, prompts = exporting.provenance(run, chosen)

@@ -127,7 +127,7 @@ def resume_run(path: Path, concurrency: int, retry_failed: bool, given: Mapping[
         conduct.limits.check_prices(store.config.model_names.values())
         keep_limits(store, conduct)
         if retry_failed:
-            typer.echo(f"{store.retry():,} failed scenarios are tried again")
+            typer.echo(f"{store.retries.failed():,} failed scenarios are tried again")
     except BaseException:
         store.close()
         raise
@@ -157,8 +157,8 @@ def judge_run(
         conduct.limits.check_prices(judging.model_names.values())
         keep_limits(store, conduct)
         if retry_failed:
-            typer.echo(f"{store.retry(judging.name):,} failed judgings are tried again")
-        todo = store.count_to_judge(judging.name)
+            typer.echo(f"{store.retries.failed(judging.name):,} failed judgings are tried again")
+        todo = store.queue.count_to_judge(judging.name)
     except BaseException:
         store.close()
         raise

@@ -109,7 +109,7 @@ def _reopened(run: Path, config: RunConfig, recipe: Recipe, prompts: Path | None
                 f"{run} was made with another configuration ({'; '.join(differing)}); "
                 "give the same one to go on with it, or another file with -o"
             )
-        store.retry()
+        store.retries.failed()
     except BaseException:
         store.close()
         raise

@@ -14,7 +14,7 @@ from dialoom.runs.errors import EXIT_DONE, RunError
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.session import Conduct
-from dialoom.runs.store import Judging, RunFile, RunStore
+from dialoom.runs.store import JudgementSet, RunFile, RunStore
 
 from .conduct import conduct_of, synchronous_of
 from .play import keep_limits, played, watched
@@ -47,9 +47,9 @@ def _replayed(path: Path, failed: bool, scenarios: Sequence[str], concurrency: i
         positions = [store.resolve(name) for name in scenarios]
         conduct = _conduct(store, store.config.model_names.values(), given)
         if failed:
-            typer.echo(f"{store.retry():,} failed scenarios are tried again")
+            typer.echo(f"{store.retries.failed():,} failed scenarios are tried again")
         for position in dict.fromkeys(positions):
-            store.play_anew(position)
+            store.retries.scenario(position)
         if positions:
             typer.echo(f"scenarios played anew: {len(set(positions)):,}; what was judged of them is dropped")
     except BaseException:
@@ -61,12 +61,12 @@ def _replayed(path: Path, failed: bool, scenarios: Sequence[str], concurrency: i
 def _rejudged(path: Path, name: str | None, concurrency: int, given: Mapping[str, Any]) -> int:
     store = RunStore(path, synchronous_of(given))
     try:
-        judging = store.judging(name)
+        judging = store.judgement_set(name)
         if judging is None:
             raise RunError(f"{path} has no judgements; 'dialoom judge {path} --model MODEL' makes some")
         models = _judges(store, judging)
         conduct = _conduct(store, [binding.model for binding in models.values()], given)
-        count = store.rejudge(judging.name)
+        count = store.retries.unparsed(judging.name)
         typer.echo(f"scenarios with unparsed judgements in {judging.name!r}: {count:,}; these are made again")
     except BaseException:
         store.close()
@@ -81,7 +81,7 @@ def _rejudged(path: Path, name: str | None, concurrency: int, given: Mapping[str
     return code
 
 
-def _judges(store: RunStore, judging: Judging) -> dict[str, ModelBinding]:
+def _judges(store: RunStore, judging: JudgementSet) -> dict[str, ModelBinding]:
     """The models of a set, for the recipe's judging graph."""
     recipe = load_recipe(store.config.recipe)
     if recipe.judging() is None:

@@ -78,7 +78,7 @@ def charts(runs: Sequence[RunFile], judging: str | None = None) -> list[Chart]:
 
 def _sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
     """The named set of one run, or all that it has."""
-    named = run.judgings() if judging is None else []
+    named = run.judgement_sets() if judging is None else []
     names: list[str | None] = [each.name for each in named] or [judging]
     return [each for name in names for each in reported_runs([run], recipe, name)]
 

@@ -19,7 +19,7 @@ from dialoom.roles.replies import REPLY_TYPES, parse_reply
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.session import Conduct, cast_of, open_gateway
-from dialoom.runs.store import RunStore, Work
+from dialoom.runs.store import PlayWork, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
 from dialoom.runs.store.ledger import SAID
 
@@ -45,7 +45,7 @@ class ScenarioContext:
     graph: Compiled
     scratch: Compiled
     gateway: Gateway
-    work: Work
+    work: PlayWork
     models: Mapping[str, ModelBinding]
     seed: int
     tell: Callable[[str], None]
@@ -232,7 +232,7 @@ async def open_context(
                 graph=builder.compile(checkpointer=saver),
                 scratch=builder.compile(checkpointer=ScratchSaver(saver)),
                 gateway=gateway,
-                work=store.work_of(recipe, position),
+                work=store.queue.work_of(recipe, position),
                 models=config.models,
                 seed=config.seed,
                 tell=tell,

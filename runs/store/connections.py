@@ -6,6 +6,8 @@ import sqlite3
 from pathlib import Path
 from typing import Literal
 
+from dialoom.errors import Advice
+
 from .errors import StoreError, store_error
 from .lock import WriteLock
 from .migrations import migrate
@@ -15,6 +17,20 @@ BUSY_SECONDS = 60.0
 """How long a connection waits for another's transaction."""
 
 Synchronous = Literal["normal", "full"]
+
+
+def ensure_file(path: Path) -> None:
+    """Look whether a path can be that of a run.
+
+    Raises:
+        StoreError: If there is nothing, or a folder, or an empty file.
+    """
+    if not path.exists():
+        raise StoreError(f"there is no run file {path}", advice=Advice("run", "make a run", {"path": path}))
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder; a run is one file")
+    if path.stat().st_size == 0:
+        raise StoreError(f"{path} is empty: its run was stopped before it began; remove it and start it again")
 
 
 def open_for_reading(path: Path, locked: bool = False) -> sqlite3.Connection:
@@ -27,12 +43,7 @@ def open_for_reading(path: Path, locked: bool = False) -> sqlite3.Connection:
     Raises:
         StoreError: If there is no such file, or it is no run, or one of a newer dialoom.
     """
-    if not path.exists():
-        raise StoreError(f"there is no run file {path}; 'dialoom run RECIPE -o {path}' makes one")
-    if path.is_dir():
-        raise StoreError(f"{path} is a folder; a run is one file")
-    if path.stat().st_size == 0:
-        raise StoreError(f"{path} is empty: its run was stopped before it began; remove it and start it again")
+    ensure_file(path)
     try:
         connection = _connect_reader(path)
         version = _version(path, connection)

@@ -31,7 +31,7 @@ def _configuration(database: Database) -> None:
     database.table("run").create({"key": str, "value": str}, pk="key")
     database.table("prompts").create({"id": str, "version": int, "role": str, "hash": str, "source": str}, pk="id")
     database.table("notes").create({"id": int, "text": str}, pk="id")
-    database.table("judgings").create({"name": str, "models": str, "prompts": str}, pk="name")
+    database.table("judgement_sets").create({"name": str, "models": str, "prompts": str}, pk="name")
 
 
 def _scenarios(database: Database) -> None:
