@@ -15,10 +15,9 @@ from dialoom.roles.gateway.gateway import check_model
 from .calling import prompts_of
 from .config import RunConfig
 from .errors import RunError, StoppedError
-from .store import JudgementSet, RunStore
+from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.connections import Synchronous
-from .store.files import remove
-from .store.runfile import OWN_JUDGEMENTS
+from .store.store import remove
 
 Note = Callable[[str], None]
 
@@ -62,7 +61,7 @@ def planned(
         RecipeError, DataError, StoreError: With nothing left.
         StoppedError: If planning was given up.
     """
-    with RunStore.create(path, config, library, synchronous) as store:
+    with RunStore.create(path, config, library, synchronous, recipe) as store:
         try:
             write_plan(store, recipe, note, is_stopped)
         except BaseException:

@@ -126,7 +126,7 @@ def _compare(
 
     with RunFile(path) as run:
         found = agreement(run, read_labels(labels, annotators), judging=judging, metrics=metrics, given_scales=scales)
-        offline = offline_note(reported_runs([run], load_recipe(run.config.recipe), judging))
+        offline = offline_note(reported_runs([run], run.recipe, judging))
         chosen = run.judgement_set(judging)
     if json:
         values = as_json(found)

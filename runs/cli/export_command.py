@@ -85,7 +85,7 @@ def _recipe(arguments: list[str]) -> Recipe | None:
         if _is_database(Path(argument)):
             try:
                 with RunFile(Path(argument)) as run:
-                    return load_recipe(run.config.recipe)
+                    return run.recipe
             except (StoreError, RunError):
                 return None  # the command itself will say what is wrong with it
     return None

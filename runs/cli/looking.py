@@ -132,7 +132,7 @@ def list_scenarios(path: Path, as_json: bool) -> None:
 def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> None:
     """One dialogue with its judgements and how it ended."""
     with RunFile(path) as run:
-        recipe = load_recipe(run.config.recipe)
+        recipe = run.recipe
         position = run.resolve(name)
         chosen = run.judgement_set(judging)
         scenario = run.scenario(recipe, position)

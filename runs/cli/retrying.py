@@ -83,7 +83,7 @@ def _rejudged(path: Path, name: str | None, concurrency: int, given: Mapping[str
 
 def _judges(store: RunStore, judging: JudgementSet) -> dict[str, ModelBinding]:
     """The models of a set, for the recipe's judging graph."""
-    recipe = load_recipe(store.config.recipe)
+    recipe = store.recipe
     if recipe.judging() is None:
         raise RunError(
             f"recipe {recipe.name!r} has no judging of its own, so its judgements cannot be made again alone; "

@@ -11,7 +11,6 @@ from typing import Any, Literal, get_args
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import ExportRequest, parquet, write
 from dialoom.runs.store import RunFile
-from dialoom.runs.store.calls import read_calls
 
 Kind = Literal["episodes", "lines", "judgements", "calls"]
 _ONE = "all"
@@ -82,7 +81,7 @@ def _judgements(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:
 
 
 def _calls(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001
-    return read_calls(run)
+    return run.calls()
 
 
 def _numbered(run: RunFile, judging: str | None) -> Iterator[tuple[int, Any]]:

@@ -27,9 +27,8 @@ from dialoom.runs.limits import RunLimits
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
 from dialoom.runs.recipes import find_recipe, parsed_options
 from dialoom.runs.stepping import Session
-from dialoom.runs.store import JudgementSet, RunStore, Work
+from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore, Work
 from dialoom.runs.store.branches import MAIN
-from dialoom.runs.store.runfile import OWN_JUDGEMENTS
 
 from .blocking import blocking
 from .run import Run
@@ -222,8 +221,8 @@ async def ajudge(
         BindingError, CacheError: Naming what is wrong.
     """
     tell, control = _watched(calls)
-    with RunStore(Path(path), calls.get("synchronous", "normal")) as store:
-        found = _recipe_of(store, recipe)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), _given(recipe)) as store:
+        found = store.recipe
         graph = _judging_graph(found)
         bound = bind(found.judging_roles(), model=model, models=models, temperature=temperature, api_base=api_base)
         for binding in bound.by_role.values():
@@ -364,7 +363,7 @@ async def step(
         def told(text: str) -> None:
             tell(NodeSaid(str(scenario), text))
 
-        opened = Session.open(task.store, scenario, recipe=task.recipe, policy=task.policy, branch=branch, tell=told)
+        opened = Session.open(task.store, scenario, branch=branch, policy=task.policy, tell=told)
         async with opened as session:
             yield session
 
@@ -393,8 +392,8 @@ async def _reopened(
 ) -> AsyncIterator[_Task]:
     """A run to go on with; it is planned first if it was stopped before its plan was written."""
     tell, control = _watched(calls)
-    with RunStore(Path(path), calls.get("synchronous", "normal")) as store:
-        found = _recipe_of(store, recipe)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), _given(recipe)) as store:
+        found = store.recipe
         bound = rebind(store.config.models, models)
         policy = call_policy(calls, RunLimits.of(store), bound.objects)
         policy.limits.check_prices(store.config.model_names.values())
@@ -481,8 +480,8 @@ def _watched(calls: CallSettings) -> tuple[Callable[[Event], None], Control]:
     return calls.get("on_event") or (lambda _event: None), calls.get("control") or Control()
 
 
-def _recipe_of(store: RunStore, given: RecipeLike | None) -> Recipe:
-    return find_recipe(store.config.recipe if given is None else given)[1]
+def _given(recipe: RecipeLike | None) -> Recipe | None:
+    return None if recipe is None else find_recipe(recipe)[1]
 
 
 def _judging_graph(recipe: Recipe) -> Graph:

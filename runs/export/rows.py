@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialoom.graphs import Episode, Recipe, Scenario
-from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import JudgementSet, RunFile
 
 from .request import ExportRequest
@@ -44,7 +43,7 @@ class Rows:
     def __init__(self, run: RunFile, request: ExportRequest) -> None:
         self.run = run
         self.request = request
-        self.recipe = load_recipe(run.config.recipe)
+        self.recipe = run.recipe
         self.exporter = request.exporter(self.recipe)
         self.options = request.parsed_options(self.recipe)
         self.judging = run.judgement_set(request.judging)

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from dialoom.graphs import Chart, Episode, Recipe, Table
 from dialoom.runs.errors import RunError
-from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile
 
 from .reported import ReportedRun, difference_note, offline_note, reported_runs
@@ -28,7 +27,7 @@ def build(run: RunFile, judging: str | None = None) -> list[Table]:
     Raises:
         StoreError: If there is no such set.
     """
-    recipe = load_recipe(run.config.recipe)
+    recipe = run.recipe
     sets = _sets(run, recipe, judging)
     tables: list[Table] = []
     for number, reported in enumerate(sets):
@@ -87,7 +86,7 @@ def _common_recipe(runs: Sequence[RunFile]) -> Recipe:
     paths = [run.path.resolve() for run in runs]
     if twice := [run.path for run, path in zip(runs, paths, strict=True) if paths.count(path) > 1]:
         raise RunError(f"{twice[0]} is named twice; a report compares different runs")
-    recipes = [load_recipe(run.config.recipe) for run in runs]
+    recipes = [run.recipe for run in runs]
     if len({recipe.name for recipe in recipes}) > 1:
         found = ", ".join(f"{run.path} of {recipe.name!r}" for run, recipe in zip(runs, recipes, strict=True))
         raise RunError(f"a report compares runs of one recipe, and these are not: {found}")

@@ -6,13 +6,12 @@ import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from dialoom.graphs import Outcome
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model
-from dialoom.runs.session import Conduct, reopen
+from dialoom.runs.calling import CallPolicy
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point
 
@@ -58,33 +57,28 @@ class Session:
     @asynccontextmanager
     async def open(
         cls,
-        run: Path | str | RunStore,
+        store: RunStore,
         scenario: str | int,
         *,
         branch: str = MAIN,
-        conduct: Conduct | None = None,
+        policy: CallPolicy | None = None,
         tell: Callable[[str], None] = lambda _text: None,
     ) -> AsyncIterator[Session]:
         """A session on a scenario, finished, failed or not yet begun.
 
         Args:
-            run: The run's file, or a store that is open already and stays so.
+            store: The run, open for writing, with its plan; it stays open.
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
             branch: Where to stand: at that branch's head.
-            conduct: How calls are made; by default as the run's file says.
+            policy: How calls are made; by default as the run's file says.
             tell: Takes what nodes have to say.
 
         Raises:
-            StoreError: If it is no run, another process writes it, or it has no such scenario.
+            StoreError: If there is no such scenario.
             SteppingError: If there is no such branch.
         """
-        store = run if isinstance(run, RunStore) else reopen(Path(run), tell)
-        try:
-            async with open_context(store, store.resolve(str(scenario)), conduct, tell) as context:
-                yield await cls._standing_at(context, branch)
-        finally:
-            if store is not run:
-                store.close()
+        async with open_context(store, store.resolve(str(scenario)), policy, tell) as context:
+            yield await cls._standing_at(context, branch)
 
     @classmethod
     async def _standing_at(cls, context: ScenarioContext, name: str) -> Session:

@@ -11,7 +11,9 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.config import RunConfig
+from dialoom.runs.recipes import load_recipe
 
+from .calls import read_calls
 from .connections import open_for_reading
 from .episodes import read_episode, read_episodes, read_outcome
 from .errors import StoreError
@@ -27,13 +29,15 @@ class RunFile:
     Args:
         path: The file.
         locked: Whether the caller holds its lock (only a writer does).
+        recipe: The recipe, where it was given as an object; else it is found by its name.
 
     Raises:
         StoreError: If it is not a run.
     """
 
-    def __init__(self, path: Path, locked: bool = False) -> None:
+    def __init__(self, path: Path, locked: bool = False, recipe: Recipe | None = None) -> None:
         self.path = path
+        self._recipe = recipe
         self._reader = open_for_reading(path, locked)
         self._scenarios = ScenarioTable(path, self._reader)
 
@@ -51,6 +55,17 @@ class RunFile:
     def config(self) -> RunConfig:
         """What the run was told."""
         return RunConfig.model_validate_json(self._value("config"))
+
+    @property
+    def recipe(self) -> Recipe:
+        """The run's recipe.
+
+        Raises:
+            RunError: If it is not to be had.
+        """
+        if self._recipe is None:
+            self._recipe = load_recipe(self.config.recipe)
+        return self._recipe
 
     @property
     def limits(self) -> str:
@@ -129,6 +144,10 @@ class RunFile:
         """How many judgements of a set are unparsed."""
         query = "SELECT count(*) FROM judgements WHERE judging = ? AND status = 'unparsed'"
         return int(self._reader.execute(query, (judging,)).fetchone()[0])
+
+    def calls(self) -> Iterator[dict[str, Any]]:
+        """Every call of a model, without its request; see `read_calls` for what each has."""
+        return read_calls(self._reader)
 
     def usage_by_scenario(self) -> dict[int, dict[str, Usage]]:
         """What the calls of each played scenario took, by role. For small runs: it is held at once."""

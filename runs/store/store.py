@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dialoom.errors import Advice
-from dialoom.graphs import Scenario
+from dialoom.graphs import Recipe, Scenario
 from dialoom.prompts import PromptLibrary
 from dialoom.runs.config import RunConfig
 
@@ -43,6 +43,7 @@ class RunStore(RunFile):
     Args:
         path: The file.
         synchronous: What commits survive; see `open_for_writing`.
+        recipe: The recipe, where it was given as an object.
 
     Attributes:
         queue: The work that is left, and the work under way.
@@ -55,11 +56,11 @@ class RunStore(RunFile):
         StoreError: If it is not a run, or another process writes it.
     """
 
-    def __init__(self, path: Path, synchronous: Synchronous = "normal") -> None:
+    def __init__(self, path: Path, synchronous: Synchronous = "normal", recipe: Recipe | None = None) -> None:
         ensure_file(path)
         with ExitStack() as opened:
             self._lock = opened.enter_context(closing(WriteLock(path)))
-            super().__init__(path, locked=True)
+            super().__init__(path, locked=True, recipe=recipe)
             opened.callback(super().close)
             self._writer = Writer(lambda: open_for_writing(path, synchronous))
             opened.pop_all()  # from here on, `close` closes them
@@ -74,7 +75,12 @@ class RunStore(RunFile):
 
     @classmethod
     def create(
-        cls, path: Path, config: RunConfig, prompts: PromptLibrary, synchronous: Synchronous = "normal"
+        cls,
+        path: Path,
+        config: RunConfig,
+        prompts: PromptLibrary,
+        synchronous: Synchronous = "normal",
+        recipe: Recipe | None = None,
     ) -> RunStore:
         """A new file that holds its configuration and prompts, not yet a plan.
 
@@ -87,7 +93,7 @@ class RunStore(RunFile):
                 made.callback(remove, path)
                 with closing(WriteLock(path)):
                     _initialise(path, config, prompts)
-                store = cls(path, synchronous)
+                store = cls(path, synchronous, recipe)
                 made.pop_all()  # it stays
                 return store
         except (sqlite3.Error, OSError) as error:
