@@ -68,9 +68,9 @@ class ExportRequest:
             return exporter.options.model_validate(dict(self.options))
         except ValidationError as error:
             place, message, _ = first_problem(error)
-            name = place.partition(".")[0] or None
-            where = name or f"format {self.format!r}"
-            raise RunError(f"{where}: {message.removeprefix('Value error, ')}", setting=name) from error
+            option = place.partition(".")[0] or None
+            where = option or f"format {self.format!r}"
+            raise RunError(f"{where}: {message.removeprefix('Value error, ')}", setting=option) from error
 
     def _check_files(self) -> None:
         files = f"format {self.format!r} is a folder of files of its own"

@@ -10,11 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
-from dialoom.graphs import BranchTaken, Episode, Outcome, Recipe, Scenario
+from dialoom.graphs import Outcome, Recipe, Scenario
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.prices import Prices
+from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 from dialoom.runs.config import RunConfig
 
 from . import documents
@@ -197,11 +198,11 @@ class RunFile:
         row = self._reader.execute("SELECT content FROM scenarios WHERE position = ?", (position,)).fetchone()
         return self._unpacked(recipe, row["content"])
 
-    def episode(self, position: int, judging: str | None = None) -> Episode | None:
+    def episode(self, position: int, judging: str | None = None) -> RecordedEpisode | None:
         """What came of one scenario, with the judgements of one set; `None` while it is pending."""
         return next(iter([*read_episodes(self._reader, self._chosen(judging), position - 1, position + 1)]), None)
 
-    def episodes(self, judging: str | None = None) -> Iterator[Episode]:
+    def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
         return read_episodes(self._reader, self._chosen(judging))
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from dialoom.graphs import BranchTaken, Judgement, Outcome, Recipe, Scenario
+from dialoom.graphs import Judgement, Outcome, Recipe, Scenario
 from dialoom.prompts import PromptLibrary
+from dialoom.runs.branch_taken import BranchTaken
 from dialoom.runs.config import RunConfig
 
 from . import documents, schema
