@@ -1,13 +1,12 @@
 """The state machines: who speaks when. One folder per system; each gives a `Recipe`."""
 
-from .outcome import BranchTaken, Episode, Judgement, Line, Outcome
+from .outcome import Episode, Judgement, Line, Outcome
 from .recipe import Exporter, ExportOptions, Recipe, RecipeError, RecipeOptions
 from .reporting import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, side_by_side
 from .scenario import Scenario
 from .stage import Scene, Stage, node, stream
 
 __all__ = [
-    "BranchTaken",
     "Chart",
     "Episode",
     "Estimate",

@@ -20,6 +20,7 @@ from dialoom.roles import (
 
 from .store.errors import StoreError
 
+
 class RunError(DialoomError):
     """Something that cannot be done as it was asked for: the configuration's fault."""
 

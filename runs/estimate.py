@@ -128,7 +128,9 @@ async def _play(store: RunStore, recipe: Recipe, positions: Sequence[int], contr
         raise RunError(
             f"recipe {recipe.name!r} cannot be estimated, as {DEFAULT_MODEL} cannot play all of its roles: "
             f"{failures[0].id} failed ({failures[0].error})",
-            advice=Advice("status", "play a few scenarios with the real models instead; a run's status says what they took"),
+            advice=Advice(
+                "status", "play a few scenarios with the real models instead; a run's status says what they took"
+            ),
         )
 
 
@@ -146,7 +148,9 @@ def _scaled(
         for scenario in taken
     ]
     ordered = sorted(each_total, key=lambda expected: expected.input_tokens + expected.output_tokens)
-    return CostEstimate(total, sampled, by_role, _sum([expected for _, _, expected in by_role]), ordered[0], ordered[-1])
+    return CostEstimate(
+        total, sampled, by_role, _sum([expected for _, _, expected in by_role]), ordered[0], ordered[-1]
+    )
 
 
 def _expected(usages: Sequence[Usage], factor: float, model: str, prices: Prices) -> Expected:

@@ -71,9 +71,7 @@ def planned(
         yield store
 
 
-def write_plan(
-    store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable[[], bool] = lambda: False
-) -> None:
+def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable[[], bool] = lambda: False) -> None:
     """Write the plan of a run that has none yet.
 
     Raises:

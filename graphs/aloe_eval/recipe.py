@@ -25,7 +25,7 @@ from .nodes import TalkState
 
 
 class AloeEvalOptions(PersonaOptions):
-    """The options of `dialoom run aloe-eval`."""
+    """The options of the recipe `aloe-eval`."""
 
     cases: int | None = Field(None, ge=1, description="How many personas, drawn with the seed; without it, all.")
     unlike: Path | None = Field(
@@ -59,7 +59,9 @@ class AloeEval(Recipe):
         people = _unlike(options.people(), options.unlike, note)
         if options.cases is not None:
             if options.cases > len(people):
-                raise RecipeError(f"--cases {options.cases}: there are {len(people)} personas to draw from")
+                raise RecipeError(
+                    f"cases {options.cases}: there are {len(people)} personas to draw from", setting="cases"
+                )
             chosen = sorted(draw.sample(range(len(people)), options.cases))
             people = [people[index] for index in chosen]
         for person in people:
@@ -134,7 +136,7 @@ def _unlike(people: Sequence[Persona], trained: Path | None, note: Callable[[str
     left = [person for person in people if person.profile not in profiles]
     note(f"{len(people) - len(left):,} personas left out, as {trained.name} holds their profiles")
     if not left:
-        raise RecipeError(f"--unlike {trained}: holds the profile of every persona")
+        raise RecipeError(f"unlike {trained}: holds the profile of every persona", setting="unlike")
     return left
 
 

@@ -75,7 +75,7 @@ class PersonaLens(Recipe):
                     planned += 1
                     yield PersonaLensScenario.of(profile, task, setting)
         if unmet := sorted((ids or frozenset()) - met):
-            raise RecipeError(f"--tasks: none of the chosen people has the task {unmet[0]!r}")
+            raise RecipeError(f"tasks: none of the chosen people has the task {unmet[0]!r}", setting="tasks")
         _tell(release.mendings.summary(), note)
 
     def graph(self, options: PersonaLensOptions) -> Graph:

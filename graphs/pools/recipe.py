@@ -39,7 +39,7 @@ class PersonaPool(Recipe):
         return {role: value for role, value in self.roles.items() if role == "writer" or options.embedding_model}
 
     def models_named(self, options: PoolOptions) -> Mapping[str, str]:
-        """The embedder's, from `--embedder litellm:MODEL`."""
+        """The embedder's, where the option `embedder` is `litellm:MODEL`."""
         return {"embedder": options.embedding_model} if options.embedding_model else {}
 
     def scenarios(
@@ -53,7 +53,7 @@ class PersonaPool(Recipe):
             try:
                 note(f"threshold {options.threshold:g}: {local_embedder(options.embedder).meaning}")
             except EmbedderError as error:
-                raise RecipeError(f"--embedder: {error}") from error
+                raise RecipeError(f"embedder: {error}", setting="embedder") from error
         mendings = Mendings()
         seeds = shipped_seeds(options.kind) if options.seeds is None else read_pool(options.seeds, mendings)
         if summary := mendings.summary():

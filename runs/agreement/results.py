@@ -101,7 +101,7 @@ def agreement(
     rows = _rows(run, labels, judging, scales)
     if missing := set(metrics) - {group.metric for group in rows}:
         there = ", ".join(sorted({group.metric for group in rows}))
-        raise RunError(f"--metric {min(missing)!r}: the items of {labels.path} are of {there}")
+        raise RunError(f"metrics {min(missing)!r}: the items of {labels.path} are of {there}", setting="metrics")
     rows = {group: codes for group, codes in rows.items() if not metrics or group.metric in metrics}
     ranks = {metric: rank for rank, metric in enumerate(recipe.metrics)}
     groups = sorted(rows, key=lambda group: (ranks.get(group.metric, len(ranks)), group))

@@ -120,7 +120,6 @@ def _compare(
     json: bool,
 ) -> None:
     from dialoom.runs.agreement import agreement, as_json, read_labels, table_of
-    from dialoom.runs.recipes import load_recipe
     from dialoom.runs.report.reported import offline_note, reported_runs
     from dialoom.runs.store import RunFile
 

@@ -78,7 +78,6 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 def _recipe(arguments: list[str]) -> Recipe | None:
     """The recipe of the first argument that is a run; `None` if none is."""
     from dialoom.runs.errors import RunError
-    from dialoom.runs.recipes import load_recipe
     from dialoom.runs.store import RunFile, StoreError
 
     for argument in arguments:

@@ -16,9 +16,10 @@ from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree
 
-from dialoom.graphs import BranchTaken, Chart, Episode, Outline, Table
+from dialoom.graphs import Chart, Outline, Table
 from dialoom.runs import export as exporting
 from dialoom.runs import report as reporting
+from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.cost import cost_table
 from dialoom.runs.errors import RunError
@@ -209,7 +210,7 @@ def compact_run(path: Path) -> None:
 
 
 def _print_episode(
-    episode: Episode, described: dict[str, Any], models: dict[str, str], outline: Outline | None
+    episode: RecordedEpisode, described: dict[str, Any], models: dict[str, str], outline: Outline | None
 ) -> None:
     console = make_console()
     console.print(f"[bold]{escape(episode.id)}[/bold]", highlight=False)

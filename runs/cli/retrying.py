@@ -12,7 +12,6 @@ from dialoom.roles import ModelBinding
 from dialoom.runs import session
 from dialoom.runs.errors import EXIT_DONE, RunError
 from dialoom.runs.limits import RunLimits
-from dialoom.runs.recipes import load_recipe
 from dialoom.runs.session import Conduct
 from dialoom.runs.store import JudgementSet, RunFile, RunStore
 

@@ -14,9 +14,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-def blocking(
-    name: str, operation: Callable[Arguments, Coroutine[Any, Any, Result]]
-) -> Callable[Arguments, Result]:
+def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Result]]) -> Callable[Arguments, Result]:
     """The same operation for callers that do not await: it returns when the work is over.
 
     It works in a running event loop (a notebook) and in any thread, as an event loop of its own carries it out in a

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from dialoom.runs.errors import RunError
-from dialoom.runs.export import ExportRequest, parquet, write
+from dialoom.runs.export import ExportRequest, write
 from dialoom.runs.store import RunFile
 
 Kind = Literal["episodes", "lines", "judgements", "calls"]
@@ -25,7 +25,9 @@ def frame(run: RunFile, kind: str, judging: str | None) -> Any:
     return pandas.DataFrame(rows) if rows else pandas.DataFrame(columns=list(_ALWAYS[kind]))
 
 
-def dataset(run: RunFile, format_: str, judging: str | None, test_share: float | None, options: Mapping[str, Any]) -> Any:
+def dataset(
+    run: RunFile, format_: str, judging: str | None, test_share: float | None, options: Mapping[str, Any]
+) -> Any:
     """An export as a Hugging Face dataset; see `Run.dataset`."""
     datasets = _imported("datasets", "datasets")
     tables = importlib.import_module("pyarrow.parquet")

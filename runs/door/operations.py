@@ -82,9 +82,7 @@ def resolve(
         temperature=temperature,
         api_base=api_base,
     )
-    config = RunConfig(
-        recipe=spec, options=chosen.model_dump(mode="json"), models=dict(bindings.by_role), seed=seed
-    )
+    config = RunConfig(recipe=spec, options=chosen.model_dump(mode="json"), models=dict(bindings.by_role), seed=seed)
     policy = call_policy(calls, RunLimits(), bindings.objects)
     policy.limits.check_prices(config.model_names.values())
     return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))
@@ -493,9 +491,7 @@ def _judging_graph(recipe: Recipe) -> Graph:
 
 def _opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> JudgementSet:
     """A new set of judgements, or the one of that name, to go on with it."""
-    wanted = judgement_set(
-        name or ", ".join(binding.model for binding in models.values()), store.prompts, models
-    )
+    wanted = judgement_set(name or ", ".join(binding.model for binding in models.values()), store.prompts, models)
     existing = {each.name: each for each in store.judgement_sets()}
     if wanted.name == OWN_JUDGEMENTS and wanted.name not in existing:
         raise RunError(

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from dialoom.graphs import Recipe, Scenario
 from dialoom.roles.binding import ModelLike
+from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.report import Report
-from dialoom.runs.store import JudgementSet, RecordedEpisode, RunFile, Status
+from dialoom.runs.store import JudgementSet, RunFile, Status
 
 from .settings import CallSettings, PathLike, RecipeLike
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from dialoom import __version__
 from dialoom.runs.store import OWN_JUDGEMENTS
 
-from .request import formats, shown_options
+from .request import formats, options_text
 from .rows import RowCount, Rows
 
 _OFFLINE = (
@@ -74,7 +74,7 @@ class Card:
         yield f"* scenarios: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
             f"{status.pending:,} pending"
         )
-        yield f"* filters: {f'`{shown_options(request.options)}`' if request.options else 'none'}"
+        yield f"* filters: {f'`{options_text(request.options)}`' if request.options else 'none'}"
         for id_, branch in run.branches_taken():
             yield f"* `{id_}` comes from the branch `{branch.name}`, made by hand in the step debugger"
         if self._rows.judging is not None and self._rows.judging.name != OWN_JUDGEMENTS:

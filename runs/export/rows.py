@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dialoom.graphs import Episode, Recipe, Scenario
+from dialoom.graphs import Recipe, Scenario
+from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.store import JudgementSet, RunFile
 
 from .request import ExportRequest
@@ -83,7 +84,7 @@ class Rows:
 
 
 def dialogue(
-    episode: Episode, scenario: Scenario, recipe: Recipe, models: Mapping[str, str], prompts: Mapping[str, str]
+    episode: RecordedEpisode, scenario: Scenario, recipe: Recipe, models: Mapping[str, str], prompts: Mapping[str, str]
 ) -> dict[str, Any]:
     """One line of the `dialogues` format."""
     line: dict[str, Any] = {

@@ -12,7 +12,7 @@ from dialoom.runs.store import RunFile
 
 from . import parquet
 from .card import Card
-from .request import Encoding, ExportRequest, shown_options
+from .request import Encoding, ExportRequest, options_text
 from .rows import RowCount, Rows
 from .split import TEST, TRAIN
 from .targets import file_beside, folder_beside, is_stream
@@ -70,7 +70,7 @@ def _write_one(rows: Rows, target: Path) -> int:
     """One file, and its card beside it. Pipes and devices are written directly, and get no card."""
     count = RowCount()
     if target.is_dir():
-        raise RunError(f"{target} is a folder; this export is one file (with --test-share, a folder of two)")
+        raise RunError(f"{target} is a folder; this export is one file (with test_share, a folder of two)")
     if is_stream(target):
         if rows.request.encoding == "parquet":
             raise RunError(f"{target} is no regular file; Parquet needs one")
@@ -123,7 +123,7 @@ def _write_part(rows: Rows, part: str, path: Path, count: RowCount, shape: parqu
 def _check_empty(rows: Rows, part: str) -> None:
     """No rows at all are an empty JSONL file; a filter or a split that leaves none is a mistake."""
     done = rows.run.status().done
-    given = shown_options(rows.request.options)
+    given = options_text(rows.request.options)
     if part != _ONLY:
         raise RunError(f"the {part} split has no row{f' with {given}' if given else ''}; {done:,} scenarios are done")
     if given and done:

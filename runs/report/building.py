@@ -98,7 +98,7 @@ def _episodes(reported: Sequence[ReportedRun]) -> list[tuple[str, Iterable[Episo
 
 
 def _noted(shown: list[Shown], *notes: str | None) -> list[Shown]:
-    """The same, with these notes where they are not yet there."""
+    """Add notes to each of the tables or charts, where they are not yet there."""
     for each in shown:
         each.notes += [note for note in dict.fromkeys(notes) if note and note not in each.notes]
     return shown

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from dialoom.errors import first_problem
 from dialoom.graphs import Recipe, RecipeError, Scenario, Stage, stream
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
@@ -60,7 +61,7 @@ class Programme:
         try:
             return self._stage(context)
         except (RunError, RecipeError, BindingError) as error:
-            raise RequestError(str(error)) from error
+            raise RequestError(error.message, setting=error.setting, advice=error.advice) from error
 
     def _stage(self, context: ServedContext) -> Stage:
         models = self._bound(context)
@@ -102,11 +103,8 @@ class Programme:
         try:
             return self.recipe.scenario_type.model_validate(wanted)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise RunError(
-                f"scenario: {place}: {first['msg']}; it must be a whole {self.recipe.name} scenario"
-            ) from error
+            place, message, _ = first_problem(error)
+            raise RunError(f"scenario: {place}: {message}; it must be a whole {self.recipe.name} scenario") from error
 
     def _planned(self, number: int, seed: int) -> Scenario:
         """A scenario by its number in the plan that a run with this seed would have."""

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from dialoom.errors import first_problem
 from dialoom.graphs import Outcome, Recipe, Scenario, Stage
 from dialoom.prompts import ChatMessage, PromptLibrary
 from dialoom.roles import CallPlace, Cast, Completion, ModelBinding
@@ -82,7 +83,7 @@ class Case(BaseModel):
 
 
 async def case_of(session: Session) -> Case:
-    """What `save` writes."""
+    """The case of a session's branch, from its beginning to where the session stands."""
     context = session.context
     stops = await session.stops()
     recorded: list[RecordedStep] = []
@@ -146,7 +147,7 @@ def read_case(path: Path) -> Case:
         raise RunError(f"the case {path} cannot be read: {error.strerror}") from error
     except (ValidationError, UnicodeDecodeError) as error:
         what = "not UTF-8" if isinstance(error, UnicodeDecodeError) else _complaint(error)
-        raise RunError(f"{path} is no case that 'save' in 'dialoom step' has written: {what}") from error
+        raise RunError(f"{path} is no saved case: {what}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,5 +333,5 @@ def _names(nodes: Sequence[str]) -> str:
 
 
 def _complaint(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
+    place, message, _ = first_problem(error)
+    return f"{place or 'it'}: {message}"

@@ -12,10 +12,11 @@ from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
-from dialoom.graphs import BranchTaken, Episode, Line, Outcome, Outline, Recipe, Stage
+from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
 from dialoom.roles.replies import REPLY_TYPES, parse_reply
+from dialoom.runs.branch_taken import BranchTaken
 from dialoom.runs.calling import CallPolicy, cast_of, open_gateway
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.store import PlayWork, RunStore

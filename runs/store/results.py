@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from dialoom.graphs import BranchTaken, Outcome
+from dialoom.graphs import Outcome
+from dialoom.runs.branch_taken import BranchTaken
 
 from .branches import MAIN, exchange_calls
 from .documents import canonical

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from dialoom.graphs import BranchTaken, Episode, Outcome, Recipe, Scenario
+from dialoom.graphs import Outcome, Recipe, Scenario
 from dialoom.prompts import PromptLibrary
 from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.prices import Prices
+from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import load_recipe
 
@@ -174,11 +175,11 @@ class RunFile:
         row = self._reader.execute("SELECT content FROM scenarios WHERE position = ?", (position,)).fetchone()
         return self._scenarios.scenario(recipe, row["content"])
 
-    def episode(self, position: int, judging: str | None = None) -> Episode | None:
+    def episode(self, position: int, judging: str | None = None) -> RecordedEpisode | None:
         """What came of one scenario, with the judgements of one set; `None` while it is pending."""
         return read_episode(self._reader, self._chosen(judging), position)
 
-    def episodes(self, judging: str | None = None) -> Iterator[Episode]:
+    def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
         return read_episodes(self._reader, self._chosen(judging))
 
