@@ -37,14 +37,16 @@ class Retrying:
     """What had not come out well is to be done again.
 
     Attributes:
-        failed: Failed scenarios (or judgings) that go on.
+        failed: Failed scenarios (or, of a later set of judgements, judgings) that go on.
         anew: Scenarios that start from their beginning; what was judged of them is dropped.
         unparsed: Scenarios whose unparsed judgements are made again.
+        judging: The set of judgements, if it is one.
     """
 
     failed: int | None = None
     anew: int | None = None
     unparsed: int | None = None
+    judging: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
     """The same operation for callers that do not await: it returns when the work is over.
 
     It works in a running event loop (a notebook) and in any thread, as an event loop of its own carries it out in a
-    thread of its own. Ctrl-C stops the work at the next checkpoint of each conversation and then is raised; a second one
-    stops it at once. Nothing that was committed is lost.
+    thread of its own. Ctrl-C stops the work at the next checkpoint of each conversation and is then raised; a second
+    one stops it at once. Nothing that was committed is lost.
 
     Args:
         name: What it is called.

@@ -1,4 +1,4 @@
-"""What is done with a run: it is played, gone on with, judged again, tried again. The command line is a face of this."""
+"""What is done with a run: it is played, gone on with, judged and tried again. The command line is a face of this."""
 
 from __future__ import annotations
 
@@ -126,38 +126,29 @@ async def aplay(
             of them are `DialoomError`.
         StoppedError: If it was stopped while it was planned; nothing is written.
     """
-    new = await asyncio.to_thread(
-        resolve,
-        recipe,
-        model=model,
-        models=models,
-        temperature=temperature,
-        api_base=api_base,
-        options=options,
-        seed=seed,
-        prompts=prompts,
+    settings: PlaySettings = {
+        "model": model,
+        "models": models,
+        "temperature": temperature,
+        "api_base": api_base,
+        "options": options,
+        "seed": seed,
+        "prompts": prompts,
         **calls,
-    )
-    tell, control = _watched(calls)
-    target = Path(path)
-    library = await asyncio.to_thread(prepare, new.recipe, new.config, new.overrides)
-    with ExitStack() as opened:
-        store = await asyncio.to_thread(
-            opened.enter_context,
-            planned(
-                target,
-                new.recipe,
-                new.config,
-                library,
-                lambda text: tell(Noted(text)),
-                synchronous=calls.get("synchronous", "normal"),
-                is_stopped=lambda: control.is_draining,
-            ),
-        )
-        _keep_limits(store, new.policy.limits)
-        tell(Planned(target, new.config, store.status().total))
-        await _play(_Task(store, new.recipe, new.policy, tell, control), is_resumed=False)
-    return Run(target, recipe=new.recipe)
+    }
+    async with _new(recipe, path, settings) as task:
+        await _play(task, is_resumed=False)
+    return Run(path, recipe=recipe)
+
+
+async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySettings]) -> Run:
+    """Make a new run and its plan, and play nothing yet; `resume` plays it, `Run.step` goes through a conversation.
+
+    The arguments, and what is raised, are those of `play`.
+    """
+    async with _new(recipe, path, settings):
+        pass
+    return Run(path, recipe=recipe)
 
 
 async def aresume(
@@ -230,7 +221,7 @@ async def ajudge(
         chosen = _opened_set(store, name, bound.by_role)
         _keep_limits(store, policy.limits)
         if retry_failed:
-            tell(Retrying(failed=store.retries.failed(chosen.name)))
+            tell(Retrying(failed=store.retries.failed(chosen.name), judging=chosen.name))
         task = _Task(store, found, policy, tell, control)
         todo = store.queue.count_to_judge(chosen.name)
         tell(Began(store.path, "judging", todo, chosen.name))
@@ -367,6 +358,7 @@ async def step(
 
 
 play = blocking("play", aplay)
+plan = blocking("plan", aplan)
 resume = blocking("resume", aresume)
 judge = blocking("judge", ajudge)
 retry = blocking("retry", aretry)
@@ -382,6 +374,28 @@ class _Task:
     policy: CallPolicy
     tell: Callable[[Event], None]
     control: Control
+
+
+@contextlib.asynccontextmanager
+async def _new(recipe: RecipeLike, path: PathLike, settings: PlaySettings) -> AsyncIterator[_Task]:
+    """A new run, planned; nothing is left of it if that fails."""
+    new = await asyncio.to_thread(lambda: resolve(recipe, **settings))
+    tell, control = _watched(settings)
+    library = await asyncio.to_thread(prepare, new.recipe, new.config, new.overrides)
+    plan = planned(
+        Path(path),
+        new.recipe,
+        new.config,
+        library,
+        lambda text: tell(Noted(text)),
+        synchronous=settings.get("synchronous", "normal"),
+        is_stopped=lambda: control.is_draining,
+    )
+    with ExitStack() as opened:
+        store = await asyncio.to_thread(opened.enter_context, plan)
+        _keep_limits(store, new.policy.limits)
+        tell(Planned(store.path, new.config, store.status().total))
+        yield _Task(store, new.recipe, new.policy, tell, control)
 
 
 @contextlib.asynccontextmanager
@@ -436,7 +450,7 @@ async def _rejudge(task: _Task, name: str | None) -> Ended:
     models = {role: chosen.models[role] for role in recipe.judging_roles()}
     task.policy.limits.check_prices(binding.model for binding in models.values())
     count = store.retries.unparsed(chosen.name)
-    task.tell(Retrying(unparsed=count))
+    task.tell(Retrying(unparsed=count, judging=chosen.name))
     task.tell(Began(store.path, "judging again", count, chosen.name))
     work = store.queue.to_rejudge(recipe, chosen.name)
     return await _work(task, _judging_graph(recipe), models, work, chosen.name)
