@@ -108,7 +108,7 @@ def _advice(error: Exception, status: int, model: str, request: Request | None) 
         return f"the key in {_key_names(model)} may not use this model: check the account's access to it"
     if status == 404 or (status == 400 and _UNKNOWN_MODEL.search(told)):
         at = f" at {request.api_base}" if request and request.api_base else ""
-        return f"there is no such model{at}: check the name that {role} has (PROVIDER/NAME) and the address (api_base)"
+        return f"there is no such model{at}: check the name given for {role} (PROVIDER/NAME) and the address (api_base)"
     return "" if status != 400 else "the provider will not take this request as it is; the same one is not sent again"
 
 

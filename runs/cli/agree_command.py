@@ -97,9 +97,7 @@ def _sample(
     from dialoom.runs.store import RunFile
 
     with RunFile(path) as run:
-        sample = write_sample(
-            run, out, size, annotators, seed=seed, judging=judging, metrics=metrics, given_scales=scales
-        )
+        sample = write_sample(run, out, size, annotators, seed=seed, judging=judging, metrics=metrics, scales=scales)
     fewer = f" (there are no more than {sample.n:,})" if sample.n < size else ""
     typer.echo(f"{sample.n:,} judgements to label written to {out}{fewer}", err=not out.is_file())
     for group, count in sample.counts.items():
@@ -124,7 +122,7 @@ def _compare(
     from dialoom.runs.store import RunFile
 
     with RunFile(path) as run:
-        found = agreement(run, read_labels(labels, annotators), judging=judging, metrics=metrics, given_scales=scales)
+        found = agreement(run, read_labels(labels, annotators), judging=judging, metrics=metrics, scales=scales)
         offline = offline_note(reported_runs([run], run.recipe, judging))
         chosen = run.judgement_set(judging)
     if json:

@@ -16,7 +16,8 @@ from dialoom.graphs.recipe import Graph
 from dialoom.runs.recipes import load_recipe
 
 from .context import ServedContext
-from .programme import Programme, RequestError
+from .programme import Programme
+from .request import RequestError
 
 BEGIN = "begin"
 """The node before a recipe's own: it writes the state in which the scenario starts."""

@@ -140,10 +140,10 @@ def test_each_command_is_answered_with_one_line_of_json(stepped: Stepped) -> Non
     ("line", "complaint"),
     [
         ("leap", "there is no command 'leap'; 'help' lists them"),
-        ("next", "main is at its end; go back first ('back', 'goto')"),
+        ("next", "main is at its end; go back first"),
         ("next some", "'some' is no number of steps from 1"),
-        ("back 99", "there are 8 steps before this one; back takes 1 to 8"),
-        ("goto 99", "there is no checkpoint '99'; 'history' shows 0 to 8"),
+        ("back 99", "there are 8 steps before this one; give a number from 1 to that"),
+        ("goto 99", "there is no checkpoint '99'; the history has 0 to 8"),
         ("goto", "where to? a checkpoint's number ('history' shows them), or what 'until' takes"),
         ("goto rounds > 3", "there is no 'rounds'; the state has messages, turns"),
         ("goto turns > 30", "nowhere on main is turns > 30 met"),
@@ -152,7 +152,7 @@ def test_each_command_is_answered_with_one_line_of_json(stepped: Stepped) -> Non
         ("set tunrs 3", "the state has no 'tunrs'"),
         ("state messages[99]", "messages"),
         ("say user", "say takes a role and its words"),
-        ("say user Hello", "main is at its end; go back first ('back', 'goto')"),
+        ("say user Hello", "main is at its end; go back first"),
         ("say usher Hello", "there is no such role as 'usher'; there are user, assistant, judge"),
         ("prompt edit", "the next step asks nobody"),
         ("prompt edit user now", "prompt takes 'edit', and a role or a node"),
@@ -443,7 +443,7 @@ def test_a_case_that_goes_another_way_names_each_departure(run: Command, case: P
     ("content", "complaint"),
     [
         (None, "the case nothing.json cannot be read: No such file or directory"),
-        ("{", "nothing.json is no case that 'save' in 'dialoom step' has written"),
+        ("{", "nothing.json is no saved case"),
         ('{"format": "another"}', "format: Input should be 'dialoom case, version 1'"),
     ],
 )

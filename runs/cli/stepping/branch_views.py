@@ -19,9 +19,9 @@ from dialoom.graphs import Judgement
 from dialoom.runs.stepping import Cost, Difference, Stop
 from dialoom.runs.stepping.changes import ABSENT, said
 from dialoom.runs.stepping.differences import Said
-from dialoom.runs.stepping.session import HistoryEntry
 from dialoom.runs.stepping.tree import Knot, drawn
 from dialoom.runs.stepping.values import plain
+from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store.branches import Branch
 
 from .layout import cut

@@ -65,7 +65,7 @@ def test_a_checkpoint_of_another_branch_is_gone_to_in_that_branch(
         assert (session.branch, shown(there)) == ("mine", shown(stop))
         await session.step()
         assert session.branch == "mine"
-        with pytest.raises(SteppingError, match=r"no checkpoint 99; 'history' shows 0 to \d+"):
+        with pytest.raises(SteppingError, match=r"no checkpoint 99; the history has 0 to \d+"):
             await session.goto(99)
 
     stepping(path, act)
