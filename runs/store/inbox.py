@@ -97,7 +97,7 @@ class Batch(NamedTuple):
             job.tell()
 
 
-class _Gathering:
+class _OpenBatch:
     """Jobs of a loop that are not handed over yet."""
 
     __slots__ = ("_quiet", "_rounds", "_seen", "jobs")
@@ -128,7 +128,7 @@ class Inbox:
     def __init__(self, at_once: Callable[[list[Job]], bool]) -> None:
         self.batches: queue.Queue[Batch | None] = queue.Queue()
         self._at_once = at_once
-        self._gathering: dict[asyncio.AbstractEventLoop, _Gathering] = {}
+        self._open_batches: dict[asyncio.AbstractEventLoop, _OpenBatch] = {}
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -143,12 +143,12 @@ class Inbox:
         job = Job(operation, item, future)
         with self._lock:
             self._ensure_open()
-            gathering = self._gathering.get(loop)
-            if gathering is None:
+            batch = self._open_batches.get(loop)
+            if batch is None:
                 self._hand_over_orphans()
-                loop.call_soon(self._look, loop)
-                gathering = self._gathering[loop] = _Gathering()
-            gathering.jobs.append(job)
+                loop.call_soon(self._check, loop)
+                batch = self._open_batches[loop] = _OpenBatch()
+            batch.jobs.append(job)
         return future
 
     def enqueue(self, operation: Operation, item: Any) -> Future[Any]:
@@ -169,8 +169,8 @@ class Inbox:
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
-                for loop in list(self._gathering):
-                    self.batches.put(Batch(self._gathering.pop(loop).jobs, loop))
+                for loop in list(self._open_batches):
+                    self.batches.put(Batch(self._open_batches.pop(loop).jobs, loop))
                 self.batches.put(None)
 
     def _ensure_open(self) -> None:
@@ -179,18 +179,18 @@ class Inbox:
 
     def _hand_over_orphans(self) -> None:
         """What loops had gathered that were closed in the midst of it comes before anything that comes later."""
-        for loop in [loop for loop in self._gathering if loop.is_closed()]:
-            self.batches.put(Batch(self._gathering.pop(loop).jobs, loop))
+        for loop in [loop for loop in self._open_batches if loop.is_closed()]:
+            self.batches.put(Batch(self._open_batches.pop(loop).jobs, loop))
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _check(self, loop: asyncio.AbstractEventLoop) -> None:
         """See to what was gathered, or look again in the next round."""
-        gathering = self._gathering.get(loop)
-        if gathering is None:
+        batch = self._open_batches.get(loop)
+        if batch is None:
             return
         is_over = True  # also if Ctrl-C comes in the midst of it
         try:
-            if not gathering.is_complete():
-                loop.call_soon(self._look, loop)
+            if not batch.is_complete():
+                loop.call_soon(self._check, loop)
                 is_over = False
         finally:
             if is_over:
@@ -199,10 +199,10 @@ class Inbox:
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         """Carry out a batch at once, or leave it to the writer's thread."""
         with self._lock:
-            gathering = self._gathering.pop(loop, None)
-        if gathering is None:
+            complete = self._open_batches.pop(loop, None)
+        if complete is None:
             return
-        batch = Batch(gathering.jobs, loop)
+        batch = Batch(complete.jobs, loop)
         is_done = False
         try:
             is_done = self._at_once(batch.jobs)

@@ -34,7 +34,7 @@ _ROWS_IN_LOG = 6000
 _LONGEST_LOG = 10_000
 """Pages after which SQLite does it within a commit."""
 
-_FOLD_IN = "PRAGMA wal_checkpoint(PASSIVE)"
+_CHECKPOINT_LOG = "PRAGMA wal_checkpoint(PASSIVE)"
 """Puts the log back; once all of it is, the next transaction begins it anew."""
 
 
@@ -63,11 +63,11 @@ class Writer:
         (synchronous,) = self._connection.execute("PRAGMA synchronous").fetchone()
         self._waits_for_disk = synchronous > _NORMAL
         (self._patience,) = self._connection.execute("PRAGMA busy_timeout").fetchone()
-        self._folding = _beside(self._connection, synchronous)
+        self._log_connection = _second_connection(self._connection, synchronous)
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG}")
         self._pace = _Pace()
-        self._folded_in = 0
-        self._whole_at = -1
+        self._rows_in_file = 0
+        self._rows_at_whole_log = -1
         self._turn = threading.Lock()
         self._memories: dict[Callable[[], Remembering], Remembering] = {}
         self._shared: dict[Callable[..., None], _Shared] = {}
@@ -158,9 +158,9 @@ class Writer:
             for batch in batches:
                 batch.settle()
             if is_log_long:
-                self._fold_in()
+                self._checkpoint_log()
         with self._turn:
-            self._folding.close()
+            self._log_connection.close()
             self._connection.close()
 
     def _carry_out(self, jobs: list[Job]) -> None:
@@ -213,25 +213,25 @@ class Writer:
 
     def _log_became_long(self) -> bool:
         """Whether so much was written since it was last so that the log should be put back into the file."""
-        rows = self._connection.total_changes - self._folded_in
+        rows = self._connection.total_changes - self._rows_in_file
         if rows < _ROWS_IN_LOG:
             return False
-        self._folded_in += rows
+        self._rows_in_file += rows
         return True
 
-    def _fold_in(self) -> None:
+    def _checkpoint_log(self) -> None:
         """Put the log back into the file: most of it while transactions go on, then the rest.
 
         Not if all of it was put back and nothing has come since: SQLite before 3.51.3 may lose a transaction that then
         begins the log anew (sqlite.org/wal.html#walresetbug).
         """
-        if self._connection.total_changes == self._whole_at:
+        if self._connection.total_changes == self._rows_at_whole_log:
             return
         with suppress(sqlite3.Error):  # such as a full disk; the log can wait
-            self._folding.execute(_FOLD_IN).fetchall()
+            self._log_connection.execute(_CHECKPOINT_LOG).fetchall()
             with self._turn:
-                self._folding.execute(_FOLD_IN).fetchall()
-                self._whole_at = self._connection.total_changes
+                self._log_connection.execute(_CHECKPOINT_LOG).fetchall()
+                self._rows_at_whole_log = self._connection.total_changes
 
     def _next_batches(self) -> tuple[list[Batch], bool]:
         """Everything that has arrived, and whether more may come."""
@@ -313,7 +313,7 @@ class _Shared:
         self._work(connection, [job.item for job in jobs])
 
 
-def _beside(connection: sqlite3.Connection, synchronous: int) -> sqlite3.Connection:
+def _second_connection(connection: sqlite3.Connection, synchronous: int) -> sqlite3.Connection:
     """A second connection to the same file."""
     path = connection.execute("PRAGMA database_list").fetchone()[2]
     second = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
