@@ -6,23 +6,27 @@ import importlib
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import ExportRequest, write
 from dialoom.runs.store import RunFile
 
+if TYPE_CHECKING:
+    import pandas
+
 Kind = Literal["episodes", "lines", "judgements", "calls"]
 _ONE = "all"
 
 
-def frame(run: RunFile, kind: str, judging: str | None) -> Any:
+def frame(run: RunFile, kind: str, judging: str | None) -> pandas.DataFrame:
     """A run as a DataFrame; see `Run.frame`."""
     if kind not in get_args(Kind):
         raise RunError(f"kind {kind!r}: there are {', '.join(get_args(Kind))}", setting="kind")
-    pandas = _imported("pandas", "frames")
+    library = _imported("pandas", "frames")
     rows = list(_ROWS[kind](run, judging))
-    return pandas.DataFrame(rows) if rows else pandas.DataFrame(columns=list(_ALWAYS[kind]))
+    made: pandas.DataFrame = library.DataFrame(rows or None, columns=None if rows else list(_ALWAYS[kind]))
+    return made
 
 
 def dataset(
