@@ -14,6 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dialoom.version import __version__
+
 if TYPE_CHECKING:
     from dialoom.errors import Advice, DialoomError
     from dialoom.graphs import Episode, Judgement, Line, Outcome, Recipe, RecipeOptions, Scenario
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
     from dialoom.runs.report import Report
     from dialoom.runs.stepping import Session
 
-__version__ = "0.1.0"
 
 _HOMES = {
     "dialoom.errors": ("Advice", "DialoomError"),

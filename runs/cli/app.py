@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dialoom import __version__
+from dialoom.version import __version__
 
 from .agree_command import agree
 from .call_flags import CALLING

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from dialoom import __version__
 from dialoom.runs.store import OWN_JUDGEMENTS
+from dialoom.version import __version__
 
 from .request import formats, options_text
 from .rows import RowCount, Rows
