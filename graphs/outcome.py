@@ -55,25 +55,6 @@ class Outcome(BaseModel):
     judgements: tuple[Judgement, ...] = ()
 
 
-class BranchTaken(BaseModel):
-    """The branch that an outcome came from, if it is one that somebody made step by step, and what is not as it was.
-
-    Attributes:
-        name: The branch's.
-        models: Models exchanged in it, by role.
-        edits: How often the state was edited on its line.
-        said: How many replies were written by a person.
-        prompts: How many requests were.
-    """
-
-    model_config = ConfigDict(frozen=True)
-    name: str
-    models: Mapping[str, str] = {}
-    edits: int = 0
-    said: int = 0
-    prompts: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Episode:
     """A finished scenario as exports and reports read it.
@@ -85,7 +66,6 @@ class Episode:
         outcome: Its result, with the judgements of one judging.
         output_tokens: Tokens written per role; `None` where a provider did not say.
         error: Why it failed.
-        branch: Where the outcome came from, if not from the scenario's own line.
     """
 
     id: str
@@ -94,4 +74,3 @@ class Episode:
     outcome: Outcome
     output_tokens: Mapping[str, int | None] = field(default_factory=dict)
     error: str | None = None
-    branch: BranchTaken | None = None

@@ -13,13 +13,13 @@ from pydantic import BaseModel, ConfigDict
 
 from dialoom.errors import DialoomError
 
-from .chart import Chart
-from .comparison import side_by_side
-from .judged import conversation_to
+from .judgement_scope import conversation_to
 from .outcome import Episode, Judgement, Line, Outcome
-from .outline import Outline
+from .reporting.chart import Chart
+from .reporting.comparison import side_by_side
+from .reporting.outline import Outline
+from .reporting.table import Table
 from .scenario import Scenario
-from .table import Table
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph  # slow to import, and looking at a run needs no graph
@@ -32,16 +32,17 @@ class RecipeError(DialoomError):
 
 
 class RecipeOptions(BaseModel):
-    """A recipe's own options. Each field becomes a flag of `dialoom run RECIPE`, its description the help.
+    """A recipe's own options, by the names of the fields; a field's description is its help.
 
-    A field of a tuple type is a flag that can be repeated; the field's alias is the flag's name where it differs.
+    On the command line each field is a flag: one of a tuple type can be repeated, and a field's alias is the flag's
+    name where that differs.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
 
 
 class ExportOptions(BaseModel):
-    """What a format of a recipe's own may be told. Each field becomes a flag of `dialoom export`, as with a run's."""
+    """What a format of a recipe's own may be told: fields as in `RecipeOptions`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
 
@@ -107,7 +108,7 @@ class Recipe(ABC):
         return self.roles
 
     def models_named(self, options: Any) -> Mapping[str, str]:  # noqa: ARG002
-        """Models that the options themselves name, by role; `--model ROLE=MODEL` wins over them."""
+        """Models that the options themselves name, by role; what a run is told of a role's model wins over them."""
         return {}
 
     @abstractmethod
@@ -156,7 +157,7 @@ class Recipe(ABC):
         return {}
 
     def outline(self, episode: Episode) -> Outline | None:  # noqa: ARG002
-        """An outcome that is more than one conversation, for `dialoom show`; `None` shows its messages."""
+        """An outcome that is more than one conversation, for whoever looks at it; `None` shows its messages."""
         return None
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
@@ -184,7 +185,7 @@ class Recipe(ABC):
         """What a report draws, from each run's label and its finished scenarios, which can be read once."""
         return []
 
-    def judged(self, outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
+    def judged_lines(self, outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
         """The lines that people read to judge the same thing as a judgement; nothing in them may tell the judge's word.
 
         By default the conversation, to the end of the turn that was judged.

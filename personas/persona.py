@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dialoom.errors import Advice, first_problem
+
 from .errors import DataError
 from .mending import Mendings
 from .pools.entry import PoolEntry, content_id
@@ -55,7 +57,8 @@ def read_personas(path: Path, mendings: Mendings | None = None) -> list[Persona]
         lines[persona.id] = number
         personas.append(persona)
     if not personas:
-        raise DataError(path, "holds no persona; 'dialoom personas combine' makes them out of two pools")
+        advice = Advice("combine", "combine a pool of profiles and one of personalities", {"path": path})
+        raise DataError(path, "holds no persona", advice=advice)
     return personas
 
 
@@ -104,7 +107,6 @@ def _persona(value: Any, path: Path, number: int) -> Persona:
     try:
         return Persona.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        what = "missing" if first["type"] == "missing" else f"{first['input']!r:.60}: {first['msg']}"
-        raise DataError(path, f"{key!r} is {what}", number) from error
+        place, message, value = first_problem(error)
+        what = f"{value!r:.60}: {message}" if place in values else "missing"
+        raise DataError(path, f"{place!r} is {what}", number) from error

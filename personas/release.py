@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from dialoom.errors import first_problem
+
 from . import mending
 from .errors import DataError
 from .mending import Mendings
@@ -185,9 +187,9 @@ def _validated(model: type[Validated], value: Any, path: Path, key: str) -> Vali
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join([key, *(str(part) for part in first["loc"])])
-        raise DataError(path, f"{where!r} is {first['input']!r:.80}: {first['msg']}") from error
+        place, message, found = first_problem(error)
+        where = f"{key}.{place}" if place else key
+        raise DataError(path, f"{where!r} is {found!r:.80}: {message}") from error
 
 
 def _what(values: Mapping[str, Any], key: str) -> str:

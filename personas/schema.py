@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from dialoom.errors import first_problem
+
 from .errors import DataError
 from .profile import Affinity
 
@@ -54,8 +56,8 @@ class AffinitySchema(BaseModel):
         try:
             domains = [DomainSchema.model_validate(value) for value in values]
         except ValidationError as error:
-            first = error.errors()[0]
-            raise DataError(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+            place, message, _ = first_problem(error)
+            raise DataError(path, f"{place}: {message}") from error
         return cls(types={(d.domain, a.name): a for d in domains for a in d.affinities})
 
     def outside(self, domain: str, name: str, value: Affinity) -> int:

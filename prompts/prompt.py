@@ -32,6 +32,8 @@ from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dialoom.errors import first_problem
+
 from .errors import PromptError
 
 _MARKER = re.compile(r"^===[ \t]*(\w+)[ \t]*===[ \t]*$", re.MULTILINE)
@@ -215,9 +217,8 @@ def _front_matter(text: str, place: str) -> FrontMatter:
     try:
         return FrontMatter.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise PromptError(place, f"front matter {key!r}: {first['msg']}") from error
+        key, message, _ = first_problem(error)
+        raise PromptError(place, f"front matter {key!r}: {message}") from error
 
 
 def _sections(source: str, start: int, place: str) -> tuple[Section, ...]:

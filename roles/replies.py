@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dialoom.errors import first_problem
+
 
 class Verdict(BaseModel):
     """Yes or no, and why."""
@@ -66,9 +68,8 @@ def _candidates(text: str, type_: type[BaseModel]) -> Iterator[dict[str, Any]]:
 
 
 def _problem(error: ValidationError) -> str:
-    first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"]) or "the object"
-    return f"{key}: {first['msg']}, got {first['input']!r:.60}"
+    place, message, value = first_problem(error)
+    return f"{place or 'the object'}: {message}, got {value!r:.60}"
 
 
 def first_json_object(text: str) -> dict[str, Any] | None:

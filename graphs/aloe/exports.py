@@ -29,7 +29,7 @@ class PairOptions(ExportOptions):
     """Which pairs a training set takes."""
 
     round_range: str | None = Field(None, description="Only these rounds, counted from 1: a range as 3-10, or one.")
-    verified_only: bool = Field(False, description="Only pairs that a judge verified (run with --verify-pairs).")
+    verified_only: bool = Field(False, description="Only pairs that a judge verified, in a run that had them verified.")
 
     @field_validator("round_range")
     @classmethod

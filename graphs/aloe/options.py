@@ -24,7 +24,7 @@ class PersonaOptions(RecipeOptions):
     """Which people, and for how many rounds."""
 
     personas: Path | None = Field(
-        None, description="JSONL of personas, as 'dialoom personas combine' writes it; without it, the shipped samples."
+        None, description="JSONL of personas, with profile and personality; without it, the shipped samples."
     )
     rounds: int = Field(10, ge=1, le=100, description="Messages of the user in each conversation.")
 
@@ -43,7 +43,7 @@ class PersonaOptions(RecipeOptions):
 
 
 class AloeOptions(PersonaOptions):
-    """The options of `dialoom run aloe`."""
+    """The options of the recipe `aloe`."""
 
     limit: int | None = Field(None, ge=1, description="Take no more than this many personas, from the first on.")
     branching: int = Field(
@@ -54,5 +54,5 @@ class AloeOptions(PersonaOptions):
     @model_validator(mode="after")
     def _branching_within_rounds(self) -> AloeOptions:
         if self.branching > self.rounds:
-            raise ValueError(f"--branching {self.branching} is more than --rounds {self.rounds}")
+            raise ValueError(f"branching {self.branching} is more than rounds {self.rounds}")
         return self

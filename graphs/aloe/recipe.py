@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 from langgraph.graph import END, START, StateGraph
 
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
-from dialoom.graphs.outline import Outline
 from dialoom.graphs.recipe import Exporter, Graph, Recipe
+from dialoom.graphs.reporting.outline import Outline
+from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
-from dialoom.graphs.table import Table
 
-from . import growing
+from . import nodes
+from .display import outline
 from .exports import EXPORTERS
-from .growing import PREFERRED, State
+from .nodes import PREFERRED, TreeState
 from .options import AloeOptions
 from .report import tables
 from .scenario import AloeScenario
-from .shown import outline
 
 
 class Aloe(Recipe):
@@ -36,7 +36,7 @@ class Aloe(Recipe):
         "judge": 0.0,
     }
     prompts = ("aloe/user", "aloe/induction", "aloe/preferred", "aloe/rejected", "aloe/judge-pair")
-    reply_types = growing.REPLY_TYPES
+    reply_types = nodes.REPLY_TYPES
     options_type = AloeOptions
     scenario_type = AloeScenario
     metrics = ("pair",)
@@ -64,22 +64,22 @@ class Aloe(Recipe):
 
     def graph(self, options: AloeOptions) -> Graph:
         """A message; what it reveals beside a reply that knows nothing; a reply that knows; on from one of them."""
-        builder = StateGraph(State, context_schema=Stage)
-        for work in (growing.user, growing.induction, growing.preferred, growing.rejected, growing.follow):
+        builder = StateGraph(TreeState, context_schema=Stage)
+        for work in (nodes.user, nodes.induction, nodes.preferred, nodes.rejected, nodes.follow):
             builder.add_node(work.__name__, node(work))
         builder.add_edge(START, "user")
         builder.add_edge("user", "induction")
         builder.add_edge("user", "rejected")
         builder.add_edge("induction", "preferred")
         if options.verify_pairs:
-            builder.add_node("verify", node(growing.verify))
+            builder.add_node("verify", node(nodes.verify))
             builder.add_edge(["preferred", "rejected"], "verify")
             builder.add_edge("verify", "follow")
         else:
             builder.add_edge(["preferred", "rejected"], "follow")
 
-        async def after_follow(state: State) -> str:
-            return END if growing.is_grown(state, options.rounds) else "user"
+        async def after_follow(state: TreeState) -> str:
+            return END if nodes.is_complete(state, options.rounds) else "user"
 
         builder.add_conditional_edges("follow", after_follow, ["user", END])
         return builder
@@ -92,7 +92,7 @@ class Aloe(Recipe):
         """The tree as details; as messages, the conversation along its first path."""
         rounds = sorted(state.get("rounds", []), key=lambda done: (len(done["path"]), done["path"]))
         path = first_path(rounds)
-        said = growing.conversation(rounds, path, "assistant")
+        said = nodes.conversation(rounds, path, "assistant")
         return Outcome(
             messages=tuple(Line(role=line["speaker"], content=line["content"]) for line in said),
             ended_by="error" if failed else "all_rounds",
@@ -113,14 +113,14 @@ class Aloe(Recipe):
         """The tree, round for round."""
         return outline(episode)
 
-    def judged(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
+    def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
         """What was said before a pair, and the pair, without a word of which reply knew the persona."""
         depth = (judgement.turn or 1) - 1
         # A verdict for each path of a round, in the order of the paths, which is that of the rounds.
         verdicts = [each for each in outcome.judgements if each.turn == judgement.turn]
         pairs = [done for done in outcome.details["rounds"] if len(done["path"]) == depth]
         done = pairs[verdicts.index(judgement)]
-        before = growing.conversation(outcome.details["rounds"], done["path"], "assistant")
+        before = nodes.conversation(outcome.details["rounds"], done["path"], "assistant")
         return [
             *(Line(role=line["speaker"], content=line["content"]) for line in before),
             Line(role="user", content=done["user"]),
@@ -137,7 +137,7 @@ class Aloe(Recipe):
         return EXPORTERS
 
 
-def first_path(rounds: Iterable[growing.Round]) -> str:
+def first_path(rounds: Iterable[nodes.Round]) -> str:
     """The path that takes the preferred reply at each fork, as far as rounds were finished."""
     by_path = {done["path"]: done for done in rounds}
     path = ""

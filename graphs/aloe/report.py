@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.statistics import Tally
-from dialoom.graphs.table import Table
+from dialoom.graphs.reporting.statistics import Tally
+from dialoom.graphs.reporting.table import Table
 
-from .growing import PREFERRED, Round
-from .shown import sentences
+from .display import sentences
+from .nodes import PREFERRED, Round
 
 
 @dataclass(slots=True)

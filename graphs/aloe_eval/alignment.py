@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dialoom.graphs.statistics import LEVEL, RESAMPLES, Estimate
+from dialoom.graphs.reporting.statistics import LEVEL, RESAMPLES, Estimate
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -12,20 +12,20 @@ from pydantic import Field, field_validator
 
 from dialoom.graphs.aloe.options import PersonaOptions
 from dialoom.graphs.aloe.scenario import PersonaScenario
-from dialoom.graphs.chart import Chart
 from dialoom.graphs.conversation import lines, messages_of
 from dialoom.graphs.outcome import Episode, Judgement, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.reporting.chart import Chart
+from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
-from dialoom.graphs.table import Table
 from dialoom.personas.persona import Persona, read_personas
 
-from . import report, talking
-from .talking import State
+from . import nodes, report
+from .nodes import TalkState
 
 
 class AloeEvalOptions(PersonaOptions):
-    """The options of `dialoom run aloe-eval`."""
+    """The options of the recipe `aloe-eval`."""
 
     cases: int | None = Field(None, ge=1, description="How many personas, drawn with the seed; without it, all.")
     unlike: Path | None = Field(
@@ -59,7 +59,9 @@ class AloeEval(Recipe):
         people = _unlike(options.people(), options.unlike, note)
         if options.cases is not None:
             if options.cases > len(people):
-                raise RecipeError(f"--cases {options.cases}: there are {len(people)} personas to draw from")
+                raise RecipeError(
+                    f"cases {options.cases}: there are {len(people)} personas to draw from", setting="cases"
+                )
             chosen = sorted(draw.sample(range(len(people)), options.cases))
             people = [people[index] for index in chosen]
         for person in people:
@@ -69,12 +71,12 @@ class AloeEval(Recipe):
 
     def graph(self, options: AloeEvalOptions) -> Graph:
         """User and assistant in turn; after each answer the judge, beside the user's next message."""
-        builder = StateGraph(State, context_schema=Stage)
-        for work in (talking.user, talking.assistant, talking.judge):
+        builder = StateGraph(TalkState, context_schema=Stage)
+        for work in (nodes.user, nodes.assistant, nodes.judge):
             builder.add_node(work.__name__, node(work))
 
-        async def after_assistant(state: State) -> list[str]:
-            return ["judge"] if talking.is_over(state, options.rounds) else ["judge", "user"]
+        async def after_assistant(state: TalkState) -> list[str]:
+            return ["judge"] if nodes.is_over(state, options.rounds) else ["judge", "user"]
 
         builder.add_edge(START, "user")
         builder.add_edge("user", "assistant")
@@ -103,8 +105,8 @@ class AloeEval(Recipe):
 
     def judging(self) -> Graph:
         """The judge alone, over a finished conversation."""
-        builder = StateGraph(State, context_schema=Stage)
-        builder.add_node("judge", node(talking.judge_all))
+        builder = StateGraph(TalkState, context_schema=Stage)
+        builder.add_node("judge", node(nodes.judge_all))
         builder.add_edge(START, "judge")
         builder.add_edge("judge", END)
         return builder
@@ -134,7 +136,7 @@ def _unlike(people: Sequence[Persona], trained: Path | None, note: Callable[[str
     left = [person for person in people if person.profile not in profiles]
     note(f"{len(people) - len(left):,} personas left out, as {trained.name} holds their profiles")
     if not left:
-        raise RecipeError(f"--unlike {trained}: holds the profile of every persona")
+        raise RecipeError(f"unlike {trained}: holds the profile of every persona", setting="unlike")
     return left
 
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from dialoom.graphs.chart import Chart, FittedLine, Series
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.statistics import Estimate
-from dialoom.graphs.table import Cell, Table
+from dialoom.graphs.reporting.chart import Chart, FittedLine, Series
+from dialoom.graphs.reporting.statistics import Estimate
+from dialoom.graphs.reporting.table import Cell, Table
 
 from .alignment import Alignment, Scores
 

@@ -12,12 +12,12 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from dialoom.graphs.conversation import utterances
-from dialoom.graphs.judged import is_judged
+from dialoom.graphs.judgement_scope import is_judged
 from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.stage import Scene, Update
 from dialoom.roles import UnparsedReplyError, Verdict
 
-from .dialogue import State
+from .nodes import DialogueState
 
 METRICS = ("task_completion", "personalization", "naturalness", "coherence")
 _PROMPT = "personalens/judge-"
@@ -32,21 +32,21 @@ _WHOLE = {
 }
 """What the nodes of a whole dialogue judge: the metric and whose part."""
 
-JudgeNode = Callable[[State, Scene], Awaitable[Update]]
+JudgeNode = Callable[[DialogueState, Scene], Awaitable[Update]]
 
 
-async def task_completion(state: State, scene: Scene) -> Update:
+async def task_completion(state: DialogueState, scene: Scene) -> Update:
     """Whether the goal was reached: sees the goal and the conversation only."""
     return _update(await _judged(scene, "task_completion", "assistant", state["messages"], goal=scene.scenario.goal))
 
 
-async def personalization(state: State, scene: Scene) -> Update:
+async def personalization(state: DialogueState, scene: Scene) -> Update:
     """How well the help fitted the person, 1 to 4: sees everything."""
     context = scene.scenario.for_judge()
     return _update(await _judged(scene, "personalization", "assistant", state["messages"], **context))
 
 
-async def personalization_by_turn(state: State, scene: Scene) -> Update:
+async def personalization_by_turn(state: DialogueState, scene: Scene) -> Update:
     """Personalization after each assistant reply, on the conversation up to it."""
     messages, context = state["messages"], scene.scenario.for_judge()
     ends = [index + 1 for index, message in enumerate(messages) if message.name == "assistant"]
@@ -62,13 +62,13 @@ async def personalization_by_turn(state: State, scene: Scene) -> Update:
 def quality(metric: str, target: str) -> JudgeNode:
     """A node that judges naturalness or coherence of one side's messages, 1 to 5: sees the conversation only."""
 
-    async def judge(state: State, scene: Scene) -> Update:
+    async def judge(state: DialogueState, scene: Scene) -> Update:
         return _update(await _judged(scene, metric, target, state["messages"], asked=target))
 
     return judge
 
 
-def unjudged(state: State) -> list[str]:
+def unjudged(state: DialogueState) -> list[str]:
     """The nodes of those judgements of a whole dialogue that are not there yet."""
     return [name for name, thing in _WHOLE.items() if not is_judged(state["judgements"], *thing)]
 

@@ -17,7 +17,7 @@ _TASK_ID = re.compile(r"(SD-.+|MD)-task-\d+")
 
 
 class PersonaLensOptions(RecipeOptions):
-    """The options of `dialoom run personalens`."""
+    """The options of the recipe `personalens`."""
 
     profiles: Path | None = Field(None, description="Folder of a PersonaLens release; without it, the shipped samples.")
     users: str = Field("all", description="Ids separated by commas, or a number of people drawn with the seed.")
@@ -60,14 +60,16 @@ class PersonaLensOptions(RecipeOptions):
         if len(wanted) == 1 and wanted[0].lstrip("-").isdecimal() and wanted[0] not in known:
             count = int(wanted[0])
             if not 1 <= count <= len(known):
-                raise RecipeError(f"--users {count}: there are {len(known)} people; give a number from 1 to that")
+                raise RecipeError(
+                    f"users {count}: there are {len(known)} people; give a number from 1 to that", setting="users"
+                )
             chosen = set(draw.sample(known, count))
             return [user for user in known if user in chosen]
         if not wanted:
-            raise RecipeError(f"--users {self.users!r} names nobody; give ids, a number or 'all'")
+            raise RecipeError(f"users {self.users!r} names nobody; give ids, a number or 'all'", setting="users")
         for user in wanted:
             if user not in known:
-                raise RecipeError(f"--users: unknown user {user!r}; there are {_some(known)}")
+                raise RecipeError(f"users: unknown user {user!r}; there are {_some(known)}", setting="users")
         return [user for user in known if user in set(wanted)]
 
     def wanted_tasks(self) -> frozenset[str] | None:
@@ -82,7 +84,8 @@ class PersonaLensOptions(RecipeOptions):
         for id_ in wanted or [""]:
             if not _TASK_ID.fullmatch(id_):
                 raise RecipeError(
-                    f"--tasks: {id_!r} is not a task id such as SD-Alarm-task-1 or MD-task-3, nor all, single or multi"
+                    f"tasks: {id_!r} is not a task id such as SD-Alarm-task-1 or MD-task-3, nor all, single or multi",
+                    setting="tasks",
                 )
         return frozenset(wanted)
 

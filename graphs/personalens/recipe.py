@@ -11,12 +11,12 @@ from langgraph.graph import END, START, StateGraph
 from dialoom.graphs.conversation import lines, messages_of
 from dialoom.graphs.outcome import Episode, Judgement, Outcome
 from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
-from dialoom.graphs.table import Table
 
-from . import dialogue, judges
-from .dialogue import State
+from . import judges, nodes
 from .exports import EXPORTERS
+from .nodes import DialogueState
 from .options import PersonaLensOptions
 from .report import tables
 from .scenario import PersonaLensScenario
@@ -75,25 +75,25 @@ class PersonaLens(Recipe):
                     planned += 1
                     yield PersonaLensScenario.of(profile, task, setting)
         if unmet := sorted((ids or frozenset()) - met):
-            raise RecipeError(f"--tasks: none of the chosen people has the task {unmet[0]!r}")
+            raise RecipeError(f"tasks: none of the chosen people has the task {unmet[0]!r}", setting="tasks")
         _tell(release.mendings.summary(), note)
 
     def graph(self, options: PersonaLensOptions) -> Graph:
         """User and assistant in turn, then the judges side by side."""
-        builder = StateGraph(State, context_schema=Stage)
-        builder.add_node("user", node(dialogue.user))
-        builder.add_node("assistant", node(dialogue.assistant))
+        builder = StateGraph(DialogueState, context_schema=Stage)
+        builder.add_node("user", node(nodes.user))
+        builder.add_node("assistant", node(nodes.assistant))
         chosen = judges.nodes(options.turn_scores) if options.judge else {}
         for name, judge in chosen.items():
             builder.add_node(name, node(judge))
             builder.add_edge(name, END)
         after = list(chosen) or [END]
 
-        async def after_user(state: State) -> list[str]:
-            return ["assistant"] if dialogue.is_awaiting_assistant(state) else after
+        async def after_user(state: DialogueState) -> list[str]:
+            return ["assistant"] if nodes.is_awaiting_assistant(state) else after
 
-        async def after_assistant(state: State) -> list[str]:
-            return after if dialogue.is_over(state) else ["user"]
+        async def after_assistant(state: DialogueState) -> list[str]:
+            return after if nodes.is_over(state) else ["user"]
 
         builder.add_edge(START, "user")
         builder.add_conditional_edges("user", after_user, ["assistant", *after])
@@ -116,13 +116,13 @@ class PersonaLens(Recipe):
 
     def judging(self) -> Graph:
         """The judges alone, over a finished dialogue; those whose word stands are not asked."""
-        builder = StateGraph(State, context_schema=Stage)
+        builder = StateGraph(DialogueState, context_schema=Stage)
         chosen = judges.nodes(turn_scores=False)
         for name, judge in chosen.items():
             builder.add_node(name, node(judge))
             builder.add_edge(name, END)
 
-        async def to_ask(state: State) -> list[str]:
+        async def to_ask(state: DialogueState) -> list[str]:
             return judges.unjudged(state) or [END]
 
         builder.add_conditional_edges(START, to_ask, [*chosen, END])
@@ -155,7 +155,7 @@ def _ordered(state: Mapping[str, Any]) -> tuple[Judgement, ...]:
         turn = judgement.turn or 0
         return (judgement.turn is not None, judges.METRICS.index(judgement.metric), judgement.target, turn)
 
-    return tuple(sorted(dialogue.judgements_of(dict(state)), key=place))
+    return tuple(sorted(nodes.judgements_of(dict(state)), key=place))
 
 
 def _tell(summary: str, note: Callable[[str], None]) -> None:

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from dialoom.graphs.outcome import Episode, Judgement
-from dialoom.graphs.statistics import Tally
-from dialoom.graphs.table import Cell, Table
+from dialoom.graphs.reporting.statistics import Tally
+from dialoom.graphs.reporting.table import Cell, Table
 
 from .scenario import SETTINGS
 

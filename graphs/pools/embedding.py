@@ -43,7 +43,7 @@ async def embedded(texts: Sequence[str], scene: Scene) -> list[Vector]:
     try:
         return await asyncio.to_thread(local_embedder(scenario.embedder).embed, texts)
     except EmbedderError as error:
-        raise RecipeError(f"--embedder: {error}") from error
+        raise RecipeError(f"embedder: {error}", setting="embedder") from error
 
 
 def pack_kept(vector: Vector, scenario: PoolScenario) -> str:

@@ -14,7 +14,7 @@ PAPER_SIZES = {"profile": 330, "personality": 71}
 
 
 class PoolOptions(RecipeOptions):
-    """The options of `dialoom run persona-pool` and `dialoom personas build`."""
+    """The options of the recipe `persona-pool`."""
 
     kind: PoolKind = Field("profile", description="What to write: profile or personality.")
     target: int | None = Field(
@@ -27,7 +27,7 @@ class PoolOptions(RecipeOptions):
     seeds: Path | None = Field(None, description="A pool to start from; without it, the shipped seeds.")
     batch: int = Field(20, ge=1, description="Texts asked for in a round.")
     examples: int = Field(5, ge=1, description="Texts of the pool shown to the writer in a round.")
-    patience: int = Field(5, ge=1, description="Stop after this many rounds in a row that kept fewer than --least.")
+    patience: int = Field(5, ge=1, description="Stop after this many rounds in a row that kept too few.")
     least: int = Field(1, ge=1, description="What a round must keep so as not to count against the patience.")
 
     @field_validator("embedder")

@@ -11,15 +11,15 @@ from pydantic import BaseModel
 
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
-from dialoom.graphs.table import Table
 from dialoom.personas import Mendings, read_pool, shipped_seeds
 from dialoom.personas.similarity import EmbedderError, local_embedder
 
-from . import rounds
+from . import nodes
 from .embedding import Embeddings
+from .nodes import PoolState, PoolTexts
 from .options import PoolOptions
-from .rounds import PoolTexts, State
 from .scenario import PoolScenario
 
 
@@ -39,7 +39,7 @@ class PersonaPool(Recipe):
         return {role: value for role, value in self.roles.items() if role == "writer" or options.embedding_model}
 
     def models_named(self, options: PoolOptions) -> Mapping[str, str]:
-        """The embedder's, from `--embedder litellm:MODEL`."""
+        """The embedder's, where the option `embedder` is `litellm:MODEL`."""
         return {"embedder": options.embedding_model} if options.embedding_model else {}
 
     def scenarios(
@@ -53,7 +53,7 @@ class PersonaPool(Recipe):
             try:
                 note(f"threshold {options.threshold:g}: {local_embedder(options.embedder).meaning}")
             except EmbedderError as error:
-                raise RecipeError(f"--embedder: {error}") from error
+                raise RecipeError(f"embedder: {error}", setting="embedder") from error
         mendings = Mendings()
         seeds = shipped_seeds(options.kind) if options.seeds is None else read_pool(options.seeds, mendings)
         if summary := mendings.summary():
@@ -62,12 +62,12 @@ class PersonaPool(Recipe):
 
     def graph(self, options: PoolOptions) -> Graph:  # noqa: ARG002
         """Seeds, then proposing and selecting in turn."""
-        builder = StateGraph(State, context_schema=Stage)
-        builder.add_node("plant", node(rounds.plant))
-        builder.add_node("propose", node(rounds.propose))
-        builder.add_node("select", node(rounds.select))
+        builder = StateGraph(PoolState, context_schema=Stage)
+        builder.add_node("plant", node(nodes.plant))
+        builder.add_node("propose", node(nodes.propose))
+        builder.add_node("select", node(nodes.select))
 
-        async def another(state: State) -> str:
+        async def another(state: PoolState) -> str:
             return END if state["ended_by"] else "propose"
 
         builder.add_edge(START, "plant")

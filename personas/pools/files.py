@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from dialoom.errors import first_problem
 from dialoom.personas.errors import DataError
 from dialoom.personas.mending import Mendings
 from dialoom.personas.writing import write_lines
@@ -89,9 +90,8 @@ def _entry(values: dict[str, Any], path: Path, number: int) -> PoolEntry:
     try:
         return PoolEntry.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise DataError(path, f"{key!r} is {first['input']!r:.60}: {first['msg']}", number) from error
+        place, message, value = first_problem(error)
+        raise DataError(path, f"{place!r} is {value!r:.60}: {message}", number) from error
 
 
 def _shown(value: Any) -> str:

@@ -22,8 +22,8 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from dialoom import __version__
 from dialoom.roles.errors import CacheError
+from dialoom.version import __version__
 
 from .calls import CallPlace, Completion, Request
 
@@ -163,7 +163,9 @@ def _make(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute(f"PRAGMA user_version = {_VERSION}")
             connection.execute(_TABLE)
         elif application != _APPLICATION_ID:
-            raise CacheError(f"{path} is an SQLite file, but not a cache of dialoom's; give --cache a file of its own")
+            raise CacheError(
+                f"cache {path}: this SQLite file is no cache of dialoom's; give a file of its own", setting="cache"
+            )
         elif version > _VERSION:
             raise CacheError(f"the cache {path} was made by a newer dialoom; update dialoom or give another file")
     except BaseException:

@@ -90,15 +90,15 @@ def _body_code(error: BaseException | None) -> Any:
 
 def _advice(error: Exception, status: int, model: str, request: Request | None) -> str:
     kind = type(error).__name__
-    role = request.role if request else "ROLE"
+    role = f"the role {request.role}" if request else "its role"
     # LiteLLM knows these two for some providers only.
     told = f"{error} {_body_code(error)}"
     if kind == "ContextWindowExceededError" or status == 413 or (status in (400, 422) and _TOO_LONG.search(told)):
         letters = sum(len(message["content"]) for message in request.messages) if request else 0
         length = f" (about {letters // 4:,} tokens)" if letters else ""
         return (
-            f"the request is longer than the model reads{length}: name one with a longer context "
-            f"(--model {role}=MODEL) or make the conversation shorter"
+            f"the request is longer than the model reads{length}: give {role} a model with a longer context, "
+            "or make the conversation shorter"
         )
     if kind == "ContentPolicyViolationError" or (status in (400, 403) and _POLICY.search(told)):
         return "the provider refuses what it says: its content policy stands against this scenario with this model"
@@ -108,7 +108,7 @@ def _advice(error: Exception, status: int, model: str, request: Request | None) 
         return f"the key in {_key_names(model)} may not use this model: check the account's access to it"
     if status == 404 or (status == 400 and _UNKNOWN_MODEL.search(told)):
         at = f" at {request.api_base}" if request and request.api_base else ""
-        return f"there is no such model{at}: check its name (--model {role}=PROVIDER/NAME) and the address (--api-base)"
+        return f"there is no such model{at}: check the name given for {role} (PROVIDER/NAME) and the address (api_base)"
     return "" if status != 400 else "the provider will not take this request as it is; the same one is not sent again"
 
 

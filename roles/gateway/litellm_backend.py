@@ -7,7 +7,9 @@ import functools
 import gc
 import importlib
 import os
-from collections.abc import Awaitable
+import threading
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -15,13 +17,13 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles import offline
 from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
 
+from .admission import AdmissionGate
 from .cache_markers import marked, wants_markers
 from .calls import Completion, Request
 from .classification import classified, status_of
 from .completions import completion_of, salvaged
-from .in_place import prepared_in_place
+from .inline_preparation import prepared_inline
 from .structure import is_refused, response_format
-from .turnstile import Turnstile
 
 OFFLINE = "offline/"
 TIMEOUT = 600.0
@@ -50,7 +52,7 @@ class LiteLLMBackend:
         load_litellm()  # now, so that no call's latency counts it
         self._timeout = timeout
         self._shapeless: set[tuple[str, str | None]] = set()
-        self._turnstile = Turnstile()
+        self._admission = AdmissionGate()
 
     async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
         """One attempt.
@@ -62,18 +64,18 @@ class LiteLLMBackend:
         litellm = load_litellm()
         options = self._options(litellm, request)
         if request.model.startswith(OFFLINE):  # answers at once, by code of our own
-            with prepared_in_place(True):
+            with prepared_inline(True):
                 return completion_of(await _unlogged(litellm, litellm.acompletion(**options)), request.model)
         _ensure_key(litellm, request)
         shown: list[object] = []
         try:
-            async with self._turnstile.passing() as sent, asyncio.timeout(self._timeout):
+            async with self._admission.passing() as sent, asyncio.timeout(self._timeout):
 
                 def note(details: dict[str, Any]) -> None:  # before the request is sent, and when its answer is there
                     sent()
                     shown.append(details.get("original_response"))
 
-                with prepared_in_place(_provider(litellm, request.model) == "openai"):
+                with prepared_inline(_provider(litellm, request.model) == "openai"):
                     response = await _unlogged(litellm, litellm.acompletion(**options, logger_fn=note))
         except Exception as error:
             if _UNREADABLE in str(error) and (kept := _salvaged(shown, request.model)) is not None:
@@ -150,13 +152,19 @@ def ensure_known(model: str) -> None:
         ) from error
 
 
-@functools.cache
+_IMPORTING = threading.Lock()
+
+
 def load_litellm() -> ModuleType:
     """LiteLLM, imported once and made quiet: no price table from the network, no telemetry, no printed advice."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    os.environ.setdefault("LITELLM_LOG", "ERROR")
-    os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")  # a third less of the processor a call
-    import litellm
+    with _IMPORTING:
+        return _imported()
+
+
+@functools.cache
+def _imported() -> ModuleType:
+    with _variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR"):  # it reads them while it is imported
+        import litellm
 
     from .offline_provider import OfflineProvider
 
@@ -166,11 +174,43 @@ def load_litellm() -> ModuleType:
     litellm.custom_provider_map.append({"provider": provider, "custom_handler": OfflineProvider()})
     free = {"litellm_provider": provider, "mode": "chat", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
     litellm.register_model({OFFLINE + name: free for name in offline.MODELS})
-    # What was imported stays: the garbage collector need not walk those hundreds of thousands of objects again and
-    # again, which took a tenth of a run's time.
-    gc.collect()
-    gc.freeze()
+    _freeze_if_tuned()
     return litellm
+
+
+_TUNED = threading.Event()
+
+
+def tune_process() -> None:
+    """Make this process fast at calling models. For a process that is dialoom's own; nothing else calls this.
+
+    LiteLLM's own HTTP handler is chosen for OpenAI-compatible servers, by an environment variable of LiteLLM's (a third
+    less of the processor for each call); and once LiteLLM is imported, what was imported is taken from the garbage
+    collector's rounds, which took a tenth of a run's time.
+    """
+    os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
+    if not _TUNED.is_set():
+        _TUNED.set()
+        if _imported.cache_info().currsize:
+            _freeze_if_tuned()
+
+
+def _freeze_if_tuned() -> None:
+    if _TUNED.is_set():
+        gc.collect()
+        gc.freeze()
+
+
+@contextmanager
+def _variables(**values: str) -> Iterator[None]:
+    """Environment variables that are set as long as the block lasts, where they are not set already."""
+    added = [name for name in values if name not in os.environ]
+    os.environ.update({name: values[name] for name in added})
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
 
 
 def _ensure_key(litellm: ModuleType, request: Request) -> None:

@@ -11,8 +11,8 @@ import time
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-from dialoom import __version__
 from dialoom.roles.errors import BindingError, ProviderError
+from dialoom.version import __version__
 
 from .calls import CallPlace, Completion, Request
 from .litellm_backend import load_litellm
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.util.types import AttributeValue
 
-_MISSING = "--otel needs OpenTelemetry, which is not installed: pip install 'dialoom[otel]'"
+_MISSING = "otel needs OpenTelemetry, which is not installed: pip install 'dialoom[otel]'"
 _NEEDED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 _NANO = 1_000_000_000
 _EMBED = "embed"
@@ -95,7 +95,7 @@ def check_tracing() -> None:
     except ModuleNotFoundError:  # not even the package around it
         found = [None]
     if None in found:
-        raise BindingError(_MISSING)
+        raise BindingError(_MISSING, setting="otel")
 
 
 def open_tracing() -> Tracing:
@@ -110,7 +110,7 @@ def open_tracing() -> Tracing:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        raise BindingError(_MISSING) from error
+        raise BindingError(_MISSING, setting="otel") from error
     # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over what is said here.
     ours = Resource({"service.name": "dialoom", "service.version": __version__})
     provider = TracerProvider(resource=ours.merge(OTELResourceDetector().detect()))

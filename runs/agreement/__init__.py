@@ -2,10 +2,10 @@
 
 from .items import Group, Item
 from .labels import Labels, read_labels
+from .rendering import as_json, table_of
 from .results import Agreement, GroupAgreement, agreement
 from .sample import Sample, write_sample
 from .scales import Scale, Scales
-from .shown import as_json, table_of
 
 __all__ = [
     "Agreement",

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dialoom.errors import Advice
 from dialoom.graphs import Episode, Judgement
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
@@ -66,8 +67,8 @@ def items(run: RunFile, judging: str | None, metrics: Collection[str]) -> Iterat
             if not metrics or item.judgement.metric in metrics:
                 yield episode, item
     if not seen:
-        raise RunError(
-            f"{run.path} has no judgements to agree with; 'dialoom judge {run.path} --model MODEL' makes some"
-        )
+        advice = Advice("judge", "judge the run first", {"path": run.path})
+        raise RunError(f"{run.path} has no judgements to agree with", advice=advice)
     if unknown := [metric for metric in metrics if metric not in seen]:
-        raise RunError(f"--metric {unknown[0]!r}: {run.path} has judgements of {', '.join(sorted(seen))}")
+        there = ", ".join(sorted(seen))
+        raise RunError(f"metrics {unknown[0]!r}: {run.path} has judgements of {there}", setting="metrics")

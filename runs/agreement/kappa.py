@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dialoom.graphs.statistics import LEVEL, RESAMPLES
+from dialoom.graphs.reporting.statistics import LEVEL, RESAMPLES
 from dialoom.runs.errors import RunError
 
 Codes = npt.NDArray[np.int64]

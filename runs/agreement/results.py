@@ -11,7 +11,6 @@ import numpy as np
 
 from dialoom.personas import DataError
 from dialoom.runs.errors import RunError
-from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile
 
 from .items import Group, items
@@ -80,7 +79,7 @@ def agreement(
     *,
     judging: str | None = None,
     metrics: Collection[str] = (),
-    given_scales: Iterable[str] = (),
+    scales: Iterable[str] = (),
 ) -> Agreement:
     """Kappas of a run's judge and the annotators of a labels file. Kappas of different scales are not mixed.
 
@@ -89,7 +88,7 @@ def agreement(
         labels: What people filled in.
         judging: The set of judgements; by default the oldest.
         metrics: Only these; by default all that are in the file.
-        given_scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not say.
+        scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not say.
 
     Raises:
         DataError: If an item is not the run's, or a label not on its metric's scale: with the line.
@@ -97,18 +96,18 @@ def agreement(
         StoreError: If there is no such judging.
     """
     require_statistics()
-    recipe = load_recipe(run.config.recipe)
-    scales = Scales(recipe.scales, given_scales)
-    rows = _rows(run, labels, judging, scales)
+    recipe = run.recipe
+    known = Scales(recipe.scales, scales)
+    rows = _rows(run, labels, judging, known)
     if missing := set(metrics) - {group.metric for group in rows}:
         there = ", ".join(sorted({group.metric for group in rows}))
-        raise RunError(f"--metric {min(missing)!r}: the items of {labels.path} are of {there}")
+        raise RunError(f"metrics {min(missing)!r}: the items of {labels.path} are of {there}", setting="metrics")
     rows = {group: codes for group, codes in rows.items() if not metrics or group.metric in metrics}
     ranks = {metric: rank for rank, metric in enumerate(recipe.metrics)}
     groups = sorted(rows, key=lambda group: (ranks.get(group.metric, len(ranks)), group))
     return Agreement(
         labels.annotators,
-        tuple(_group(group, scales.of(group.metric), labels.annotators, np.array(rows[group])) for group in groups),
+        tuple(_group(group, known.of(group.metric), labels.annotators, np.array(rows[group])) for group in groups),
     )
 
 

@@ -14,8 +14,7 @@ import yaml
 
 from dialoom.graphs import Recipe, Scenario, stream
 from dialoom.runs.errors import RunError
-from dialoom.runs.export.places import file_beside
-from dialoom.runs.recipes import load_recipe
+from dialoom.runs.export.targets import file_beside
 from dialoom.runs.store import RunFile
 
 from .items import Group, items, items_of
@@ -47,7 +46,7 @@ def write_sample(
     seed: int | None = None,
     judging: str | None = None,
     metrics: Collection[str] = (),
-    given_scales: Iterable[str] = (),
+    scales: Iterable[str] = (),
 ) -> Sample:
     """Draw judgements of finished scenarios that have a score, and write them as a CSV file for people to fill in.
 
@@ -59,7 +58,7 @@ def write_sample(
         seed: Of the draw; by default the run's.
         judging: The set of judgements; by default the oldest.
         metrics: Only these; by default all.
-        given_scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not say.
+        scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not say.
 
     Raises:
         RunError: If there is nothing to draw from, a scale is not known, or the file exists or cannot be written.
@@ -68,10 +67,10 @@ def write_sample(
     if target.exists() and (target.is_file() or target.is_dir()):
         raise RunError(f"{target} exists, and may hold people's labels; a sample is written to a new file")
     config = run.config
-    recipe = load_recipe(config.recipe)
-    scales = Scales(recipe.scales, given_scales)
+    recipe = run.recipe
+    known = Scales(recipe.scales, scales)
     draw = stream(config.seed if seed is None else seed, "", "agreement sample")
-    drawn, unscored = _drawn(run, judging, metrics, scales, size, draw)
+    drawn, unscored = _drawn(run, judging, metrics, known, size, draw)
     if not drawn:
         raise RunError(f"{run.path} has no judgement with a score to sample ({unscored:,} have none)")
     # The items of a metric stand together: it is easier to keep to one scale at a time.
@@ -81,7 +80,7 @@ def write_sample(
         _write(
             target,
             [*COLUMNS, *(LABEL + name for name in annotators)],
-            (_row(run, recipe, judging, each, scales) for each in drawn),
+            (_row(run, recipe, judging, each, known) for each in drawn),
         )
     except OSError as error:
         raise RunError(f"{target} cannot be written: {error.strerror or error}") from error
@@ -150,7 +149,7 @@ def _row(run: RunFile, recipe: Recipe, judging: str | None, drawn: _Drawn, scale
         "" if judgement.turn is None else str(judgement.turn),
         str(scales.of(judgement.metric)),
         _text(_known(run.scenario(recipe, position))),
-        "\n\n".join(f"{line.role}: {line.content}" for line in recipe.judged(episode.outcome, judgement)),
+        "\n\n".join(f"{line.role}: {line.content}" for line in recipe.judged_lines(episode.outcome, judgement)),
     ]
 
 

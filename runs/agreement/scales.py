@@ -78,14 +78,16 @@ class Scales:
         if isinstance(score, bool) != scale.is_verdict:
             if scale.is_verdict:
                 raise RunError(
-                    f"the recipe does not say the scale of {judgement.metric}, which the judge scored {score}; "
-                    f"give --scale {judgement.metric}=LOW-HIGH, such as {judgement.metric}=1-5"
+                    f"scales: the recipe does not say that of {judgement.metric}, which the judge scored {score}; "
+                    f"give {judgement.metric}=LOW-HIGH, such as {judgement.metric}=1-5",
+                    setting="scales",
                 )
             raise RunError(f"the scale of {judgement.metric} is {scale}, but the judge's score is a verdict, {score}")
         if int(score) != score or not scale.low <= score <= scale.high:
             raise RunError(
-                f"the judge's score {score} of {judgement.metric} is not a whole number from {scale}; "
-                f"give --scale {judgement.metric}=LOW-HIGH with the scale that the judge was told"
+                f"scales: the judge's score {score} of {judgement.metric} is not a whole number from {scale}; "
+                f"give {judgement.metric}=LOW-HIGH with the scale that the judge was told",
+                setting="scales",
             )
         return int(score)
 
@@ -99,5 +101,7 @@ def _whole(text: str) -> int | None:
 def _given(text: str) -> tuple[str, Scale]:
     found = re.fullmatch(r"(.+?)=(-?\d{1,6})-(-?\d{1,6})", text, re.ASCII)
     if found is None or int(found[2]) >= int(found[3]):
-        raise RunError(f"--scale {text!r}: it is METRIC=LOW-HIGH with whole numbers, such as naturalness=1-5")
+        raise RunError(
+            f"scales {text!r}: one is METRIC=LOW-HIGH with whole numbers, such as naturalness=1-5", setting="scales"
+        )
     return found[1], Scale(int(found[2]), int(found[3]))

@@ -97,9 +97,7 @@ def _sample(
     from dialoom.runs.store import RunFile
 
     with RunFile(path) as run:
-        sample = write_sample(
-            run, out, size, annotators, seed=seed, judging=judging, metrics=metrics, given_scales=scales
-        )
+        sample = write_sample(run, out, size, annotators, seed=seed, judging=judging, metrics=metrics, scales=scales)
     fewer = f" (there are no more than {sample.n:,})" if sample.n < size else ""
     typer.echo(f"{sample.n:,} judgements to label written to {out}{fewer}", err=not out.is_file())
     for group, count in sample.counts.items():
@@ -120,14 +118,13 @@ def _compare(
     json: bool,
 ) -> None:
     from dialoom.runs.agreement import agreement, as_json, read_labels, table_of
-    from dialoom.runs.recipes import load_recipe
-    from dialoom.runs.report.sides import offline_note, sides
+    from dialoom.runs.report.reported import offline_note, reported_runs
     from dialoom.runs.store import RunFile
 
     with RunFile(path) as run:
-        found = agreement(run, read_labels(labels, annotators), judging=judging, metrics=metrics, given_scales=scales)
-        offline = offline_note(sides([run], load_recipe(run.config.recipe), judging))
-        chosen = run.judging(judging)
+        found = agreement(run, read_labels(labels, annotators), judging=judging, metrics=metrics, scales=scales)
+        offline = offline_note(reported_runs([run], run.recipe, judging))
+        chosen = run.judgement_set(judging)
     if json:
         values = as_json(found)
         values["notes"] += [offline] if offline else []

@@ -78,14 +78,13 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 def _recipe(arguments: list[str]) -> Recipe | None:
     """The recipe of the first argument that is a run; `None` if none is."""
     from dialoom.runs.errors import RunError
-    from dialoom.runs.recipes import load_recipe
     from dialoom.runs.store import RunFile, StoreError
 
     for argument in arguments:
         if _is_database(Path(argument)):
             try:
                 with RunFile(Path(argument)) as run:
-                    return load_recipe(run.config.recipe)
+                    return run.recipe
             except (StoreError, RunError):
                 return None  # the command itself will say what is wrong with it
     return None
@@ -110,14 +109,14 @@ def _format_flags(recipe: Recipe) -> Flags:
 
 def _export(**values: Any) -> None:
     """Write the run's finished scenarios and say how many."""
-    from dialoom.runs.export import Request, write
+    from dialoom.runs.export import ExportRequest, write
     from dialoom.runs.store import RunFile
 
     path, out = values.pop("run"), values.pop("out")
     common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share")}
     given = {name: value for name, value in values.items() if value is not None and value != []}
     with RunFile(path) as run:
-        counts = write(run, Request(**common, options=given), out)
+        counts = write(run, ExportRequest(**common, options=given), out)
         status, branches = run.status(), run.branches_taken()
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"

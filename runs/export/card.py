@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from dialoom import __version__
-from dialoom.runs.store.runfile import FIRST_JUDGING
+from dialoom.runs.store import OWN_JUDGEMENTS
+from dialoom.version import __version__
 
-from .request import formats, shown_options
-from .rows import Rows, Tally
+from .request import formats, options_text
+from .rows import RowCount, Rows
 
 _OFFLINE = (
     "Made with an offline model ({roles}): a scripted stand-in. Nothing here shows how a model or a person writes; "
@@ -27,7 +27,7 @@ class Card:
         splits: The file of each split, where there are splits.
     """
 
-    def __init__(self, rows: Rows, files: Mapping[str, Tally], splits: Mapping[str, str] | None = None) -> None:
+    def __init__(self, rows: Rows, files: Mapping[str, RowCount], splits: Mapping[str, str] | None = None) -> None:
         self._rows = rows
         self._files = files
         self._splits = splits or {}
@@ -57,8 +57,8 @@ class Card:
         facet = self._rows.recipe.split_by
         header = ["file", "rows", "scenarios", *([f"different {facet}"] if facet else [])]
         lines = [
-            [name, tally.rows, tally.scenarios, *([len(tally.groups)] if facet else [])]
-            for name, tally in self._files.items()
+            [name, count.rows, count.scenarios, *([len(count.groups)] if facet else [])]
+            for name, count in self._files.items()
         ]
         yield from ("## What it holds", "", *_table(header, lines), "")
         if self._rows.split is not None:
@@ -74,10 +74,10 @@ class Card:
         yield f"* scenarios: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
             f"{status.pending:,} pending"
         )
-        yield f"* filters: {f'`{shown_options(request.options)}`' if request.options else 'none'}"
+        yield f"* filters: {f'`{options_text(request.options)}`' if request.options else 'none'}"
         for id_, branch in run.branches_taken():
             yield f"* `{id_}` comes from the branch `{branch.name}`, made by hand in the step debugger"
-        if self._rows.judging is not None and self._rows.judging.name != FIRST_JUDGING:
+        if self._rows.judging is not None and self._rows.judging.name != OWN_JUDGEMENTS:
             yield f"* judgements: the set {self._rows.judging.name!r}"
         for name, value in self._run_options().items():
             yield f"* option `{name}`: {value}"

@@ -68,7 +68,7 @@ class Column:
             return arrow.string() if self.kinds else arrow.null()
         raise RunError(
             f"{place} is {' and '.join(sorted(self.kinds))} in different rows; "
-            "a Parquet column holds one kind, so take --as jsonl"
+            "a Parquet column holds one kind, so take the encoding jsonl"
         )
 
     def fit(self, value: Any) -> Any:
@@ -92,7 +92,7 @@ def check_installed() -> None:
     try:
         importlib.import_module("pyarrow.parquet")
     except ImportError as error:
-        raise RunError("--as parquet needs pyarrow: pip install 'dialoom[parquet]'") from error
+        raise RunError("encoding parquet needs pyarrow: pip install 'dialoom[parquet]'", setting="encoding") from error
 
 
 def columns_of(rows: Iterable[Any]) -> Column:
@@ -111,7 +111,7 @@ def write_parquet(rows: Iterator[Any], path: Path, shape: Column) -> None:
     """
     arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     if shape.kinds != {"object"} or not shape.fields:
-        raise RunError("a Parquet file needs rows that are objects with keys; take --as jsonl")
+        raise RunError("a Parquet file needs rows that are objects with keys; take the encoding jsonl")
     schema = arrow.schema(list(shape.type(arrow)))
     with parquet.ParquetWriter(path, schema) as writer:
         while group := [shape.fit(row) for row in islice(rows, _ROWS_PER_GROUP)]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from dialoom.errors import first_problem
 from dialoom.graphs import Exporter, ExportOptions, Recipe
 from dialoom.runs.errors import RunError
 
@@ -16,7 +17,7 @@ Encoding = Literal["jsonl", "parquet"]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExportRequest:
     """What is wanted.
 
     Attributes:
@@ -58,27 +59,36 @@ class Request:
         known = exporter.options.model_fields if exporter and exporter.options else {}
         for name in self.options:
             if name not in known:
-                raise RunError(f"format {self.format!r} has no {flag(name)}{_elsewhere(recipe, name)}")
+                raise RunError(
+                    f"{name}: format {self.format!r} has no such option{_elsewhere(recipe, name)}", setting=name
+                )
         if exporter is None or exporter.options is None:
             return None
         try:
             return exporter.options.model_validate(dict(self.options))
         except ValidationError as error:
-            first = error.errors()[0]
-            where = flag(str(first["loc"][0])) if first["loc"] else f"format {self.format!r}"
-            raise RunError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
+            place, message, _ = first_problem(error)
+            option = place.partition(".")[0] or None
+            where = option or f"format {self.format!r}"
+            raise RunError(f"{where}: {message.removeprefix('Value error, ')}", setting=option) from error
 
     def _check_files(self) -> None:
+        files = f"format {self.format!r} is a folder of files of its own"
         if self.encoding != "jsonl":
-            raise RunError(f"format {self.format!r} is a folder of files of its own; --as {self.encoding} is for rows")
+            raise RunError(f"encoding {self.encoding} is for rows; {files}", setting="encoding")
         if self.test_share is not None:
-            raise RunError(f"format {self.format!r} is a folder of files of its own; --test-share is for rows")
+            raise RunError(f"test_share is for rows; {files}", setting="test_share")
 
     def _check_share(self, recipe: Recipe) -> None:
         if recipe.split_by is None:
-            raise RunError(f"--test-share: recipe {recipe.name!r} names nothing by which its rows could be split")
+            raise RunError(
+                f"test_share: recipe {recipe.name!r} names nothing by which its rows could be split",
+                setting="test_share",
+            )
         if not (self.test_share and 0 < self.test_share < 1):
-            raise RunError(f"--test-share {self.test_share}: a share lies between 0 and 1, such as 0.1")
+            raise RunError(
+                f"test_share {self.test_share}: a share lies between 0 and 1, such as 0.1", setting="test_share"
+            )
 
 
 def formats(recipe: Recipe) -> dict[str, str]:
@@ -87,14 +97,9 @@ def formats(recipe: Recipe) -> dict[str, str]:
     return {DIALOGUES: "one JSON line per finished scenario, with its judgements", **own}
 
 
-def flag(name: str) -> str:
-    """An option's name on the command line."""
-    return "--" + name.replace("_", "-")
-
-
-def shown_options(options: Mapping[str, Any]) -> str:
-    """Options as they are typed."""
-    return " ".join(flag(name) if value is True else f"{flag(name)} {value}" for name, value in options.items())
+def options_text(options: Mapping[str, Any]) -> str:
+    """Options in a line, such as `round_range=2-3, verified_only`."""
+    return ", ".join(name if value is True else f"{name}={value}" for name, value in options.items())
 
 
 def _elsewhere(recipe: Recipe, name: str) -> str:

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dialoom.graphs import Episode, Recipe, Scenario
-from dialoom.runs.recipes import load_recipe
-from dialoom.runs.store import Judging, RunFile
+from dialoom.graphs import Recipe, Scenario
+from dialoom.runs.branch_taken import RecordedEpisode
+from dialoom.runs.store import JudgementSet, RunFile
 
-from .request import Request
+from .request import ExportRequest
 from .split import TEST, Split, key_of
 
 
 @dataclass(slots=True)
-class Tally:
+class RowCount:
     """What a file has come to hold.
 
     Attributes:
@@ -41,37 +41,37 @@ class Rows:
         StoreError: If there is no such set of judgements.
     """
 
-    def __init__(self, run: RunFile, request: Request) -> None:
+    def __init__(self, run: RunFile, request: ExportRequest) -> None:
         self.run = run
         self.request = request
-        self.recipe = load_recipe(run.config.recipe)
+        self.recipe = run.recipe
         self.exporter = request.exporter(self.recipe)
         self.options = request.parsed_options(self.recipe)
-        self.judging = run.judging(request.judging)
+        self.judging = run.judgement_set(request.judging)
         self.split = None
         if request.test_share is not None and self.recipe.split_by is not None:
             self.split = Split.of(run, self.recipe.split_by, request.test_share)
 
-    def read(self, part: str, tally: Tally) -> Iterator[Any]:
+    def read(self, part: str, count: RowCount) -> Iterator[Any]:
         """The items of a part (`train`, `test`, or the only one), counted as they go by."""
-        items = self._items(part, tally)
+        items = self._items(part, count)
         if self.exporter is not None and self.exporter.arranged is not None:
             items = self.exporter.arranged(items)
         yield from items
 
-    def _items(self, part: str, tally: Tally) -> Iterator[Any]:
+    def _items(self, part: str, count: RowCount) -> Iterator[Any]:
         make = self._maker()
         for episode in self.run.episodes(self.judging.name if self.judging else None):
             if self.split is not None and self.split.is_test(episode.facets) != (part == TEST):
                 continue
-            before = tally.rows
+            before = count.rows
             for item in make(episode, self.run.scenario(self.recipe, self.run.resolve(episode.id))):
-                tally.rows += 1
+                count.rows += 1
                 yield item
-            if tally.rows > before:
-                tally.scenarios += 1
+            if count.rows > before:
+                count.scenarios += 1
                 if self.recipe.split_by is not None:
-                    tally.groups.add(key_of(episode.facets, self.recipe.split_by))
+                    count.groups.add(key_of(episode.facets, self.recipe.split_by))
 
     def _maker(self) -> Any:
         """What makes the items of one scenario."""
@@ -84,7 +84,7 @@ class Rows:
 
 
 def dialogue(
-    episode: Episode, scenario: Scenario, recipe: Recipe, models: Mapping[str, str], prompts: Mapping[str, str]
+    episode: RecordedEpisode, scenario: Scenario, recipe: Recipe, models: Mapping[str, str], prompts: Mapping[str, str]
 ) -> dict[str, Any]:
     """One line of the `dialogues` format."""
     line: dict[str, Any] = {
@@ -103,7 +103,7 @@ def dialogue(
     return line if episode.error is None else {**line, "error": episode.error}
 
 
-def provenance(run: RunFile, judging: Judging | None) -> tuple[dict[str, str], dict[str, str]]:
+def provenance(run: RunFile, judging: JudgementSet | None) -> tuple[dict[str, str], dict[str, str]]:
     """Models by role and prompts' hashes by id behind an exported line; the judge is that of the set."""
     models = run.config.model_names
     prompts = {prompt.id: prompt.hash for prompt in run.prompts.values() if prompt.front.role in models}

@@ -40,7 +40,10 @@ class Split:
         """
         groups = {key_of(facets, facet) for facets in run.planned_facets()}
         if len(groups) < 2:
-            raise RunError(f"--test-share: all scenarios of {run.path} have the same {facet}, which stays together")
+            raise RunError(
+                f"test_share: all scenarios of {run.path} have the same {facet}, which stays together",
+                setting="test_share",
+            )
         seed = run.config.seed
         ordered = sorted(groups, key=lambda group: (stream(seed, group, "split").random(), group))
         count = min(max(1, round(share * len(groups))), len(groups) - 1)

@@ -12,10 +12,10 @@ from dialoom.runs.store import RunFile
 
 from . import parquet
 from .card import Card
-from .places import file_beside, folder_beside, is_stream
-from .request import Encoding, Request, shown_options
-from .rows import Rows, Tally
+from .request import Encoding, ExportRequest, options_text
+from .rows import RowCount, Rows
 from .split import TEST, TRAIN
+from .targets import file_beside, folder_beside, is_stream
 
 _ONLY = "all"
 
@@ -46,10 +46,10 @@ def export(
             half-written.
         StoreError: If there is no such set.
     """
-    return sum(write(run, Request(format_, judging, encoding, test_share, options or {}), target).values())
+    return sum(write(run, ExportRequest(format_, judging, encoding, test_share, options or {}), target).values())
 
 
-def write(run: RunFile, request: Request, target: Path) -> dict[str, int]:
+def write(run: RunFile, request: ExportRequest, target: Path) -> dict[str, int]:
     """Write what is asked for; returns how many rows (or files) by part: `train` and `test`, or `all`.
 
     Raises:
@@ -60,7 +60,7 @@ def write(run: RunFile, request: Request, target: Path) -> dict[str, int]:
         parquet.check_installed()
     try:
         if rows.exporter is not None and rows.exporter.kind == "files":
-            return {_ONLY: _write_files(rows.read(_ONLY, Tally()), target)}
+            return {_ONLY: _write_files(rows.read(_ONLY, RowCount()), target)}
         return _write_split(rows, target) if rows.split is not None else {_ONLY: _write_one(rows, target)}
     except OSError as error:
         raise RunError(f"{target} cannot be written: {error.strerror or error}") from error
@@ -68,62 +68,62 @@ def write(run: RunFile, request: Request, target: Path) -> dict[str, int]:
 
 def _write_one(rows: Rows, target: Path) -> int:
     """One file, and its card beside it. Pipes and devices are written directly, and get no card."""
-    tally = Tally()
+    count = RowCount()
     if target.is_dir():
-        raise RunError(f"{target} is a folder; this export is one file (with --test-share, a folder of two)")
+        raise RunError(f"{target} is a folder; this export is one file (with test_share, a folder of two)")
     if is_stream(target):
         if rows.request.encoding == "parquet":
             raise RunError(f"{target} is no regular file; Parquet needs one")
-        _write_part(rows, _ONLY, target, tally, None)
-        return tally.rows
+        _write_part(rows, _ONLY, target, count, None)
+        return count.rows
     shape = _shape(rows, (_ONLY,))
     if rows.exporter is None:  # each dialogue says itself how it was made
         with file_beside(target) as partial:
-            _write_part(rows, _ONLY, partial, tally, shape)
-        return tally.rows
+            _write_part(rows, _ONLY, partial, count, shape)
+        return count.rows
     beside = target.with_name(f"{target.stem}.card.md")
     with file_beside(beside) as card, file_beside(target) as partial:
-        _write_part(rows, _ONLY, partial, tally, shape)
-        card.write_text(Card(rows, {target.name: tally}).text(), encoding="utf-8")
-    return tally.rows
+        _write_part(rows, _ONLY, partial, count, shape)
+        card.write_text(Card(rows, {target.name: count}).text(), encoding="utf-8")
+    return count.rows
 
 
 def _write_split(rows: Rows, target: Path) -> dict[str, int]:
     """A folder of two files and a card, as dataset hubs take it."""
     parts = (TRAIN, TEST)
-    tallies = {part: Tally() for part in parts}
+    counts = {part: RowCount() for part in parts}
     names = {part: f"{part}.{rows.request.encoding}" for part in parts}
     with folder_beside(target) as folder:
         shape = _shape(rows, parts)
-        for part, tally in tallies.items():
-            _write_part(rows, part, folder / names[part], tally, shape)
-        card = Card(rows, {names[part]: tally for part, tally in tallies.items()}, splits=names)
+        for part, count in counts.items():
+            _write_part(rows, part, folder / names[part], count, shape)
+        card = Card(rows, {names[part]: count for part, count in counts.items()}, splits=names)
         (folder / "README.md").write_text(card.text(), encoding="utf-8")
-    return {part: tally.rows for part, tally in tallies.items()}
+    return {part: count.rows for part, count in counts.items()}
 
 
 def _shape(rows: Rows, parts: tuple[str, ...]) -> parquet.Column | None:
     """For Parquet, the shape that the rows of all parts share."""
     if rows.request.encoding != "parquet":
         return None
-    return parquet.columns_of(row for part in parts for row in rows.read(part, Tally()))
+    return parquet.columns_of(row for part in parts for row in rows.read(part, RowCount()))
 
 
-def _write_part(rows: Rows, part: str, path: Path, tally: Tally, shape: parquet.Column | None) -> None:
-    items = rows.read(part, tally)
+def _write_part(rows: Rows, part: str, path: Path, count: RowCount, shape: parquet.Column | None) -> None:
+    items = rows.read(part, count)
     if shape is not None and shape.kinds:
         parquet.write_parquet(items, path, shape)
     else:
         with path.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
-    if not tally.rows:
+    if not count.rows:
         _check_empty(rows, part)
 
 
 def _check_empty(rows: Rows, part: str) -> None:
     """No rows at all are an empty JSONL file; a filter or a split that leaves none is a mistake."""
     done = rows.run.status().done
-    given = shown_options(rows.request.options)
+    given = options_text(rows.request.options)
     if part != _ONLY:
         raise RunError(f"the {part} split has no row{f' with {given}' if given else ''}; {done:,} scenarios are done")
     if given and done:

@@ -9,11 +9,10 @@ from typing import TypeVar
 
 from dialoom.graphs import Chart, Episode, Recipe, Table
 from dialoom.runs.errors import RunError
-from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile
 
-from .judgings import comparison, file_name
-from .sides import Side, difference_note, offline_note, sides
+from .reported import ReportedRun, difference_note, offline_note, reported_runs
+from .set_comparison import comparison, file_name
 
 Shown = TypeVar("Shown", Table, Chart)
 
@@ -28,20 +27,20 @@ def build(run: RunFile, judging: str | None = None) -> list[Table]:
     Raises:
         StoreError: If there is no such set.
     """
-    recipe = load_recipe(run.config.recipe)
+    recipe = run.recipe
     sets = _sets(run, recipe, judging)
     tables: list[Table] = []
-    for number, side in enumerate(sets):
-        for table in recipe.compared(_episodes([side])):
+    for number, reported in enumerate(sets):
+        for table in recipe.compared(_episodes([reported])):
             if number and table.name == "dialogues":
                 continue  # the dialogues are the same ones
             if len(sets) > 1 and table.name != "dialogues":
-                table.title += f" (judgements {side.set_name!r})"
-                table.name += f"-{file_name(side.set_name or '')}"
-            tables += _noted([table], offline_note([side]))
-    for left, right in itertools.combinations([side.judging for side in sets if side.judging], 2):
-        both = [side for side in sets if side.judging in (left, right)]
-        tables += _noted([comparison(run, left, right)], *(offline_note([side]) for side in both))
+                table.title += f" (judgements {reported.set_name!r})"
+                table.name += f"-{file_name(reported.set_name or '')}"
+            tables += _noted([table], offline_note([reported]))
+    for left, right in itertools.combinations([each.judging for each in sets if each.judging], 2):
+        both = [each for each in sets if each.judging in (left, right)]
+        tables += _noted([comparison(run, left, right)], *(offline_note([each]) for each in both))
     return tables
 
 
@@ -57,7 +56,7 @@ def compare(runs: Sequence[RunFile], judging: str | None = None) -> list[Table]:
         StoreError: If a run has no such set.
     """
     recipe = _common_recipe(runs)
-    chosen = sides(runs, recipe, judging)
+    chosen = reported_runs(runs, recipe, judging)
     return _noted(recipe.compared(_episodes(chosen)), difference_note(chosen, recipe), offline_note(chosen))
 
 
@@ -69,37 +68,37 @@ def charts(runs: Sequence[RunFile], judging: str | None = None) -> list[Chart]:
         StoreError: If a run has no such set.
     """
     recipe = _common_recipe(runs)
-    chosen = _sets(runs[0], recipe, judging) if len(runs) == 1 else sides(runs, recipe, judging)
+    chosen = _sets(runs[0], recipe, judging) if len(runs) == 1 else reported_runs(runs, recipe, judging)
     if len(runs) == 1 and len(chosen) > 1:
-        chosen = [replace(side, label=f"{side.label}, judgements {side.set_name!r}") for side in chosen]
+        chosen = [replace(each, label=f"{each.label}, judgements {each.set_name!r}") for each in chosen]
     difference = difference_note(chosen, recipe) if len(runs) > 1 else None
     return _noted(recipe.charts(_episodes(chosen)), difference, offline_note(chosen))
 
 
-def _sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[Side]:
+def _sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
     """The named set of one run, or all that it has."""
-    named = run.judgings() if judging is None else []
+    named = run.judgement_sets() if judging is None else []
     names: list[str | None] = [each.name for each in named] or [judging]
-    return [side for name in names for side in sides([run], recipe, name)]
+    return [each for name in names for each in reported_runs([run], recipe, name)]
 
 
 def _common_recipe(runs: Sequence[RunFile]) -> Recipe:
     paths = [run.path.resolve() for run in runs]
     if twice := [run.path for run, path in zip(runs, paths, strict=True) if paths.count(path) > 1]:
         raise RunError(f"{twice[0]} is named twice; a report compares different runs")
-    recipes = [load_recipe(run.config.recipe) for run in runs]
+    recipes = [run.recipe for run in runs]
     if len({recipe.name for recipe in recipes}) > 1:
         found = ", ".join(f"{run.path} of {recipe.name!r}" for run, recipe in zip(runs, recipes, strict=True))
         raise RunError(f"a report compares runs of one recipe, and these are not: {found}")
     return recipes[0]
 
 
-def _episodes(sides: Sequence[Side]) -> list[tuple[str, Iterable[Episode]]]:
-    return [(side.label, side.run.episodes(side.set_name)) for side in sides]
+def _episodes(reported: Sequence[ReportedRun]) -> list[tuple[str, Iterable[Episode]]]:
+    return [(each.label, each.run.episodes(each.set_name)) for each in reported]
 
 
 def _noted(shown: list[Shown], *notes: str | None) -> list[Shown]:
-    """The same, with these notes where they are not yet there."""
+    """Add notes to each of the tables or charts, where they are not yet there."""
     for each in shown:
         each.notes += [note for note in dict.fromkeys(notes) if note and note not in each.notes]
     return shown

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dialoom.graphs import Chart, Estimate, Table
-from dialoom.graphs.table import Cell
+from dialoom.graphs.reporting.table import Cell
 from dialoom.runs.errors import RunError
 
 from .drawing import draw

@@ -6,6 +6,7 @@ call `serve` in a module of your own and name what it returns in your `langgraph
 
 from .context import ServedContext
 from .graph import serve
-from .programme import Programme, RequestError
+from .programme import Programme
+from .request import RequestError
 
 __all__ = ["Programme", "RequestError", "ServedContext", "serve"]

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import PrivateAttr
 
 from dialoom.graphs import Stage
 
-from .programme import Programme, RequestError
+from .programme import Programme
+from .request import RequestError, StageRequest
 
 
-class ServedContext(BaseModel):
+class ServedContext(StageRequest):
     """What a request says of a run. All of it may be left out."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     programme: ClassVar[Programme]
 
-    scenario: int | dict[str, Any] = Field(1, description="A number of the plan, from 1 on, or a whole scenario.")
-    model: str | None = Field(None, description="Plays the roles that nobody else is named for.")
-    models: dict[str, str] = Field({}, description="The model of each role.")
-    seed: int = Field(0, description="Of every random stream.")
-    sample: int = Field(0, ge=0, description="Another number gives other replies of the same models.")
     _made: Stage | None = PrivateAttr(None)
     _making: asyncio.Lock = PrivateAttr(default_factory=asyncio.Lock)
     _begun_at: int = PrivateAttr(1)

@@ -16,7 +16,8 @@ from dialoom.graphs.recipe import Graph
 from dialoom.runs.recipes import load_recipe
 
 from .context import ServedContext
-from .programme import Programme, RequestError
+from .programme import Programme
+from .request import RequestError
 
 BEGIN = "begin"
 """The node before a recipe's own: it writes the state in which the scenario starts."""
@@ -28,11 +29,11 @@ def serve(
     models: Mapping[str, str] | None = None,
     prompts: Path | None = None,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """A recipe's graph for `langgraph dev`.
+    """A recipe's graph for LangGraph's own server.
 
     Args:
         recipe: An installed recipe's name, or `path/to/file.py:NAME`.
-        options: The recipe's options, as in a `--config` file.
+        options: The recipe's options, by their names.
         models: Models by role, for what a request leaves open; here also `python:` and `graph:` ones.
         prompts: A folder of prompts that replace the recipe's own.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
+from dialoom.errors import first_problem
 from dialoom.graphs import Recipe, RecipeError, Scenario, Stage, stream
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
@@ -17,15 +18,9 @@ from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.errors import RunError
 
 from .memory_ledger import MemoryLedger
-
-if TYPE_CHECKING:
-    from .context import ServedContext
+from .request import RequestError, StageRequest
 
 _LOCAL = ("python:", "graph:")
-
-
-class RequestError(RunError, ValueError):
-    """What a request asks for cannot be had. The server shows a client the messages of Python's own errors only."""
 
 
 class Programme:
@@ -50,33 +45,33 @@ class Programme:
         self._library = PromptLibrary.load(recipe.prompts, overrides, recipe.templates)
         self._ledger = MemoryLedger()
 
-    def stage(self, context: ServedContext) -> Stage:
-        """The stage that a context asks for. Reads files and imports modules.
+    def stage(self, request: StageRequest) -> Stage:
+        """The stage that a request asks for. Reads files and imports modules.
 
         Raises:
-            RequestError: Naming what is wrong in the context.
+            RequestError: Naming what is wrong in the request.
             DataError: If a source file of the recipe is wrong.
         """
         try:
-            return self._stage(context)
+            return self._stage(request)
         except (RunError, RecipeError, BindingError) as error:
-            raise RequestError(str(error)) from error
+            raise RequestError(error.message, setting=error.setting, advice=error.advice) from error
 
-    def _stage(self, context: ServedContext) -> Stage:
-        models = self._bound(context)
+    def _stage(self, request: StageRequest) -> Stage:
+        models = self._bound(request)
         for binding in models.values():
             check_model(binding.model)
         load_litellm()  # here rather than on the first call, as it would hold the server's event loop for seconds
-        scenario = self._scenario(context.scenario, context.seed)
+        scenario = self._scenario(request.scenario, request.seed)
         library = PromptLibrary(prompt for prompt in self._library.values() if prompt.front.role in models)
         gateway = Gateway(self._ledger)
         gateway.prepare(binding.model for binding in models.values())
         cast = Cast(library, models, gateway, self.recipe.reply_types)
-        return Stage(scenario, cast, scenario.id, context.seed, context.sample)
+        return Stage(scenario, cast, scenario.id, request.seed, request.sample)
 
-    def _bound(self, context: ServedContext) -> dict[str, ModelBinding]:
-        asked = self._known(context.models)
-        for model in (context.model, *asked.values()):
+    def _bound(self, request: StageRequest) -> dict[str, ModelBinding]:
+        asked = self._known(request.models)
+        for model in (request.model, *asked.values()):
             if model is not None and model.startswith(_LOCAL):
                 raise RunError(
                     f"model {model!r}: a request may name models of providers and offline ones; code of this machine "
@@ -84,7 +79,7 @@ class Programme:
                 )
         return {
             role: ModelBinding(
-                model=asked.get(role) or self._models.get(role) or context.model or DEFAULT_MODEL,
+                model=asked.get(role) or self._models.get(role) or request.model or DEFAULT_MODEL,
                 temperature=temperature,
             )
             for role, temperature in self._roles.items()
@@ -102,11 +97,8 @@ class Programme:
         try:
             return self.recipe.scenario_type.model_validate(wanted)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise RunError(
-                f"scenario: {place}: {first['msg']}; it must be a whole {self.recipe.name} scenario"
-            ) from error
+            place, message, _ = first_problem(error)
+            raise RunError(f"scenario: {place}: {message}; it must be a whole {self.recipe.name} scenario") from error
 
     def _planned(self, number: int, seed: int) -> Scenario:
         """A scenario by its number in the plan that a run with this seed would have."""

@@ -21,7 +21,7 @@ class ConditionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Position:
     """Where a conversation stands, as conditions see it.
 
     Attributes:
@@ -46,7 +46,7 @@ class Condition:
     """
 
     text: str
-    _holds: Callable[[Standing], bool] = field(repr=False, compare=False)
+    _holds: Callable[[Position], bool] = field(repr=False, compare=False)
 
     @classmethod
     def parse(
@@ -85,7 +85,7 @@ class Condition:
             forms = _forms(nodes, roles, counted)
             raise ConditionError(f"{text!r} is no condition ({error}); give {forms}") from error
 
-    def met(self, at: Standing) -> bool:
+    def met(self, at: Position) -> bool:
         """Whether it holds; what is asked of an item beyond a list's end does not hold yet.
 
         Raises:
@@ -139,7 +139,7 @@ _ENVIRONMENT = _Environment(undefined=_Unknown)
 _ENVIRONMENT.globals.clear()  # only what the state has has a name
 
 
-def _expression(text: str, channels: Collection[str]) -> Callable[[Standing], bool]:
+def _expression(text: str, channels: Collection[str]) -> Callable[[Position], bool]:
     """Whether an expression is true; raises `TemplateError` if it is none, or says nothing about the state."""
     value = _ENVIRONMENT.compile_expression(text, undefined_to_none=False)
     names = meta.find_undeclared_variables(_ENVIRONMENT.parse("{{ " + text + " }}"))
@@ -148,7 +148,7 @@ def _expression(text: str, channels: Collection[str]) -> Callable[[Standing], bo
     if unknown := sorted(names.difference(channels)) if channels else []:
         raise TemplateError(f"there is no {unknown[0]!r}; the state has {', '.join(channels)}")
 
-    def holds(at: Standing) -> bool:
+    def holds(at: Position) -> bool:
         later = {name: _Unknown(name=name, exc=_NotYetError) for name in channels}
         try:
             return bool(value({**later, **plain(at.state)}))

@@ -60,7 +60,7 @@ class ScratchSaver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,  # noqa: ARG002
         new_versions: ChannelVersions,  # noqa: ARG002
     ) -> RunnableConfig:
-        """The same."""
+        """Store nothing; the configuration that storing it would have given."""
         return _after(config, checkpoint)
 
     async def aput_writes(

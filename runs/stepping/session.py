@@ -1,290 +1,70 @@
-"""A session: one scenario, one branch of it, one superstep at a time."""
+"""A session: one scenario, one branch of it, one superstep at a time; it looks, moves, edits and branches."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dialoom.graphs import Outcome
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model
-from dialoom.runs.session import Conduct, reopen
+from dialoom.runs.calling import CallPolicy
 from dialoom.runs.store import RunStore
-from dialoom.runs.store.branches import MAIN, Branch, Point
+from dialoom.runs.store.branches import MAIN
 
-from .changes import changes
-from .conditions import Condition, Standing
-from .gateway import Asked, Changes, NotAskedError, NotingGateway, SteppingError, SteppingGateway, check_said
+from .branching import fork_branch, index_main
+from .context import START, ScenarioContext, at, open_context, updates
+from .gateway import Asked, Changes, SteppingError, check_said
+from .navigation import Navigation
 from .paths import replaced
 from .stop import Stop
-from .table import START, Table, at, one_step, open_table, steps, updates
-
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
-class Knotted(NamedTuple):
-    """A checkpoint in the history.
-
-    Attributes:
-        number: The checkpoint's.
-        parent: That of the one it came from.
-        stop: What is to be seen there.
-        branches: Those that stand there.
-    """
-
-    number: int
-    parent: int | None
-    stop: Stop
-    branches: tuple[str, ...]
-
-
-class Session:
-    """Stands at a checkpoint of a branch of one scenario, and moves from there.
+class Session(Navigation):
+    """Stands at a checkpoint of a branch of one scenario, looks, moves from there, edits and makes branches.
 
     Made by `Session.open`; `fork` and `switch` give further ones over the same run. None may be used while another one
     is in the middle of a step.
     """
 
-    def __init__(self, table: Table, branch: Branch, head: str) -> None:
-        self.table = table
-        self._branch = branch
-        self._head = head
-
     @classmethod
     @asynccontextmanager
     async def open(
         cls,
-        run: Path | str | RunStore,
+        store: RunStore,
         scenario: str | int,
         *,
         branch: str = MAIN,
-        conduct: Conduct | None = None,
+        policy: CallPolicy | None = None,
         tell: Callable[[str], None] = lambda _text: None,
     ) -> AsyncIterator[Session]:
         """A session on a scenario, finished, failed or not yet begun.
 
         Args:
-            run: The run's file, or a store that is open already and stays so.
+            store: The run, open for writing, with its plan; it stays open.
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
             branch: Where to stand: at that branch's head.
-            conduct: How calls are made; by default as the run's file says.
+            policy: How calls are made; by default as the run's file says.
             tell: Takes what nodes have to say.
 
         Raises:
-            StoreError: If it is no run, another process writes it, or it has no such scenario.
+            StoreError: If there is no such scenario.
             SteppingError: If there is no such branch.
         """
-        store = run if isinstance(run, RunStore) else reopen(Path(run), tell)
-        try:
-            async with open_table(store, store.resolve(str(scenario)), conduct, tell) as table:
-                yield await cls._standing_at(table, branch)
-        finally:
-            if store is not run:
-                store.close()
+        async with open_context(store, store.resolve(str(scenario)), policy, tell) as context:
+            yield await cls._at_head_of(context, branch)
 
     @classmethod
-    async def _standing_at(cls, table: Table, name: str) -> Session:
-        branch = table.branch(name)
-        head = branch.head or table.latest(branch.thread) or await table.begin()
-        session = cls(table, branch, head)
+    async def _at_head_of(cls, context: ScenarioContext, name: str) -> Session:
+        branch = context.branch(name)
+        head = branch.head or context.latest(branch.thread) or await context.begin()
+        session = cls(context, branch, head)
         await session.here()
         return session
 
-    # Looking
-
-    @property
-    def scenario(self) -> str:
-        """The scenario's id."""
-        return str(self.table.work.scenario.id)
-
-    @property
-    def branch(self) -> str:
-        """The name of the branch."""
-        return self._branch.name
-
-    @property
-    def roles(self) -> list[str]:
-        """The roles of the run."""
-        return list(self.table.models)
-
-    @property
-    def nodes(self) -> list[str]:
-        """The nodes of the graph."""
-        return [name for name in self.table.graph.builder.nodes if name != START]
-
-    async def here(self) -> Stop:
-        """What is to be seen here."""
-        return await self._stop(self.table.line(self._head))
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """The values of the graph's channels here."""
-        return dict(self.table.states[self._head])
-
-    async def outcome(self) -> Outcome:
-        """What the conversation has come to, as exports would have it."""
-        stop = await self.here()
-        return self.table.outcome(stop.state, stop.is_end)
-
-    async def stops(self) -> list[Stop]:
-        """Every stop from the beginning of this branch to here."""
-        line = self.table.line(self._head)
-        return [await self._stop(line[:end]) for end in range(1, len(line) + 1)]
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether the scenario has no outcome yet."""
-        return self.table.is_pending
-
-    @property
-    def outcome_branch(self) -> str:
-        """The branch that the scenario's outcome comes from."""
-        return self.table.store.outcome_branch(self.table.work.position)
-
-    async def history(self) -> list[Knotted]:
-        """Every checkpoint of the scenario, on whatever branch, in the order in which they were made."""
-        points = self.table.points()
-        heads: dict[str, list[str]] = {}
-        for branch in self.branches():
-            if (head := branch.head or self.table.latest(branch.thread)) is not None:
-                heads.setdefault(head, []).append(branch.name)
-        found = []
-        for point in points.values():
-            if point.source == "fork" and point.id not in heads and point.id != self._head:
-                continue  # LangGraph's mark of a rewind: nothing happened there
-            parent = point.parent
-            while parent is not None and parent in points and points[parent].source == "fork":
-                parent = points[parent].parent
-            stop = await self._stop(self.table.line(point.id))
-            number = points[parent].number if parent in points else None
-            found.append(Knotted(point.number, number, stop, tuple(heads.get(point.id, ()))))
-        return found
-
-    def understood(self, stop: Stop) -> dict[int, Any]:
-        """What was understood of replies that had to be of a form, by the calls' rows in the ledger."""
-        return {call.id: known for call in stop.calls if (known := self.table.understood(call)) is not None}
-
-    def branches(self) -> list[Branch]:
-        """All branches of the scenario, `main` first."""
-        return self.table.branches()
-
-    async def asking(self) -> list[Asked]:
-        """What the next step would ask first in each of its nodes; nothing is sent and nothing kept."""
-        line = self.table.line(self._head)
-        coming = await self.table.nodes_after(line[-1])
-        gateway = NotingGateway(self._branch.models)
-        stage = replace(self.table.stage(gateway, self._branch, steps(line)), tell=lambda _text: None)
-        config = at(self._branch.thread, self._head)
-        with suppress(NotAskedError):
-            await self.table.scratch.ainvoke(None, config, context=stage, **one_step(coming))
-        return gateway.asked()
-
-    # Moving
-
-    async def step(self, changed: Changes | None = None) -> Stop:
-        """Play one superstep.
-
-        Args:
-            changed: What is different in its calls; see `say` and `ask_instead`.
-
-        Raises:
-            SteppingError: At the end of the conversation.
-            RoleError, PromptError: What a node met; the session stays where it is.
-        """
-        await self._ensure_more()
-        if self.branch != MAIN or not self._main_goes_on():
-            await self._leave_main()
-        await self._play(changed or Changes())
-        return await self.here()
-
-    async def run(self, until: Sequence[Condition] = (), on_stop: Callable[[Stop], None] | None = None) -> Stop:
-        """Play on until one of the conditions is met, or to the end; at least one step.
-
-        Args:
-            until: The conditions.
-            on_stop: Is told of each stop on the way.
-        """
-        while True:
-            stop = await self.step()
-            if on_stop is not None:
-                on_stop(stop)
-            if stop.is_end or await self.meets(until, stop):
-                return stop
-
-    async def meets(self, conditions: Sequence[Condition], stop: Stop) -> bool:
-        """Whether one of the conditions is met at a stop of this branch."""
-        if not conditions:
-            return False
-        roles = frozenset(asked.role for asked in await self.asking()) if not stop.is_end else frozenset()
-        standing = Standing(stop.next, roles, stop.counts, stop.state)
-        return any(condition.met(standing) for condition in conditions)
-
-    def condition(self, text: str) -> Condition:
-        """A condition in the words of `until`.
-
-        Raises:
-            ConditionError: If it is none.
-        """
-        counts = self.table.recipe.counted(self.table.recipe.initial(self.table.work.scenario))
-        return Condition.parse(text, self.nodes, self.roles, counts, self.table.graph.stream_channels_list)
-
-    async def rewind(self, count: int = 1) -> Stop:
-        """Go back by so many steps (an edit is one, too). Nothing is lost: what was after here stays in the history.
-
-        Raises:
-            SteppingError: If there are not so many.
-        """
-        line = [point for point in self.table.line(self._head) if point.source != "fork"]
-        here = max(0, len(line) - 1)
-        if not 0 < count <= here:
-            raise SteppingError(f"there are {here} steps before this one; back takes 1 to {here}")
-        return await self._stand(line[here - count])
-
-    async def forward(self, count: int = 1) -> Stop:
-        """Go on by so many steps of this branch that were played already; nothing is played.
-
-        Raises:
-            SteppingError: If there are not so many.
-        """
-        line = [point for point in self.table.line(self._end()) if point.source != "fork" or point.id == self._head]
-        here = next((place for place, point in enumerate(line) if point.id == self._head), len(line) - 1)
-        after = len(line) - 1 - here
-        if not 0 < count <= after:
-            raise SteppingError(f"{after} steps were played after this one on {self.branch}; 'next' plays one")
-        return await self._stand(line[here + count])
-
-    async def goto(self, checkpoint: str | int) -> Stop:
-        """Go to a checkpoint of this scenario, by its number or id. One of another branch is gone to in that branch.
-
-        Raises:
-            SteppingError: If there is none.
-        """
-        points = self.table.points()
-        for point in points.values():
-            if point.id == checkpoint or str(point.number) == str(checkpoint).removeprefix("#"):
-                if self._branch.thread not in point.threads:
-                    self._branch = next(each for each in self.branches() if each.thread in point.threads)
-                return await self._stand(point)
-        raise SteppingError(f"there is no checkpoint {checkpoint!r}; 'history' shows 0 to {len(points) - 1}")
-
-    async def goto_where(self, condition: Condition) -> Stop:
-        """Go to the first stop of this branch's line where a condition is met.
-
-        Raises:
-            SteppingError: If it is met nowhere.
-        """
-        line = self.table.line(self._end())
-        for end in range(1, len(line) + 1):
-            there = Session(self.table, self._branch, line[end - 1].id)
-            if await there.meets([condition], await self._stop(line[:end])):
-                return await self._stand(line[end - 1])
-        raise SteppingError(f"nowhere on {self.branch} is {condition} met")
-
-    # Changing
+    # Editing
 
     async def edit(self, path: str, value: Any) -> Stop:
         """Set a place in the state; the edges behind the nodes that ran last choose again.
@@ -297,13 +77,15 @@ class Session:
             PathError: If there is no such place, or it takes no such value.
             SteppingError: If the conversation has not begun.
         """
-        if START in await self.table.nodes_after(self.table.points()[self._head]):
-            raise SteppingError("nothing is in the state yet; 'next' takes in what the conversation begins with")
+        if START in await self.context.nodes_after(self.context.points()[self._head]):
+            raise SteppingError(
+                "nothing is in the state yet; the first step takes in what the conversation begins with"
+            )
         channel, whole = replaced(self.state, path, value)
         await self._leave_main()
-        nodes = await self.table.nodes_before(self.table.line(self._head))
-        edit = updates(self.table.graph, {channel: whole}, nodes)
-        config = await self.table.graph.abulk_update_state(at(self._branch.thread, self._head), [edit])
+        nodes = await self.context.nodes_before(self.context.line(self._head))
+        edit = updates(self.context.graph, {channel: whole}, nodes)
+        config = await self.context.graph.abulk_update_state(at(self._branch.thread, self._head), [edit])
         await self._moved(str(config["configurable"]["checkpoint_id"]))
         return await self.here()
 
@@ -319,7 +101,7 @@ class Session:
         """
         asked = await self._asked(role)
         check_said(asked.request, text)
-        sample = self.table.store.branches.next_sample(self.table.work.position)
+        sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._leave_main()
         return await self.step(Changes(said={asked.key: (text, sample)}))
 
@@ -344,19 +126,19 @@ class Session:
             SteppingError: If there is no such role.
             BindingError: If there is no such model.
         """
-        if role not in self.table.models:
+        if role not in self.context.models:
             raise SteppingError(f"there is no role {role!r}; there are {', '.join(self.roles)}")
         check_model(model)
         await self._leave_main()
         models = {**self._branch.models, role: model}
-        if model == self.table.models[role].model:
+        if model == self.context.models[role].model:
             del models[role]  # its own: served where the run says
         await self._keep(replace(self._branch, models=models))
 
     async def resample(self) -> int:
         """Have replies of their own from here on, in this branch; returns the sample's number."""
         await self._leave_main()
-        sample = self.table.store.branches.next_sample(self.table.work.position)
+        sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._keep(replace(self._branch, sample=sample))
         return sample
 
@@ -368,20 +150,8 @@ class Session:
         Raises:
             SteppingError: If there is one of that name, or it is no name.
         """
-        if not _NAME.fullmatch(name):
-            raise SteppingError(f"{name!r} is no name for a branch; letters, digits, '-' and '_' are")
-        if any(branch.name == name for branch in self.branches()):
-            raise SteppingError(f"there is a branch {name!r} already; 'switch {name}' goes there")
-        await self._index_main()
-        thread = f"{self.table.work.thread}~{name}"
-        saver = self.table.graph.checkpointer
-        assert saver is not None and not isinstance(saver, bool)
-        await saver.adelete_thread(thread)  # what a fork that was killed in the middle may have left
-        await saver.acopy_thread(self._branch.thread, thread)
-        await self.table.store.branches.keep_only(thread, [point.id for point in self.table.line(self._head)])
-        branch = replace(self._branch, name=name, thread=thread, head=self._head, origin=self._branch.name)
-        await self.table.store.branches.keep(self.table.work.position, branch)
-        return Session(self.table, branch, self._head)
+        branch = await fork_branch(self.context, self._branch, self._head, name)
+        return Session(self.context, branch, self._head)
 
     async def switch(self, name: str) -> Session:
         """A session on another branch, where that stands.
@@ -389,7 +159,7 @@ class Session:
         Raises:
             SteppingError: If there is none.
         """
-        return await Session._standing_at(self.table, name)
+        return await Session._at_head_of(self.context, name)
 
     async def promote(self) -> Outcome:
         """Make what came of this branch the scenario's outcome. What other judges said of the one before is dropped.
@@ -399,45 +169,18 @@ class Session:
         """
         stop = await self.here()
         if not stop.is_end:
-            raise SteppingError(f"{self.branch} is not at its end, so there is no outcome of it yet; 'continue' first")
-        if self.branch == self.outcome_branch == MAIN and not self.table.is_pending:
+            raise SteppingError(
+                f"{self.branch} is not at its end, so there is no outcome of it yet; play it to its end first"
+            )
+        if self.branch == self.outcome_branch == MAIN and not self.context.is_pending:
             return await self.outcome()  # nothing else was promoted, and other judges' words are on this
-        await self._index_main()
-        line = self.table.line(self._head)
-        calls = [call.id for call in await self.table.calls_on(line)]
-        outcome = self.table.outcome(stop.state, is_end=True)
-        taken = await self.table.taken(self._branch, line)
-        await self.table.store.promote(self.table.work, taken, outcome, calls)
+        await index_main(self.context)
+        line = self.context.line(self._head)
+        calls = [call.id for call in await self.context.calls_on(line)]
+        outcome = self.context.outcome(stop.state, is_end=True)
+        taken = await self.context.taken(self._branch, line)
+        await self.context.store.results.promote(self.context.work, taken, outcome, calls)
         return outcome
-
-    # Within
-
-    async def _stop(self, line: Sequence[Point]) -> Stop:
-        table, point = self.table, line[-1]
-        snapshot = await table.snapshot(point)
-        state = dict(snapshot.values)
-        before = dict((await table.snapshot(line[-2])).values) if len(line) > 1 else {}
-        ran = await table.nodes_after(line[-2]) if point.source == "loop" and len(line) > 1 else ()
-        coming = await table.nodes_after(point)
-        outcome = table.outcome(state, is_end=not coming)
-        return Stop(
-            branch=self.branch,
-            number=point.number,
-            checkpoint=point.id,
-            kind={"loop": "step", "update": "edit"}.get(point.source, point.source),
-            ran=ran,
-            next=coming,
-            why=table.why(await table.nodes_before(line), coming),
-            changes=changes(before, state),
-            calls=await table.calls(line),
-            counts=table.counted(state),
-            state=state,
-            transcript=table.transcript(outcome),
-        )
-
-    async def _ensure_more(self) -> None:
-        if not await self.table.nodes_after(self.table.points()[self._head]):
-            raise SteppingError(f"{self.branch} is at its end; go back first ('back', 'goto')")
 
     async def _asked(self, who: str) -> Asked:
         asked = await self.asking()
@@ -451,78 +194,3 @@ class Session:
         await self._ensure_more()
         roles = ", ".join(dict.fromkeys(each.role for each in asked)) or "nobody"
         raise SteppingError(f"the next step asks {roles}, not {who!r}; 'until {who}' goes to where it is asked")
-
-    def _main_goes_on(self) -> bool:
-        """Whether a step here is one of `main`: that goes only forward, and only while it is to be played."""
-        return self.table.is_pending and self._head == self._end()
-
-    def _end(self) -> str:
-        """The checkpoint of this branch that was made last of those that came of this one; itself if there are none."""
-        points, ends = self.table.points(), {self._head}
-        for point in points.values():
-            if point.parent in ends and self._branch.thread in point.threads:
-                ends.add(point.id)
-        return max(ends, key=lambda id_: points[id_].number)
-
-    async def _leave_main(self) -> None:
-        """Make a branch here, unless this is one; then read it anew, as another session may have changed it."""
-        if self.branch != MAIN:
-            self._branch = self.table.branch(self.branch)
-            return
-        names = {branch.name for branch in self.branches()}
-        name = next(f"b{number}" for number in range(1, len(names) + 2) if f"b{number}" not in names)
-        forked = await self.fork(name)
-        self._branch = forked._branch
-
-    async def _index_main(self) -> None:
-        """Write down which calls led to the engine's checkpoints, before others are made beside them."""
-        table, position = self.table, self.table.work.position
-        if (end := table.latest(table.work.thread)) is None:
-            return
-        line, known = table.line(end), table.store.branches.indexed(position)
-        led = {
-            line[length - 1].id: [(call.node, call.key, call.is_edited) for call in await table.calls(line[:length])]
-            for length in range(2, len(line) + 1)
-            if line[length - 1].id not in known
-        }
-        await table.store.branches.keep_calls(position, led)
-
-    async def _play(self, changed: Changes) -> None:
-        table, branch = self.table, self._branch
-        changed = replace(changed, models={**branch.models, **changed.models})
-        gateway = SteppingGateway(table.gateway, table.store.ledger, changed)
-        is_last = table.latest(branch.thread) == self._head
-        coming = await table.nodes_after(table.points()[self._head])
-        stage = table.stage(gateway, branch, steps(table.line(self._head)))
-        config = at(branch.thread, None if is_last else self._head)
-        is_main = branch.name == MAIN
-        if not is_main:
-            # What a step that was broken off had come to may be of other models or another sample than this one is.
-            await table.store.branches.drop_writes(branch.thread, self._head)
-        table.store.begin(table.work, None if is_main else branch.name)
-        try:
-            await table.graph.ainvoke(None, config, context=stage, durability="sync", **one_step(coming))
-        finally:
-            table.store.end(table.work)
-            table.forget(self._head)  # a step that was broken off leaves what it had come to there
-        latest = table.latest(branch.thread)
-        assert latest is not None
-        if not is_main:
-            await table.store.branches.keep_calls(table.work.position, {latest: gateway.made()})
-        await self._moved(latest)
-        if is_main and not await table.nodes_after(table.points()[latest]):
-            await table.store.finish(table.work, await self.outcome())
-
-    async def _stand(self, point: Point) -> Stop:
-        await self._moved(point.id)
-        return await self.here()
-
-    async def _moved(self, head: str) -> None:
-        self._head = head
-        if self.branch != MAIN:
-            # As it is now: another session may have exchanged a model on it.
-            await self._keep(replace(self.table.branch(self.branch), head=head))
-
-    async def _keep(self, branch: Branch) -> None:
-        self._branch = branch
-        await self.table.store.branches.keep(self.table.work.position, branch)

@@ -1,4 +1,4 @@
-"""The tree of checkpoints as a terminal shows it, like `git log --graph`, the oldest first."""
+"""The tree of checkpoints as lines of text, as Git draws a history, the oldest first."""
 
 from __future__ import annotations
 

@@ -6,19 +6,25 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 
-from dialoom.graphs import BranchTaken, Episode, Judgement, Line, Outcome
+from dialoom.graphs import Judgement, Line, Outcome
+from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 
 _PAGE = 200
 
 
 def read_episodes(
     connection: sqlite3.Connection, judging: str | None, after: int = -1, before: int | None = None
-) -> Iterator[Episode]:
+) -> Iterator[RecordedEpisode]:
     """Finished scenarios between two positions (both left out), in plan order, with the judgements of one set."""
     end = 2**62 if before is None else before
     while page := _page(connection, judging, after, end):
         yield from (episode for _, episode in page)
         after = page[-1][0]
+
+
+def read_episode(connection: sqlite3.Connection, judging: str | None, position: int) -> RecordedEpisode | None:
+    """What came of the scenario at a position, with the judgements of one set; `None` while it is pending."""
+    return next(read_episodes(connection, judging, position - 1, position + 1), None)
 
 
 def read_outcome(connection: sqlite3.Connection, position: int) -> Outcome:
@@ -27,7 +33,9 @@ def read_outcome(connection: sqlite3.Connection, position: int) -> Outcome:
     return _outcome(row, _texts(connection, [row]), ())
 
 
-def _page(connection: sqlite3.Connection, judging: str | None, after: int, end: int) -> list[tuple[int, Episode]]:
+def _page(
+    connection: sqlite3.Connection, judging: str | None, after: int, end: int
+) -> list[tuple[int, RecordedEpisode]]:
     """Some episodes with their positions, all read in one transaction."""
     connection.execute("BEGIN")
     try:
@@ -43,7 +51,7 @@ def _page(connection: sqlite3.Connection, judging: str | None, after: int, end: 
     return [
         (
             row["position"],
-            Episode(
+            RecordedEpisode(
                 id=row["id"],
                 facets=json.loads(row["facets"]),
                 state=row["state"],

@@ -275,10 +275,10 @@ def test_labels_that_do_not_fit_the_run_are_refused_with_their_line(
                 agreement(file, read_labels(path))
             assert f"{path}:3: {message}" in str(caught.value)
         path.write_text(f"item,label:anna\n{items['coherence']},3\n")
-        with pytest.raises(RunError, match=r"--metric .naturalness.: the items of .* are of coherence"):
+        with pytest.raises(RunError, match=r"metrics .naturalness.: the items of .* are of coherence"):
             agreement(file, read_labels(path), metrics=["naturalness"])
         with pytest.raises(RunError, match="not a whole number from 9 to 10"):
-            agreement(file, read_labels(path), given_scales=["coherence=9-10"])
+            agreement(file, read_labels(path), scales=["coherence=9-10"])
     path.write_text(f"item,label:anna\n{items['coherence']},8\n")
     refused = dialoom("agree", run, "--labels", "f.csv", code=2).stderr.splitlines()
     assert refused == ["dialoom: f.csv:2: label of anna: '8' is not a whole number from 1 to 5"]

@@ -149,7 +149,7 @@ def test_the_card_says_how_the_set_was_made(dialoom: Command, trees: Path, tmp_p
     ]
     count = len(lines_of(tmp_path / "set" / "train.jsonl"))
     assert f"| train.jsonl | {count} |" in card
-    assert "`--round-range 2-3 --verified-only`" in card
+    assert "`round_range=2-3, verified_only`" in card
     assert "seed 5" in card
     assert "with dialoom 0." in card
     assert "12 planned, 12 done, 0 failed, 0 pending" in card

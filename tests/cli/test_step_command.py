@@ -140,10 +140,10 @@ def test_each_command_is_answered_with_one_line_of_json(stepped: Stepped) -> Non
     ("line", "complaint"),
     [
         ("leap", "there is no command 'leap'; 'help' lists them"),
-        ("next", "main is at its end; go back first ('back', 'goto')"),
+        ("next", "main is at its end; go back first"),
         ("next some", "'some' is no number of steps from 1"),
-        ("back 99", "there are 8 steps before this one; back takes 1 to 8"),
-        ("goto 99", "there is no checkpoint '99'; 'history' shows 0 to 8"),
+        ("back 99", "there are 8 steps before this one; give a number from 1 to that"),
+        ("goto 99", "there is no checkpoint '99'; the history has 0 to 8"),
         ("goto", "where to? a checkpoint's number ('history' shows them), or what 'until' takes"),
         ("goto rounds > 3", "there is no 'rounds'; the state has messages, turns"),
         ("goto turns > 30", "nowhere on main is turns > 30 met"),
@@ -152,7 +152,7 @@ def test_each_command_is_answered_with_one_line_of_json(stepped: Stepped) -> Non
         ("set tunrs 3", "the state has no 'tunrs'"),
         ("state messages[99]", "messages"),
         ("say user", "say takes a role and its words"),
-        ("say user Hello", "main is at its end; go back first ('back', 'goto')"),
+        ("say user Hello", "main is at its end; go back first"),
         ("say usher Hello", "there is no such role as 'usher'; there are user, assistant, judge"),
         ("prompt edit", "the next step asks nobody"),
         ("prompt edit user now", "prompt takes 'edit', and a role or a node"),
@@ -263,9 +263,9 @@ def test_what_a_model_says_is_shown_and_not_obeyed(stepped: Stepped, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("nowhere.db",), "there is no run file nowhere.db; 'dialoom run RECIPE -o nowhere.db' makes one"),
+        (("nowhere.db",), "there is no run file nowhere.db"),
         (("players.py",), "players.py is not a dialoom run"),
-        (("run.db", 99), "run.db has no scenario '99'; 'dialoom show run.db' lists them"),
+        (("run.db", 99), "run.db has no scenario '99'"),
         (("run.db", 1, "--branch", "b7"), "there is no branch 'b7'; there are main"),
         (("run.db", 1, "--max-calls", "few"), "few"),
         (("run.db", 1, "--script", "missing.txt"), "--script missing.txt cannot be read: No such file or directory"),
@@ -281,11 +281,8 @@ def test_what_cannot_be_opened_is_told_in_one_line(run: Command, arguments: tupl
 
 def test_a_run_that_is_being_written_is_left_alone(run: Command, tmp_path: Path) -> None:
     """By another process, such as `dialoom resume`."""
-    store = RunStore(tmp_path / "run.db")
-    try:
+    with RunStore(tmp_path / "run.db"):
         assert "being written by another dialoom process" in run("step", "run.db", code=2).stderr
-    finally:
-        store.close()
     run("step", "run.db", input="where\n")
 
 
@@ -443,7 +440,7 @@ def test_a_case_that_goes_another_way_names_each_departure(run: Command, case: P
     ("content", "complaint"),
     [
         (None, "the case nothing.json cannot be read: No such file or directory"),
-        ("{", "nothing.json is no case that 'save' in 'dialoom step' has written"),
+        ("{", "nothing.json is no saved case"),
         ('{"format": "another"}', "format: Input should be 'dialoom case, version 1'"),
     ],
 )

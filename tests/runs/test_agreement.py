@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa, fleiss_kappa
 
 from dialoom.graphs import Judgement, Line, Outcome
-from dialoom.graphs.judged import conversation_to
+from dialoom.graphs.judgement_scope import conversation_to
 from dialoom.personas import DataError
 from dialoom.runs import RunError
 from dialoom.runs.agreement import Scales, read_labels
@@ -187,7 +187,7 @@ def test_a_judges_score_must_be_on_the_scale_that_is_told() -> None:
     assert Scales({"fit": (1, 4)}, ["fit=0-10"]).code(score) == 5
     assert Scales({}).code(Judgement(metric="fit", target="a", status="unparsed")) is None
     for scales, judgement, message in (
-        (Scales({}), score, "give --scale fit=LOW-HIGH"),
+        (Scales({}), score, "give fit=LOW-HIGH"),
         (Scales({"fit": (1, 4)}), score, "score 5 of fit is not a whole number from 1 to 4"),
         (Scales({"fit": (1, 5)}), Judgement(metric="fit", target="a", score=3.5), "3.5 of fit is not a whole number"),
         (Scales({"fit": (1, 5)}), verdict, "is a verdict"),

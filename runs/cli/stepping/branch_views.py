@@ -19,9 +19,9 @@ from dialoom.graphs import Judgement
 from dialoom.runs.stepping import Cost, Difference, Stop
 from dialoom.runs.stepping.changes import ABSENT, said
 from dialoom.runs.stepping.differences import Said
-from dialoom.runs.stepping.session import Knotted
 from dialoom.runs.stepping.tree import Knot, drawn
 from dialoom.runs.stepping.values import plain
+from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store.branches import Branch
 
 from .layout import cut
@@ -46,7 +46,7 @@ def label(stop: Stop) -> str:
     return f"{what}: {said(change, None)}"
 
 
-def history_answer(knots: Sequence[Knotted], here: int) -> Answer:
+def history_answer(knots: Sequence[HistoryEntry], here: int) -> Answer:
     """The tree of checkpoints."""
     data = [
         {
@@ -67,7 +67,7 @@ def history_answer(knots: Sequence[Knotted], here: int) -> Answer:
 class _Tree:
     """A tree of checkpoints as wide as the terminal: what came is cut for it, the names of branches are not."""
 
-    knots: Sequence[Knotted]
+    knots: Sequence[HistoryEntry]
     here: int
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

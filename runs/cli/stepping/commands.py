@@ -37,10 +37,10 @@ class Command:
     key: str
     usage: str
     help: str
-    carry_out: Callable[[Desk, str], Awaitable[Answer]]
+    carry_out: Callable[[CommandInterpreter, str], Awaitable[Answer]]
 
 
-class Desk:
+class CommandInterpreter:
     """A session with what belongs to the person at it: breakpoints, and how much is shown.
 
     Args:
@@ -98,198 +98,203 @@ def _after(answer: Answer, passed: Sequence[Stop]) -> Answer:
     return Answer({**answer.data, "passed": [dict(_passed(stop).data) for stop in passed]}, answer.shown)
 
 
-async def _next(desk: Desk, rest: str) -> Answer:
+async def _next(interpreter: CommandInterpreter, rest: str) -> Answer:
     passed: list[Stop] = []
     for _ in range(_count(rest, 1) - 1):
-        passed.append(await desk.session.step())
-        desk.watch(_passed(passed[-1]))
-    return _after(await desk.stopped(await desk.session.step()), passed)
+        passed.append(await interpreter.session.step())
+        interpreter.watch(_passed(passed[-1]))
+    return _after(await interpreter.stopped(await interpreter.session.step()), passed)
 
 
-async def _continue(desk: Desk, rest: str) -> Answer:
+async def _continue(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "continue")
-    return await desk.run([])
+    return await interpreter.run([])
 
 
-async def _until(desk: Desk, rest: str) -> Answer:
-    return await desk.run([desk.session.condition(rest)])
+async def _until(interpreter: CommandInterpreter, rest: str) -> Answer:
+    return await interpreter.run([interpreter.session.condition(rest)])
 
 
-async def _break(desk: Desk, rest: str) -> Answer:
-    condition = desk.session.condition(rest)
-    desk.breaks.append(condition)
-    return note(f"breakpoint {len(desk.breaks)}: {condition}", breakpoint=len(desk.breaks))
+async def _break(interpreter: CommandInterpreter, rest: str) -> Answer:
+    condition = interpreter.session.condition(rest)
+    interpreter.breaks.append(condition)
+    return note(f"breakpoint {len(interpreter.breaks)}: {condition}", breakpoint=len(interpreter.breaks))
 
 
-async def _breaks(desk: Desk, rest: str) -> Answer:
+async def _breaks(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "breaks")
-    lines = [f"{number}  {condition}" for number, condition in enumerate(desk.breaks, start=1)]
-    return Answer({"breaks": [str(each) for each in desk.breaks]}, [Text("\n".join(lines) or "no breakpoints")])
+    lines = [f"{number}  {condition}" for number, condition in enumerate(interpreter.breaks, start=1)]
+    return Answer({"breaks": [str(each) for each in interpreter.breaks]}, [Text("\n".join(lines) or "no breakpoints")])
 
 
-async def _clear(desk: Desk, rest: str) -> Answer:
+async def _clear(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
-        desk.breaks.clear()
+        interpreter.breaks.clear()
         return note("no breakpoint is left")
     number = _count(rest, 0)
-    if not 1 <= number <= len(desk.breaks):
+    if not 1 <= number <= len(interpreter.breaks):
         raise SteppingError(f"there is no breakpoint {rest}; 'breaks' lists them")
-    return note(f"cleared: {desk.breaks.pop(number - 1)}")
+    return note(f"cleared: {interpreter.breaks.pop(number - 1)}")
 
 
-async def _back(desk: Desk, rest: str) -> Answer:
-    return await desk.stopped(await desk.session.rewind(_count(rest, 1)))
+async def _back(interpreter: CommandInterpreter, rest: str) -> Answer:
+    return await interpreter.stopped(await interpreter.session.rewind(_count(rest, 1)))
 
 
-async def _forward(desk: Desk, rest: str) -> Answer:
-    return await desk.stopped(await desk.session.forward(_count(rest, 1)))
+async def _forward(interpreter: CommandInterpreter, rest: str) -> Answer:
+    return await interpreter.stopped(await interpreter.session.forward(_count(rest, 1)))
 
 
-async def _goto(desk: Desk, rest: str) -> Answer:
+async def _goto(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
         raise SteppingError("where to? a checkpoint's number ('history' shows them), or what 'until' takes")
     if rest.removeprefix("#").isdecimal() or rest.count("-") == 4:
-        return await desk.stopped(await desk.session.goto(rest))
-    return await desk.stopped(await desk.session.goto_where(desk.session.condition(rest)))
+        return await interpreter.stopped(await interpreter.session.goto(rest))
+    return await interpreter.stopped(await interpreter.session.goto_where(interpreter.session.condition(rest)))
 
 
-async def _history(desk: Desk, rest: str) -> Answer:
+async def _history(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "history")
-    return branch_views.history_answer(await desk.session.history(), (await desk.session.here()).number)
+    return branch_views.history_answer(await interpreter.session.history(), (await interpreter.session.here()).number)
 
 
-async def _state(desk: Desk, rest: str) -> Answer:
-    return views.state_answer(rest, look(desk.session.state, rest))
+async def _state(interpreter: CommandInterpreter, rest: str) -> Answer:
+    return views.state_answer(rest, look(interpreter.session.state, rest))
 
 
-async def _set(desk: Desk, rest: str) -> Answer:
+async def _set(interpreter: CommandInterpreter, rest: str) -> Answer:
     path, _, text = rest.partition(" ")
     if not path or not text.strip():
         raise SteppingError("set takes a place and a value: set turns 2, set messages[1].content Hello")
-    return await desk.stopped(await desk.session.edit(path, parsed(text.strip())))
+    return await interpreter.stopped(await interpreter.session.edit(path, parsed(text.strip())))
 
 
-async def _say(desk: Desk, rest: str) -> Answer:
+async def _say(interpreter: CommandInterpreter, rest: str) -> Answer:
     role, _, text = rest.partition(" ")
     if not role or not text.strip():
         raise SteppingError("say takes a role and its words: say user I would rather take the train.")
-    node = _only(await desk.session.asking(), role)
-    return await desk.stopped(await desk.session.say(node or role, text.strip()))
+    node = _only(await interpreter.session.asking(), role)
+    return await interpreter.stopped(await interpreter.session.say(node or role, text.strip()))
 
 
-async def _prompt(desk: Desk, rest: str) -> Answer:
+async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer:
     words = rest.split()
     is_edit = words[:1] == ["edit"]
     who = words[is_edit:]
     if len(who) > 1:
         raise SteppingError(f"prompt takes 'edit', and a role or a node, so not {rest!r}")
     if is_edit:
-        return await _edit_prompt(desk, who)
-    asked = await desk.session.asking()
+        return await _edit_prompt(interpreter, who)
+    asked = await interpreter.session.asking()
     chosen = [each for each in asked if not who or who[0] in (each.role, each.node)]
     if who and not chosen:
         raise SteppingError(f"the next step asks {_roles(asked)}, not {who[0]!r}")
     return views.asked_answer(chosen)
 
 
-async def _edit_prompt(desk: Desk, who: Sequence[str]) -> Answer:
-    asked = await desk.session.asking()
+async def _edit_prompt(interpreter: CommandInterpreter, who: Sequence[str]) -> Answer:
+    asked = await interpreter.session.asking()
     node = _only(asked, who[0] if who else None)
     if node is None:
         raise SteppingError(f"the next step asks {_roles(asked)}{f', not {who[0]!r}' if who else ''}")
     messages = edited(next(each for each in asked if each.node == node).request.messages)
     if messages is None:
         return note("the prompt is as it was, so nothing was played")
-    return await desk.stopped(await desk.session.ask_instead(node, messages))
+    return await interpreter.stopped(await interpreter.session.ask_instead(node, messages))
 
 
-async def _model(desk: Desk, rest: str) -> Answer:
+async def _model(interpreter: CommandInterpreter, rest: str) -> Answer:
     role, _, model = rest.partition(" ")
     if not model.strip():
         raise SteppingError("model takes a role and a model: model assistant openai/gpt-4o-mini")
-    await desk.session.exchange(role, model.strip())
-    return note(f"{role} is played by {model.strip()} from here on, on {desk.session.branch}")
+    await interpreter.session.exchange(role, model.strip())
+    return note(f"{role} is played by {model.strip()} from here on, on {interpreter.session.branch}")
 
 
-async def _resample(desk: Desk, rest: str) -> Answer:
+async def _resample(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "resample")
-    sample = await desk.session.resample()
-    text = f"sample {sample} on {desk.session.branch}: from here on replies are asked for anew"
-    return note(text, sample=sample, branch=desk.session.branch)
+    sample = await interpreter.session.resample()
+    text = f"sample {sample} on {interpreter.session.branch}: from here on replies are asked for anew"
+    return note(text, sample=sample, branch=interpreter.session.branch)
 
 
-async def _fork(desk: Desk, rest: str) -> Answer:
+async def _fork(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
         raise SteppingError("fork takes a name for the new branch: fork by-train")
-    desk.session = await desk.session.fork(rest)
-    return await desk.stopped(await desk.session.here())
+    interpreter.session = await interpreter.session.fork(rest)
+    return await interpreter.stopped(await interpreter.session.here())
 
 
-async def _switch(desk: Desk, rest: str) -> Answer:
+async def _switch(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
         raise SteppingError("switch takes the name of a branch; 'forks' lists them")
-    desk.session = await desk.session.switch(rest)
-    return await desk.stopped(await desk.session.here())
+    interpreter.session = await interpreter.session.switch(rest)
+    return await interpreter.stopped(await interpreter.session.here())
 
 
-async def _forks(desk: Desk, rest: str) -> Answer:
+async def _forks(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "forks")
-    branches = [(each, await (await desk.session.switch(each.name)).here()) for each in desk.session.branches()]
-    taken = None if desk.session.is_pending else desk.session.outcome_branch
-    return branch_views.forks_answer(branches, desk.session.branch, taken)
+    branches = [
+        (each, await (await interpreter.session.switch(each.name)).here()) for each in interpreter.session.branches()
+    ]
+    taken = None if interpreter.session.is_pending else interpreter.session.outcome_branch
+    return branch_views.forks_answer(branches, interpreter.session.branch, taken)
 
 
-async def _diff(desk: Desk, rest: str) -> Answer:
+async def _diff(interpreter: CommandInterpreter, rest: str) -> Answer:
     names = rest.split()
     if len(names) > 2:
         raise SteppingError("diff takes two branches, or one to compare with this one, or none for main and this one")
     if len(names) < 2:
-        names = [names[0] if names else MAIN, desk.session.branch]
-    sessions = [desk.session if name == desk.session.branch else await desk.session.switch(name) for name in names]
+        names = [names[0] if names else MAIN, interpreter.session.branch]
+    sessions = [
+        interpreter.session if name == interpreter.session.branch else await interpreter.session.switch(name)
+        for name in names
+    ]
     return branch_views.diff_answer(await diff(sessions[0], sessions[1]))
 
 
-async def _promote(desk: Desk, rest: str) -> Answer:
-    session = await desk.session.switch(rest) if rest else desk.session
+async def _promote(interpreter: CommandInterpreter, rest: str) -> Answer:
+    session = await interpreter.session.switch(rest) if rest else interpreter.session
     outcome = await session.promote()
     judged = f" with {len(outcome.judgements)} judgements" if outcome.judgements else ""
     text = f"the outcome of {session.scenario} is that of {session.branch} now{judged}"
     return note(text, promoted=session.branch, ended_by=outcome.ended_by)
 
 
-async def _save(desk: Desk, rest: str) -> Answer:
+async def _save(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
         raise SteppingError("save takes a file: save case.json")
-    case = await case_of(desk.session)
+    case = await case_of(interpreter.session)
     write_case(case, Path(rest))
     text = f"{len(case.steps)} steps saved in {rest}; 'dialoom replay {rest}' plays them again"
     return note(text, file=rest, steps=len(case.steps))
 
 
-async def _calls(desk: Desk, rest: str) -> Answer:
+async def _calls(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "calls")
-    stop = await desk.session.here()
-    return views.calls_answer(stop, desk.session.understood(stop))
+    stop = await interpreter.session.here()
+    return views.calls_answer(stop, interpreter.session.understood(stop))
 
 
-async def _transcript(desk: Desk, rest: str) -> Answer:
+async def _transcript(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "transcript")
-    return views.transcript_answer((await desk.session.here()).transcript)
+    return views.transcript_answer((await interpreter.session.here()).transcript)
 
 
-async def _where(desk: Desk, rest: str) -> Answer:
+async def _where(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "where")
-    return await desk.stopped(await desk.session.here())
+    return await interpreter.stopped(await interpreter.session.here())
 
 
-async def _full(desk: Desk, rest: str) -> Answer:
+async def _full(interpreter: CommandInterpreter, rest: str) -> Answer:
     if rest not in ("", "on", "off"):
         raise SteppingError(f"full takes on or off, not {rest!r}")
-    desk.is_full = rest == "on" or (not rest and not desk.is_full)
-    return note(f"stops show {'everything' if desk.is_full else 'the last lines'}")
+    interpreter.is_full = rest == "on" or (not rest and not interpreter.is_full)
+    return note(f"stops show {'everything' if interpreter.is_full else 'the last lines'}")
 
 
-async def _help(desk: Desk, rest: str) -> Answer:  # noqa: ARG001
+async def _help(interpreter: CommandInterpreter, rest: str) -> Answer:  # noqa: ARG001
     if rest:
         if rest not in BY_NAME:
             raise SteppingError(f"there is no command {rest!r}; 'help' lists them")
@@ -299,7 +304,7 @@ async def _help(desk: Desk, rest: str) -> Answer:  # noqa: ARG001
     return views.help_answer([(each.key, f"{each.name} {each.usage}".rstrip(), each.help) for each in chosen])
 
 
-async def _quit(desk: Desk, rest: str) -> Answer:  # noqa: ARG001
+async def _quit(interpreter: CommandInterpreter, rest: str) -> Answer:  # noqa: ARG001
     raise Quit
 
 

@@ -8,10 +8,12 @@ import traceback
 from collections.abc import Iterable
 from contextlib import suppress
 
-from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE, FATAL, Fault, fault_of
+from dialoom.runs.cli.exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE
+from dialoom.runs.cli.wording import worded
+from dialoom.runs.errors import FATAL, Fault, fault_of
 from dialoom.runs.stepping import ConditionError, PathError
 
-from .commands import BY_NAME, Desk, Quit
+from .commands import BY_NAME, CommandInterpreter, Quit
 from .printer import Printer
 
 _OF_THE_LINE = (ConditionError, PathError)
@@ -19,14 +21,16 @@ _FRAMES = 6
 """So many calls of the stack are shown of an error that nobody foresaw: those nearest to it."""
 
 
-def play_script(runner: asyncio.Runner, desk: Desk, lines: Iterable[str], printer: Printer, name: str) -> int:
+def play_script(
+    runner: asyncio.Runner, interpreter: CommandInterpreter, lines: Iterable[str], printer: Printer, name: str
+) -> int:
     """Carry out lines until one fails; returns the exit code."""
     for number, line in enumerate(lines, start=1):
         words = line.strip()
         place = f"{name}, line {number} ({words}): "
-        printer.echo(desk.session.branch, words)
+        printer.echo(interpreter.session.branch, words)
         try:
-            answer = runner.run(desk.do(words))
+            answer = runner.run(interpreter.do(words))
         except Quit:
             return EXIT_DONE
         except KeyboardInterrupt:
@@ -40,12 +44,12 @@ def play_script(runner: asyncio.Runner, desk: Desk, lines: Iterable[str], printe
     return EXIT_DONE
 
 
-def converse(runner: asyncio.Runner, desk: Desk, printer: Printer) -> int:
+def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: Printer) -> int:
     """Read lines from the person at the terminal until they quit; returns the exit code."""
     _complete()
     while True:
         try:
-            line = input(f"{desk.session.branch}> ")
+            line = input(f"{interpreter.session.branch}> ")
         except EOFError:
             print()  # noqa: T201
             return EXIT_DONE
@@ -53,12 +57,12 @@ def converse(runner: asyncio.Runner, desk: Desk, printer: Printer) -> int:
             print("\n'quit' leaves")  # noqa: T201
             continue
         try:
-            if (answer := runner.run(desk.do(line))) is not None:
+            if (answer := runner.run(interpreter.do(line))) is not None:
                 printer.answer(answer, line.strip())
         except Quit:
             return EXIT_DONE
         except KeyboardInterrupt:
-            here = runner.run(desk.session.here())
+            here = runner.run(interpreter.session.here())
             print()  # noqa: T201
             printer.error(f"broken off at {here.branch} {here.number}; what was answered is kept", line)
         except Exception as error:
@@ -79,7 +83,7 @@ def _told(error: Exception) -> str:
     What a node of a recipe in the making does wrong is what a debugger is there to show, so that is no end of it.
     """
     if isinstance(error, _OF_THE_LINE) or fault_of(error) is not Fault.BUG:
-        return str(error)
+        return worded(error)
     traceback.print_exception(error, limit=-_FRAMES)
     return f"nobody foresaw this {type(error).__name__}: {error}"
 

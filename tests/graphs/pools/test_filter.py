@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dialoom.graphs import RecipeError, Stage
 from dialoom.graphs.pools import RECIPE, PoolScenario
+from dialoom.graphs.pools.nodes import PoolTexts
 from dialoom.graphs.pools.options import PoolOptions
-from dialoom.graphs.pools.rounds import PoolTexts
 from dialoom.personas import DataError, LexicalEmbedder
 from dialoom.personas.similarity import Kept
 
@@ -132,5 +132,5 @@ def test_planning_says_what_the_threshold_means_and_what_was_mended(tmp_path: Pa
 def test_an_embedder_that_is_not_installed_is_refused_when_planning(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the command that installs it."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    with pytest.raises(RecipeError, match=r"--embedder: .* pip install 'dialoom\[st\]'"):
+    with pytest.raises(RecipeError, match=r"embedder: .* pip install 'dialoom\[st\]'"):
         planned(embedder="st:another-model")

@@ -134,7 +134,7 @@ def _newer(path: Path) -> None:
     ("make", "said"),
     [
         (_not_sqlite, "not a database"),
-        (_of_another_program, "not a cache"),
+        (_of_another_program, "no cache"),
         (_newer, "newer dialoom"),
         (Path.mkdir, "unable to open"),
     ],

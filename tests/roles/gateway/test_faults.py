@@ -66,11 +66,17 @@ async def test_a_passing_fault_is_tried_again_and_each_attempt_is_one_request(fa
         (error(400, "bad parameter"), "the same one is not sent again"),
         (error(401, "who are you?"), "_API_KEY"),
         (error(400, "No connected db.", kind="no_db_connection"), "_API_KEY"),  # LiteLLM's proxy, of a wrong key
-        (error(400, "Invalid model name passed in model=x"), "--model judge=PROVIDER/NAME"),  # and of a wrong model
+        (
+            error(400, "Invalid model name passed in model=x"),
+            "given for the role judge (PROVIDER",
+        ),  # and of a wrong model
         (error(403, "not you"), "may not use this model"),
-        (error(404, "The model `x` does not exist", "model_not_found"), "--model judge=PROVIDER/NAME"),
+        (
+            error(404, "The model `x` does not exist", "model_not_found"),
+            "given for the role judge (PROVIDER",
+        ),
         (error(422, "unprocessable"), "unprocessable"),
-        (too_long(), "longer context (--model judge=MODEL)"),
+        (too_long(), "give the role judge a model with a longer context"),
         (error(402, "pay first"), "no credit left"),
         (error(429, "You exceeded your current quota.", "insufficient_quota"), "no credit left"),
         (ended("", "content_filter"), "content filter"),

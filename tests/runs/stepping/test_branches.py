@@ -18,7 +18,7 @@ def test_numbers_stay_what_they_are(dialoom: Command, players: list[str], tmp_pa
 
     async def act(session: Session) -> None:
         async def check() -> None:
-            points = session.table.points().values()
+            points = session.context.points().values()
             assert [point.number for point in points] == list(range(len(points)))
             known.update({point.number: known.get(point.number, point.id) for point in points})
             assert known == {point.number: point.id for point in points}
@@ -43,7 +43,7 @@ def test_numbers_stay_what_they_are(dialoom: Command, players: list[str], tmp_pa
     stepping(path, act)
 
     async def again(session: Session) -> None:
-        assert {point.number: point.id for point in session.table.points().values()} == known
+        assert {point.number: point.id for point in session.context.points().values()} == known
 
     stepping(path, again)
 
@@ -65,7 +65,7 @@ def test_a_checkpoint_of_another_branch_is_gone_to_in_that_branch(
         assert (session.branch, shown(there)) == ("mine", shown(stop))
         await session.step()
         assert session.branch == "mine"
-        with pytest.raises(SteppingError, match=r"no checkpoint 99; 'history' shows 0 to \d+"):
+        with pytest.raises(SteppingError, match=r"no checkpoint 99; the history has 0 to \d+"):
             await session.goto(99)
 
     stepping(path, act)

@@ -183,7 +183,7 @@ def test_a_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path
 def test_what_is_no_case_is_said_in_a_line(tmp_path: Path, broken: bytes, said: str) -> None:
     """With the file and what is wrong."""
     (tmp_path / "case.json").write_bytes(broken)
-    with pytest.raises(RunError, match=r"case\.json is no case that 'save'") as raised:
+    with pytest.raises(RunError, match=r"case\.json is no saved case") as raised:
         read_case(tmp_path / "case.json")
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)

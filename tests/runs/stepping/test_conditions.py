@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dialoom.graphs.conversation import said
-from dialoom.runs.stepping.conditions import Condition, ConditionError, Standing
+from dialoom.runs.stepping.conditions import Condition, ConditionError, Position
 
 STATE: Mapping[str, Any] = {
     "messages": [said("user", "Is the heron back?", 0), said("assistant", "It is by the weir.", 1)],
@@ -18,9 +18,9 @@ STATE: Mapping[str, Any] = {
 }
 
 
-def at(*nodes: str, roles: str = "", state: Mapping[str, Any] = STATE, **counts: int) -> Standing:
+def at(*nodes: str, roles: str = "", state: Mapping[str, Any] = STATE, **counts: int) -> Position:
     """Somewhere in a conversation."""
-    return Standing(nodes, frozenset(roles.split()), counts, state)
+    return Position(nodes, frozenset(roles.split()), counts, state)
 
 
 def condition(text: str, *channels: str) -> Condition:

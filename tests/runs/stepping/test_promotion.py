@@ -190,7 +190,7 @@ def test_a_branch_that_is_not_at_its_end_is_not_promoted(dialoom: Command, playe
 
     async def promote(session: Session) -> None:
         await session.rewind(1)
-        with pytest.raises(SteppingError, match=r"main is not at its end.*'continue' first"):
+        with pytest.raises(SteppingError, match=r"main is not at its end.*play it to its end first"):
             await session.promote()
         branch = await session.fork("mine")
         with pytest.raises(SteppingError, match="mine is not at its end"):

@@ -1,0 +1,226 @@
+"""The state and the nodes of a preference tree. Each node works on all open paths; docs/design/aloe.md explains paths.
+
+Section 3 of the paper. What a round has come to so far is in channels of its own (`said`, `induced`, ...) until
+`follow` makes a finished round of it, so a failure never leaves half a round in a conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, TypedDict
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from dialoom.graphs.conversation import joined
+from dialoom.graphs.outcome import Judgement
+from dialoom.graphs.stage import Scene, Update
+from dialoom.prompts import Utterance
+from dialoom.roles import UnparsedReplyError
+
+from .scenario import AloeScenario
+
+PREFERRED, REJECTED = "p", "r"
+_STAGE_DIRECTION = re.compile(r"\*[^*]*\*")
+_NOTHING = re.compile(r"\W*(?:none|null|nothing(?: yet)?|n/?a|unknown)?\W*", re.IGNORECASE)
+
+Round = dict[str, Any]
+
+
+class TreeState(TypedDict, total=False):
+    """What is checkpointed.
+
+    Attributes:
+        rounds: The finished rounds, as `Outcome.details` holds them.
+        open: The paths that go on, in the order in which they were opened.
+        said: The message of the round under way, by path; so also the others, as far as the round has come.
+        verdicts: Whether the judge named the preferred reply both times; `None` if it could not be understood.
+    """
+
+    rounds: Annotated[list[Round], joined]
+    open: list[str]
+    said: dict[str, str]
+    induced: dict[str, dict[str, str | None]]
+    preferred: dict[str, str]
+    rejected: dict[str, str]
+    verdicts: dict[str, bool | None]
+    judgements: Annotated[list[dict[str, Any]], joined]
+
+
+class InducedPersona(BaseModel):
+    """The reply of the induction: what the user has revealed so far, or nothing."""
+
+    model_config = ConfigDict(frozen=True)
+    profile: str | None
+    personality: str | None
+
+    @field_validator("profile", "personality", mode="before")
+    @classmethod
+    def _one_text(cls, value: Any) -> Any:
+        """Sentences in a list are one text; a word for nothing is `None`."""
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            value = " ".join(value)
+        if isinstance(value, str):
+            return None if _NOTHING.fullmatch(value) else value.strip()
+        return value
+
+
+class BetterAnswer(BaseModel):
+    """The reply of the judge of a pair."""
+
+    model_config = ConfigDict(frozen=True)
+    better: str
+    explanation: str = ""
+
+    @field_validator("better")
+    @classmethod
+    def _one_of_two(cls, value: str) -> str:
+        if value.strip().lower() not in ("first", "second"):
+            raise ValueError("must be 'first' or 'second'")
+        return value.strip().lower()
+
+
+REPLY_TYPES: Mapping[str, type[BaseModel]] = {"induced-persona": InducedPersona, "better-answer": BetterAnswer}
+
+
+async def user(state: TreeState, scene: Scene) -> Update:
+    """The next message of each open path."""
+    persona = _scenario(scene).persona()
+
+    async def write(path: str) -> str:
+        history = conversation(state["rounds"], path, speaker="assistant")
+        return spoken(await scene.ask("aloe/user", history=history, **persona), "aloe/user")
+
+    return {"said": await _by_path(state["open"], write)}
+
+
+async def induction(state: TreeState, scene: Scene) -> Update:
+    """What the user of each path has revealed by now: sees the whole persona, and the user's lines as evidence."""
+    persona = _scenario(scene).persona()
+
+    async def induce(path: str) -> dict[str, str | None]:
+        history = _history(state, path, "assistant")
+        reply: InducedPersona = await scene.ask("aloe/induction", history=history, **persona)
+        return reply.model_dump()
+
+    return {"induced": await _by_path(state["open"], induce)}
+
+
+async def preferred(state: TreeState, scene: Scene) -> Update:
+    """The reply of a responder that sees what was induced."""
+
+    async def reply(path: str) -> str:
+        history = _history(state, path, "preferred")
+        return str(await scene.ask("aloe/preferred", history=history, **state["induced"][path]))
+
+    return {"preferred": await _by_path(state["open"], reply)}
+
+
+async def rejected(state: TreeState, scene: Scene) -> Update:
+    """The reply of a responder that sees nothing of the persona."""
+
+    async def reply(path: str) -> str:
+        return str(await scene.ask("aloe/rejected", history=_history(state, path, "rejected")))
+
+    return {"rejected": await _by_path(state["open"], reply)}
+
+
+async def verify(state: TreeState, scene: Scene) -> Update:
+    """Whether a judge finds the preferred reply better, whichever of the two it reads first."""
+    persona = _scenario(scene).persona()
+
+    async def compare(path: str) -> Judgement:
+        pair = (state["preferred"][path], state["rejected"][path])
+        about = {**persona, "history": conversation(state["rounds"], path, "assistant"), "message": state["said"][path]}
+        place = {"metric": "pair", "target": "preferred", "turn": len(path) + 1}
+        try:
+            there, back = await asyncio.gather(
+                scene.ask("aloe/judge-pair", first=pair[0], second=pair[1], **about),
+                scene.ask("aloe/judge-pair", first=pair[1], second=pair[0], **about),
+            )
+        except UnparsedReplyError as error:
+            return Judgement(**place, status="unparsed", explanation=f"{_where(path)}{error}")
+        both = (there.better == "first", back.better == "second")
+        word = "agree" if both[0] == both[1] else "disagree"
+        told = f"{_where(path)}the two orders {word}: {there.explanation} / {back.explanation}"
+        return Judgement(**place, score=all(both), explanation=told)
+
+    judged = await _by_path(state["open"], compare)
+    return {
+        "verdicts": {path: judgement.score for path, judgement in judged.items()},
+        "judgements": [judgement.model_dump(mode="json") for judgement in judged.values()],
+    }
+
+
+async def follow(state: TreeState, scene: Scene) -> Update:
+    """Finish the round of each path, and go on from one of its replies, or from both where the tree branches."""
+    scenario = _scenario(scene)
+    rounds: list[Round] = []
+    for path in state["open"]:
+        if len(path) < scenario.branching:
+            followed = [PREFERRED, REJECTED]
+        else:
+            followed = [scene.draw(f"follow {path}").choice((PREFERRED, REJECTED))]
+        induced = state["induced"][path]
+        rounds.append(
+            {
+                "path": path,
+                "user": state["said"][path],
+                "preferred": state["preferred"][path],
+                "rejected": state["rejected"][path],
+                "followed": followed,
+                "inferred_profile": induced["profile"],
+                "inferred_personality": induced["personality"],
+                "verified": state.get("verdicts", {}).get(path),
+            }
+        )
+    going_on = [done["path"] + reply for done in rounds for reply in done["followed"]]
+    return {"rounds": rounds, "open": going_on}
+
+
+def is_complete(state: TreeState, rounds: int) -> bool:
+    """Whether all paths have all their rounds."""
+    return len(state["open"][0]) >= rounds
+
+
+def spoken(text: str, prompt: str) -> str:
+    """A user's line without stage directions (what stands between asterisks).
+
+    Raises:
+        UnparsedReplyError: If nothing is left.
+    """
+    line = " ".join(_STAGE_DIRECTION.sub(" ", text).split())
+    if not line:
+        raise UnparsedReplyError(prompt, text, "the line is nothing but stage directions")
+    return line
+
+
+def conversation(rounds: Sequence[Round], path: str, speaker: str) -> list[Utterance]:
+    """What was said before the round at a path: along the path, with the other side called `speaker`."""
+    by_path = {done["path"]: done for done in rounds}
+    lines: list[Utterance] = []
+    for depth, reply in enumerate(path):
+        done = by_path[path[:depth]]
+        lines.append({"speaker": "user", "content": done["user"]})
+        lines.append({"speaker": speaker, "content": done["preferred" if reply == PREFERRED else "rejected"]})
+    return lines
+
+
+def _history(state: TreeState, path: str, speaker: str) -> list[Utterance]:
+    """The conversation at a path, with the message of the round under way at its end."""
+    return [*conversation(state["rounds"], path, speaker), {"speaker": "user", "content": state["said"][path]}]
+
+
+async def _by_path(paths: Sequence[str], work: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
+    """The work on each path, all at once."""
+    return dict(zip(paths, await asyncio.gather(*map(work, paths)), strict=True))
+
+
+def _scenario(scene: Scene) -> AloeScenario:
+    scenario: AloeScenario = scene.scenario
+    return scenario
+
+
+def _where(path: str) -> str:
+    return f"after {path}: " if path else ""

@@ -1,0 +1,22 @@
+"""What recipes report with: tables, charts, outlines, and means with their intervals; free of how they are shown."""
+
+from .chart import Chart, FittedLine, Series
+from .comparison import side_by_side
+from .outline import Outline, Span
+from .statistics import LEVEL, RESAMPLES, Estimate, Tally
+from .table import Cell, Table
+
+__all__ = [
+    "LEVEL",
+    "RESAMPLES",
+    "Cell",
+    "Chart",
+    "Estimate",
+    "FittedLine",
+    "Outline",
+    "Series",
+    "Span",
+    "Table",
+    "Tally",
+    "side_by_side",
+]

@@ -1,0 +1,120 @@
+"""Agreement as a table for people and as plain values for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dialoom.graphs import Table
+from dialoom.graphs.reporting.statistics import RESAMPLES
+
+from .kappa import Kappa
+from .results import Agreement, Compared, GroupAgreement
+
+_COLUMNS = ("metric", "between", "n", "kappa", "weighted kappa", "agreement %")
+_WHAT = (
+    "Kappa: agreement beyond chance, 0 as by chance, 1 full. Cohen's between the judge and an annotator, with the "
+    "asymptotic 95 % interval; the mean of these, and Fleiss' between annotators over items that all of them labelled, "
+    f"with a bootstrap interval ({RESAMPLES:,} resamples of the items). Weighted: a disagreement counts by the "
+    "square of its size."
+)
+_UNDEFINED = "undefined: only one value was given, by all raters, so there is no agreement beyond chance to speak of."
+_CONSTANT = "Where one rater gave a single value and the other several, kappa is 0 by definition, whatever the labels."
+_WIDTHLESS = "An interval without width (full agreement, single values) says nothing of how sure a kappa is; n does."
+
+
+def table_of(agreement: Agreement, offline: str | None) -> Table:
+    """The kappas, a few rows per metric and target.
+
+    Args:
+        agreement: What came of a labels file.
+        offline: What is to be said of an offline model that played, if one did.
+    """
+    table = Table("agreement", "Agreement of the judge and the annotators", _COLUMNS)
+    for each in agreement.groups:
+        for between, compared in _rows(each):
+            kappa = _text(compared.kappa, compared.n)
+            weighted = "–" if compared.is_unordered else _text(compared.weighted, compared.n)
+            table.rows.append([str(each.group), between, compared.n, kappa, weighted, compared.agreement])
+    table.notes += notes(agreement)
+    if offline is not None:
+        table.notes.append(offline)
+    return table
+
+
+def notes(agreement: Agreement) -> list[str]:
+    """What a reader must know of these kappas, and what is not in them."""
+    compared = [each for group in agreement.groups for _, each in _rows(group)]
+    kappas = [kappa for each in compared for kappa in (each.kappa, each.weighted) if kappa is not None]
+    found = [_WHAT]
+    if any(each.n and each.kappa is None for each in compared):
+        found.append(_UNDEFINED)
+    if any(each.is_constant for each in compared):
+        found.append(_CONSTANT)
+    if any(kappa.low == kappa.high for kappa in kappas):
+        found.append(_WIDTHLESS)
+    if skipped := max((kappa.skipped for kappa in kappas), default=0):
+        found.append(f"Resamples in which a kappa is undefined are not in its interval: up to {skipped:,}.")
+    for group in agreement.groups:
+        found += _gaps(group, len(agreement.annotators))
+    return found
+
+
+def as_json(agreement: Agreement) -> dict[str, Any]:
+    """Everything as plain values; an undefined kappa is null."""
+    return {
+        "annotators": list(agreement.annotators),
+        "agreement": [
+            {
+                **each.group._asdict(),
+                "scale": "verdict" if each.scale.is_verdict else [each.scale.low, each.scale.high],
+                "cohen": {name: _values(compared) for name, compared in each.cohen.items()},
+                "average": {**_values(each.average), "annotators": each.averaged},
+                "fleiss": None if each.fleiss is None else _values(each.fleiss),
+                "missing": dict(each.missing),
+                "unscored": each.unscored,
+            }
+            for each in agreement.groups
+        ],
+        "notes": notes(agreement),
+    }
+
+
+def _rows(group: GroupAgreement) -> Iterator[tuple[str, Compared]]:
+    for name, compared in group.cohen.items():
+        yield f"judge, {name}", compared
+    if group.fleiss is not None:
+        yield "judge, annotators (mean)", group.average
+        yield "annotators (Fleiss)", group.fleiss
+
+
+def _gaps(group: GroupAgreement, annotators: int) -> Iterator[str]:
+    """What is missing of a group."""
+    if missing := [f"{name} {count:,}" for name, count in group.missing.items() if count]:
+        yield f"{group.group}: cells without a label, left out: {', '.join(missing)}."
+    if group.unscored:
+        yield f"{group.group}: items for which the judge has no score, left out of its rows: {group.unscored:,}."
+    if 0 < group.averaged < annotators:
+        yield f"{group.group}: the mean is over {group.averaged} of {annotators} annotators, those with a kappa."
+
+
+def _text(kappa: Kappa, n: int) -> str:
+    if kappa is None:
+        return "undefined" if n else "–"
+    # A kappa of -0.001 is shown as 0.00.
+    return "{:.2f} [{:.2f}, {:.2f}]".format(*(round(value, 2) + 0.0 for value in (kappa.value, kappa.low, kappa.high)))
+
+
+def _values(compared: Compared) -> dict[str, Any]:
+    return {
+        "n": compared.n,
+        **_interval(compared.kappa),
+        "weighted": None if compared.is_unordered else _interval(compared.weighted),
+        "agreement": compared.agreement,
+    }
+
+
+def _interval(kappa: Kappa) -> dict[str, float | None]:
+    if kappa is None:
+        return dict.fromkeys(("kappa", "low", "high"))
+    return {"kappa": kappa.value, "low": kappa.low, "high": kappa.high}

@@ -1,0 +1,108 @@
+"""The flags that say how calls are made, declared once for every command that makes some."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from .flags import Flags
+
+_KEPT = "Kept for resume. "
+
+KEPT: Flags = {
+    "max_cost": (
+        Annotated[
+            str | None,
+            typer.Option(metavar="USD|none", help=f"The most that the whole run may cost. {_KEPT}"),
+        ],
+        None,
+    ),
+    "max_tokens": (
+        Annotated[str | None, typer.Option(metavar="N|none", help=f"The most tokens, in and out. {_KEPT}")],
+        None,
+    ),
+    "max_calls": (
+        Annotated[str | None, typer.Option(metavar="N|none", help=f"The most answered calls. {_KEPT}")],
+        None,
+    ),
+    "price": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="MODEL=IN,OUT[,CACHED]",
+                help=f"US dollars for a million tokens, where LiteLLM knows none. Repeatable. {_KEPT}",
+            ),
+        ],
+        None,
+    ),
+    "rpm": (
+        Annotated[
+            list[str] | None,
+            typer.Option(metavar="[MODEL=]N", help=f"Requests per minute, for every model or one. Repeatable. {_KEPT}"),
+        ],
+        None,
+    ),
+    "tpm": (
+        Annotated[
+            list[str] | None,
+            typer.Option(metavar="[MODEL=]N", help=f"Tokens per minute, for every model or one. Repeatable. {_KEPT}"),
+        ],
+        None,
+    ),
+}
+"""Budget, prices and rates: the run's file keeps those that were given last."""
+
+ANEW: Flags = {
+    "env_file": (
+        Annotated[
+            Path | None, typer.Option(metavar="FILE", help="NAME=VALUE lines with keys, beside the environment's.")
+        ],
+        None,
+    ),
+    "fail_on_error": (
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar="N|P%", help="Stop after N failed scenarios, or when more than P % of 20 or more failed."
+            ),
+        ],
+        None,
+    ),
+    "cache": (
+        Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="Share replies with other runs of the same seed through this file."),
+        ],
+        None,
+    ),
+    "synchronous": (
+        Annotated[
+            Literal["normal", "full"] | None,
+            typer.Option(help="What a commit survives: normal a crash, full a power cut too. [default: normal]"),
+        ],
+        None,
+    ),
+    "otel": (
+        Annotated[bool, typer.Option("--otel", help="Send a span of each call to OTEL_EXPORTER_OTLP_ENDPOINT.")],
+        False,
+    ),
+    "log_format": (
+        Annotated[
+            Literal["text", "json"] | None,
+            typer.Option(help="Of the lines on standard error: for people, or JSON for programs. [default: text]"),
+        ],
+        None,
+    ),
+}
+"""What is given anew each time."""
+
+REPLAY_ONLY: Flags = {
+    "replay_only": (
+        Annotated[bool, typer.Option("--replay-only", help="Make no call: every reply must be recorded already.")],
+        False,
+    )
+}
+
+CALLING: Flags = {**KEPT, **ANEW, **REPLAY_ONLY}

@@ -1,0 +1,115 @@
+"""The runs that a report shows, each with one set of its judgements and a label that tells it from the others."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dialoom.graphs import Recipe
+from dialoom.roles import ModelBinding
+from dialoom.runs.store import JudgementSet, RunFile
+
+_OFFLINE = "Made with an offline model ({roles}): a scripted stand-in, no evidence about any model."
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedRun:
+    """A run and a set of its judgements (`None` if it has none).
+
+    Attributes:
+        label: The model under evaluation, where it tells the runs apart; else the models that differ, or the file.
+    """
+
+    label: str
+    run: RunFile
+    judging: JudgementSet | None
+
+    @property
+    def models(self) -> dict[str, ModelBinding]:
+        """Who played each role; the judge is that of the set."""
+        return {**self.run.config.models, **(self.judging.models if self.judging else {})}
+
+    @property
+    def set_name(self) -> str | None:
+        """The set's name, as the store's readers take it."""
+        return self.judging.name if self.judging else None
+
+
+def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None = None) -> list[ReportedRun]:
+    """Each run with the set of that name (by default its oldest) and its label.
+
+    Raises:
+        StoreError: If a run has no such set.
+    """
+    chosen = [run.judgement_set(judging) for run in runs]
+    models = [
+        {**run.config.model_names, **(set_.model_names if set_ else {})} for run, set_ in zip(runs, chosen, strict=True)
+    ]
+    candidates = [
+        [played.get(recipe.evaluated or "", "") for played in models],
+        _differing(models),
+        [run.path.name for run in runs],
+        [str(run.path) for run in runs],
+    ]
+    labels = next(labels for labels in candidates if all(labels) and len(set(labels)) == len(runs))
+    return [ReportedRun(*each) for each in zip(labels, runs, chosen, strict=True)]
+
+
+def offline_note(reported: Sequence[ReportedRun]) -> str | None:
+    """Which roles an offline model played, if any: figures that are evidence of nothing."""
+    played = {
+        each.label: ", ".join(role for role, binding in each.models.items() if binding.model.startswith("offline/"))
+        for each in reported
+    }
+    if not any(played.values()):
+        return None
+    if len(set(played.values())) == 1:
+        return _OFFLINE.format(roles=next(iter(played.values())))
+    named = "; ".join(f"{label}: {roles}" for label, roles in played.items() if roles)
+    return _OFFLINE.format(roles=named)
+
+
+def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | None:
+    """What differs between the runs beside the model under evaluation, so that nobody takes its effect for the model's.
+
+    Told are models and their sampling, options, prompts and scenarios; not the seed, which the scenarios show.
+    """
+    models = [{role: binding for role, binding in each.models.items() if role != recipe.evaluated} for each in reported]
+    found = [
+        ("the models of", _differing_keys(models)),
+        ("the options", _differing_keys([each.run.config.options for each in reported])),
+        ("the prompts", _differing_keys([_prompts(each) for each in reported])),
+    ]
+    parts = [f"{what} {', '.join(keys)}" for what, keys in found if keys]
+    if len({_plan(each.run) for each in reported}) > 1:
+        parts.append("the scenarios")
+    return f"The runs also differ in {'; '.join(parts)}." if parts else None
+
+
+def _differing(models: Sequence[Mapping[str, str]]) -> list[str]:
+    """Each run's models of those roles whose models differ."""
+    roles = _differing_keys(models)
+    if len(roles) == 1:
+        return [played.get(roles[0], "none") for played in models]
+    return [", ".join(f"{role} {played.get(role, 'none')}" for role in roles) for played in models]
+
+
+def _differing_keys(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
+    keys = dict.fromkeys(key for mapping in mappings for key in mapping)
+    return [key for key in keys if any(each.get(key) != mappings[0].get(key) for each in mappings)]
+
+
+def _prompts(each: ReportedRun) -> dict[str, str]:
+    """Hashes of the prompts behind a run and its set of judgements."""
+    own = {prompt.id: prompt.hash for prompt in each.run.prompts.values() if prompt.front.role in each.models}
+    return {**own, **(each.judging.prompts if each.judging else {})}
+
+
+def _plan(run: RunFile) -> Hashable:
+    """The scenarios of a run, as one value that does not depend on their order."""
+    total = 0
+    for _, id_, _, _ in run.listing():
+        total += int.from_bytes(hashlib.blake2b(id_.encode(), digest_size=16).digest())
+    return total

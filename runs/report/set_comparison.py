@@ -1,0 +1,40 @@
+"""Two sets of judgements of one run, compared."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from dialoom.graphs import Judgement, Table, Tally
+from dialoom.runs.store import JudgementSet, RunFile
+
+
+def comparison(run: RunFile, left: JudgementSet, right: JudgementSet) -> Table:
+    """What two sets say of the same things: means where both have a score, and how often they are equal."""
+    columns = ["metric", "n", f"mean {left.name}", f"mean {right.name}", "mean difference", "equal %"]
+    name = f"compared-{file_name(left.name)}-{file_name(right.name)}"
+    table = Table(name, f"Judgements {left.name!r} and {right.name!r} on the same dialogues", columns)
+    tallies: dict[str, tuple[Tally, Tally, Tally, Tally]] = defaultdict(lambda: (Tally(), Tally(), Tally(), Tally()))
+    for one, other in zip(run.episodes(left.name), run.episodes(right.name), strict=True):
+        theirs = {_key(judgement): judgement.score for judgement in other.outcome.judgements}
+        for judgement in one.outcome.judgements:
+            score, second = judgement.score, theirs.get(_key(judgement))
+            if score is None or second is None:
+                continue
+            what = f"{judgement.metric} ({judgement.target})" + (" by turn" if judgement.turn else "")
+            values = (score, second, second - score, score == second)
+            for tally, value in zip(tallies[what], values, strict=True):
+                tally.add(value)
+    for what, (first, second_, difference, equal) in tallies.items():
+        estimates = [tally.estimate() for tally in (first, second_, difference, equal)]
+        table.rows.append([what, first.n, *estimates])
+    table.notes.append("Only judgements that both sets have a score for; verdicts count as 1 and 0.")
+    return table
+
+
+def _key(judgement: Judgement) -> tuple[str, str, int | None]:
+    return judgement.metric, judgement.target, judgement.turn
+
+
+def file_name(name: str) -> str:
+    """A set's name, fit for a file's."""
+    return "".join(letter if letter.isalnum() else "-" for letter in name)

@@ -1,0 +1,200 @@
+"""Playing a saved case again from its recorded replies, and finding where it goes another way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import ValidationError
+
+from dialoom.errors import first_problem
+from dialoom.graphs import Recipe, Scenario, Stage
+from dialoom.prompts import PromptLibrary
+from dialoom.roles import CallPlace, Cast, Completion
+from dialoom.roles.gateway import Request
+from dialoom.runs.errors import RunError
+from dialoom.runs.recipes import load_recipe
+from dialoom.runs.store.checkpoints.values import revived
+
+from .cases import Case, RecordedCall, RecordedStep, digest
+from .changes import changes, said
+from .context import Compiled, at, updates
+
+_WIDTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of playing a case again.
+
+    Attributes:
+        steps: How many steps were played.
+        calls: How many recorded replies were used.
+        departures: Where it went another way, each in a line; none if it came out the same.
+    """
+
+    steps: int
+    calls: int
+    departures: Sequence[str]
+
+
+async def replay(case: Case) -> Replayed:
+    """Play a case through today's code from its recorded replies. Nothing is sent and no run is touched.
+
+    Raises:
+        RunError, RecipeError: If its recipe is not to be had, or takes its options or scenario no more.
+    """
+    return await _Replay(case).play()
+
+
+class _Replay:
+    """One playing of a case."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._recipe: Recipe = load_recipe(case.recipe)
+        try:
+            self._scenario: Scenario = self._recipe.scenario_type.model_validate(case.scenario)
+            options = self._recipe.options_type.model_validate(case.options)
+        except ValidationError as error:
+            place, message, _ = first_problem(error)
+            raise RunError(
+                f"recipe {case.recipe!r} cannot take the case any more: {place or 'it'}: {message}"
+            ) from error
+        self._graph: Compiled = self._recipe.graph(options).compile(checkpointer=InMemorySaver())
+        self._departures: list[str] = []
+        self._used = self._others = 0
+
+    async def play(self) -> Replayed:
+        config = at(self._case.thread)
+        initial = self._recipe.initial(self._scenario)
+        await self._graph.ainvoke(initial, config, context=self._stage(_Recorded(()), 0), interrupt_before="*")
+        number = 0
+        for number, step in enumerate(self._case.steps, start=1):
+            if not await self._played(step, number):
+                break
+        else:
+            await self._compare()
+        if self._others > 1:  # what the first one brings with it
+            self._departures.append(f"{self._others - 1} more requests are other ones than those recorded")
+        return Replayed(number, self._used, self._departures)
+
+    async def _played(self, step: RecordedStep, number: int) -> bool:
+        """Whether the step could be played, so that the next one makes sense."""
+        config = at(self._case.thread)
+        if step.edit is not None:
+            return await self._edited(step, number)
+        tasks = (await self._graph.aget_state(config)).tasks
+        coming = tuple(dict.fromkeys(task.name for task in tasks))
+        if coming != step.nodes:
+            self._departures.append(f"step {number}: {_names(coming)} came, where {_names(step.nodes)} was recorded")
+            return False
+        recorded = _Recorded(step.calls)
+        played = sum(each.edit is None for each in self._case.steps[: number - 1])
+        try:
+            context = self._stage(recorded, played + 1)
+            await self._graph.ainvoke(None, config, context=context, interrupt_after="*")
+        except _NotRecordedError as error:
+            self._departures.append(f"step {number}: {error}")
+            return False
+        except Exception as error:  # whatever today's code raises is where it went another way
+            self._departures.append(f"step {number}: {_names(coming)} failed: {_failure(error)}")
+            return False
+        finally:
+            self._used += len(recorded.used)
+        if recorded.others and not self._others:
+            self._departures.append(f"step {number}: {recorded.others[0]}")
+        self._others += len(recorded.others)
+        self._departures += [f"step {number}: {each}" for each in recorded.missing()]
+        return True
+
+    async def _edited(self, step: RecordedStep, number: int) -> bool:
+        values = {name: revived(value) for name, value in (step.edit or {}).items()}
+        try:
+            await self._graph.abulk_update_state(at(self._case.thread), [updates(self._graph, values, step.nodes)])
+        except Exception as error:  # as where the graph has no such node or channel any more
+            self._departures.append(f"step {number}: the edit of {_names(tuple(values))} failed: {_failure(error)}")
+            return False
+        return True
+
+    async def _compare(self) -> None:
+        snapshot = await self._graph.aget_state(at(self._case.thread))
+        is_end = not snapshot.tasks
+        if is_end != self._case.is_end:
+            names = _names(tuple(task.name for task in snapshot.tasks))
+            self._departures.append(f"the end: it {'came' if is_end else f'did not come, {names} would follow'}")
+        try:
+            outcome = self._recipe.outcome(self._scenario, dict(snapshot.values), failed=not is_end)
+        except Exception as error:  # the recipe's own
+            self._departures.append(f"the outcome: it cannot be told: {_failure(error)}")
+            return
+        differing = changes(self._case.outcome.model_dump(mode="json"), outcome.model_dump(mode="json"))
+        self._departures += [f"the outcome: {said(change, _WIDTH)}" for change in differing]
+
+    def _stage(self, recorded: _Recorded, step: int) -> Stage:
+        library = PromptLibrary.from_sources(self._case.prompts)
+        models = self._case.models
+        used = PromptLibrary(prompt for prompt in library.values() if prompt.front.role in models)
+        cast = Cast(used, models, recorded, self._recipe.reply_types)
+        return Stage(self._scenario, cast, self._case.thread, self._case.seed, step=step)
+
+
+class _NotRecordedError(Exception):
+    """A call that the case does not hold."""
+
+
+class _Recorded:
+    """Answers the calls of one step as the case has it, and compares what is asked.
+
+    Attributes:
+        others: What was asked differently, each in a line.
+        used: The numbers of the calls that were made.
+    """
+
+    def __init__(self, calls: Sequence[RecordedCall]) -> None:
+        self._calls = calls
+        self.others: list[str] = []
+        self.used: set[int] = set()
+
+    async def complete(self, request: Request, place: CallPlace) -> Completion:
+        asked = digest(request.messages)
+        number = self._number(request, place, asked)
+        call = self._calls[number]
+        self.used.add(number)
+        if not call.is_edited and call.request != asked:
+            self.others.append(f"{place.node} asked {request.role} something else than what was recorded")
+        return Completion(call.reply)
+
+    def _number(self, request: Request, place: CallPlace, asked: str) -> int:
+        """Which call it is: the one at this place; of several tasks of one node, the one that was asked the same.
+
+        For want of that, it may be one where a person wrote what was asked.
+        """
+        where = (place.node, place.ordinal, place.ask, request.role)
+        here = [
+            number
+            for number, call in enumerate(self._calls)
+            if (call.node, call.ordinal, call.ask, call.role) == where and number not in self.used
+        ]
+        if here:
+            calls = self._calls
+            return min(here, key=lambda number: (calls[number].request != asked, not calls[number].is_edited))
+        if place.ask > 1:
+            raise _NotRecordedError(f"{place.node} cannot use the recorded reply of {request.role}, and asked again")
+        recorded = ", ".join(f"{each.node} asked {each.role}" for each in self._calls) or "no call"
+        raise _NotRecordedError(f"{place.node} asked {request.role}, where {recorded} was recorded")
+
+    def missing(self) -> list[str]:
+        """What was recorded and not asked."""
+        left = [call for number, call in enumerate(self._calls) if number not in self.used]
+        return [f"{call.node} did not ask {call.role}, which was recorded" for call in left]
+
+
+def _failure(error: Exception) -> str:
+    """An error in a line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:_WIDTH]
+
+
+def _names(nodes: Sequence[str]) -> str:
+    return " and ".join(nodes) or "the end"

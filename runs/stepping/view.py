@@ -1,0 +1,183 @@
+"""What is to be seen from where a session stands: stops, state, history, branches, and what would be asked next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from dialoom.graphs import Outcome
+from dialoom.runs.store.branches import Branch, Point
+
+from .changes import changes
+from .conditions import Condition, Position
+from .context import START, ScenarioContext, at, one_step, steps
+from .gateway import Asked, NotAskedError, NotingGateway
+from .stop import Stop
+
+
+class HistoryEntry(NamedTuple):
+    """A checkpoint in the history.
+
+    Attributes:
+        number: The checkpoint's.
+        parent: That of the one it came from.
+        stop: What is to be seen there.
+        branches: Those that stand there.
+    """
+
+    number: int
+    parent: int | None
+    stop: Stop
+    branches: tuple[str, ...]
+
+
+class SessionView:
+    """Stands at a checkpoint of a branch of one scenario, and looks; nothing that it does changes a run.
+
+    Args:
+        context: The scenario, with everything that is needed to play it.
+        branch: The branch.
+        head: The checkpoint's id.
+    """
+
+    def __init__(self, context: ScenarioContext, branch: Branch, head: str) -> None:
+        self.context = context
+        self._branch = branch
+        self._head = head
+
+    @property
+    def scenario(self) -> str:
+        """The scenario's id."""
+        return str(self.context.work.scenario.id)
+
+    @property
+    def branch(self) -> str:
+        """The name of the branch."""
+        return self._branch.name
+
+    @property
+    def roles(self) -> list[str]:
+        """The roles of the run."""
+        return list(self.context.models)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes of the graph."""
+        return [name for name in self.context.graph.builder.nodes if name != START]
+
+    async def here(self) -> Stop:
+        """What is to be seen here."""
+        return await self._stop(self.context.line(self._head))
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The values of the graph's channels here."""
+        return dict(self.context.states[self._head])
+
+    async def outcome(self) -> Outcome:
+        """What the conversation has come to, as exports would have it."""
+        stop = await self.here()
+        return self.context.outcome(stop.state, stop.is_end)
+
+    async def stops(self) -> list[Stop]:
+        """Every stop from the beginning of this branch to here."""
+        line = self.context.line(self._head)
+        return [await self._stop(line[:end]) for end in range(1, len(line) + 1)]
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the scenario has no outcome yet."""
+        return self.context.is_pending
+
+    @property
+    def outcome_branch(self) -> str:
+        """The branch that the scenario's outcome comes from."""
+        return self.context.store.outcome_branch(self.context.work.position)
+
+    async def history(self) -> list[HistoryEntry]:
+        """Every checkpoint of the scenario, on whatever branch, in the order in which they were made."""
+        points = self.context.points()
+        heads: dict[str, list[str]] = {}
+        for branch in self.branches():
+            if (head := branch.head or self.context.latest(branch.thread)) is not None:
+                heads.setdefault(head, []).append(branch.name)
+        found = []
+        for point in points.values():
+            if point.source == "fork" and point.id not in heads and point.id != self._head:
+                continue  # LangGraph's mark of a rewind: nothing happened there
+            parent = point.parent
+            while parent is not None and parent in points and points[parent].source == "fork":
+                parent = points[parent].parent
+            stop = await self._stop(self.context.line(point.id))
+            number = points[parent].number if parent in points else None
+            found.append(HistoryEntry(point.number, number, stop, tuple(heads.get(point.id, ()))))
+        return found
+
+    def understood(self, stop: Stop) -> dict[int, Any]:
+        """What was understood of replies that had to be of a form, by the calls' rows in the ledger."""
+        return {call.id: known for call in stop.calls if (known := self.context.understood(call)) is not None}
+
+    def branches(self) -> list[Branch]:
+        """All branches of the scenario, `main` first."""
+        return self.context.branches()
+
+    async def asking(self) -> list[Asked]:
+        """What the next step would ask first in each of its nodes; nothing is sent and nothing kept."""
+        line = self.context.line(self._head)
+        coming = await self.context.nodes_after(line[-1])
+        gateway = NotingGateway(self._branch.models)
+        stage = replace(self.context.stage(gateway, self._branch, steps(line)), tell=lambda _text: None)
+        config = at(self._branch.thread, self._head)
+        with suppress(NotAskedError):
+            await self.context.scratch.ainvoke(None, config, context=stage, **one_step(coming))
+        return gateway.asked()
+
+    async def meets(self, conditions: Sequence[Condition], stop: Stop) -> bool:
+        """Whether one of the conditions is met at a stop of this branch."""
+        if not conditions:
+            return False
+        roles = frozenset(asked.role for asked in await self.asking()) if not stop.is_end else frozenset()
+        position = Position(stop.next, roles, stop.counts, stop.state)
+        return any(condition.met(position) for condition in conditions)
+
+    def condition(self, text: str) -> Condition:
+        """A condition in the words of `until`.
+
+        Raises:
+            ConditionError: If it is none.
+        """
+        counts = self.context.recipe.counted(self.context.recipe.initial(self.context.work.scenario))
+        return Condition.parse(text, self.nodes, self.roles, counts, self.context.graph.stream_channels_list)
+
+    async def _stop(self, line: Sequence[Point]) -> Stop:
+        context, point = self.context, line[-1]
+        snapshot = await context.snapshot(point)
+        state = dict(snapshot.values)
+        before = dict((await context.snapshot(line[-2])).values) if len(line) > 1 else {}
+        ran = await context.nodes_after(line[-2]) if point.source == "loop" and len(line) > 1 else ()
+        coming = await context.nodes_after(point)
+        outcome = context.outcome(state, is_end=not coming)
+        return Stop(
+            branch=self.branch,
+            number=point.number,
+            checkpoint=point.id,
+            kind={"loop": "step", "update": "edit"}.get(point.source, point.source),
+            ran=ran,
+            next=coming,
+            why=context.why(await context.nodes_before(line), coming),
+            changes=changes(before, state),
+            calls=await context.calls(line),
+            counts=context.counted(state),
+            state=state,
+            transcript=context.transcript(outcome),
+        )
+
+    def _end(self) -> str:
+        """The checkpoint of this branch that was made last of those that came of this one; itself if there are none."""
+        points, ends = self.context.points(), {self._head}
+        for point in points.values():
+            if point.parent in ends and self._branch.thread in point.threads:
+                ends.add(point.id)
+        return max(ends, key=lambda id_: points[id_].number)
