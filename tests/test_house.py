@@ -56,7 +56,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_litellm_is_imported_at_the_first_call_only() -> None:
     """Not with the gateway."""
-    script = "import sys, dialoom.roles, dialoom.runs.session; print('litellm' in sys.modules)"
+    script = "import sys, dialoom.roles, dialoom.runs.door; print('litellm' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -51,7 +51,7 @@ def test_tenths_of_a_dollar_add_up() -> None:
     account = Account(Budget(max_cost=0.3))
     for _ in range(3):
         account.reserve(Taken(1, 0, 0.1))
-    with pytest.raises(BudgetError, match=r"--max-cost 0\.3"):
+    with pytest.raises(BudgetError, match=r"max_cost 0\.3"):
         account.reserve(Taken(1, 0, 0.1))
 
 
@@ -66,7 +66,7 @@ def test_a_failed_call_gives_back_what_was_set_aside() -> None:
 def test_earlier_sittings_count() -> None:
     """The bound is the run's; the message names the figures in full."""
     account = Account(Budget(max_tokens=1_234_567), spent=Taken(10, 1_234_000, 0.0))
-    with pytest.raises(BudgetError, match=r"--max-tokens 1,?234,?567 is used up: 1,?234,?000 spent"):
+    with pytest.raises(BudgetError, match=r"max_tokens 1,?234,?567 is used up: 1,?234,?000 spent"):
         account.reserve(Taken(1, 568, 0.0))
     account.reserve(Taken(1, 567, 0.0))
 

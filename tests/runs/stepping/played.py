@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import dialoom as door
 from dialoom.runs.stepping import Session, Stop
 from tests.conftest import ROOT, Command
 from tests.invented import write_release
@@ -78,7 +79,7 @@ def stepping(path: Path, act: Callable[[Session], Awaitable[T]], **options: Any)
     """What comes of acting in a session on a run's first scenario."""
 
     async def within() -> T:
-        async with Session.open(path, 1, **options) as session:
+        async with door.open_run(path).step(1, **options) as session:
             return await act(session)
 
     return asyncio.run(within())

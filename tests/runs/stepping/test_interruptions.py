@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from dialoom import Budget, open_run
 from dialoom.roles import ProviderError
-from dialoom.runs.session import Conduct
 from dialoom.runs.stepping import Session, SteppingError
 from dialoom.runs.store import RunStore, StoreError
 from tests.conftest import ROOT, Command
@@ -62,7 +62,7 @@ def test_what_is_stepped_of_a_pending_scenario_comes_to_the_same_as_a_run(
             await session.run()
             assert stood(await session.stops()) == stood(await branch.stops())
 
-    stepping(path, act, conduct=Conduct())
+    stepping(path, act, budget=Budget(max_calls=None))
     made = counted(path).rows
     dialoom("resume", "run.db", "--max-calls", "none")
     write_release(tmp_path / "other")
@@ -120,7 +120,7 @@ def test_a_step_that_fails_leaves_the_session_where_it_was(
 
     with serving(answer) as server:
         path = served(tmp_path, dialoom, players, server.url)
-        stepping(path, act, conduct=Conduct())
+        stepping(path, act, budget=Budget(max_calls=None))
     dialoom("resume", "run.db", "--max-calls", "none")
     assert b'"ended_by": "user_terminated"' in exported(dialoom, path)
 
@@ -157,17 +157,16 @@ def test_a_step_that_is_cancelled_leaves_the_session_where_it_was(
                 is_silent = False
                 assert (await there.step()).ran == ("assistant",)
 
-        stepping(path, act, conduct=Conduct())
+        stepping(path, act, budget=Budget(max_calls=None))
         dialoom("resume", "run.db", "--max-calls", "none")
     assert b'"ended_by": "user_terminated"' in exported(dialoom, path)
 
 
 _STEPPER = """
-import asyncio, sys
-from dialoom.runs.stepping import Session
+import asyncio, dialoom
 
 async def main():
-    async with Session.open("run.db", 1) as session:
+    async with dialoom.open_run("run.db").step(1) as session:
         await session.goto(1)
         branch = await session.fork("mine")
         await branch.resample()
@@ -217,7 +216,7 @@ def test_a_scenario_that_is_not_there_and_a_run_that_is_taken(
     path = dialogue(dialoom, tmp_path, *players)
 
     async def opened(scenario: str, **options: Any) -> None:
-        async with Session.open(path, scenario, **options):
+        async with open_run(path).step(scenario, **options):
             raise AssertionError("there is nothing to step through")
 
     for scenario in ("17", "nobody"):
