@@ -236,34 +236,6 @@ def test_a_scenario_that_is_not_there_and_a_run_that_is_taken(
         assert store.state_of(0) == "done", "a store that was open stays open"
 
 
-def test_a_file_of_the_layout_before_is_brought_up_and_stepped(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
-    """Its calls and checkpoints are found as if it had been made today."""
-    path = dialogue(dialoom, tmp_path, *players)
-    before = exported(dialoom, path)
-    with closing(sqlite3.connect(path)) as connection:
-        for statement in (
-            "DROP TABLE branches",
-            "DROP TABLE step_calls",
-            "ALTER TABLE scenarios DROP COLUMN branch",
-            "ALTER TABLE calls DROP COLUMN branch",
-            "PRAGMA user_version = 5",
-        ):
-            connection.execute(statement)
-    rows = counted(path).rows
-
-    async def act(session: Session) -> None:
-        main = await session.stops()
-        assert sum(len(stop.calls) for stop in main) == rows
-        await session.goto(1)
-        await session.run()
-        assert stood(await session.stops()) == stood(main)
-
-    stepping(path, act)
-    assert (counted(path).rows, exported(dialoom, path)) == (rows, before)
-
-
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_branches_survive_compacting(dialoom: Command, tmp_path: Path, recipe: str) -> None:
     """What only a branch refers to stays."""
