@@ -144,9 +144,9 @@ async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int)
     os.environ[HANDLER] = "True"
     store = start(folder / f"{turn}.db", config, None, lambda _line: None)
     try:
-        todo = list(store.pending(RECIPE))
+        todo = list(store.queue.pending(RECIPE))
         for work in todo:
-            store.begin(work)
+            store.queue.begin(work)
         gateway = Gateway(store.ledger, Limits(concurrency))
 
         async def call(number: int) -> None:

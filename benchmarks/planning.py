@@ -102,7 +102,7 @@ def measure(root: Path, scenarios: int) -> dict[str, float]:
     planned = store.plan(RECIPE.scenarios(options, random.Random(0), lambda _note: None), [], None)
     planning = time.perf_counter() - started
     started = time.perf_counter()
-    read = sum(1 for _ in store.pending(RECIPE))
+    read = sum(1 for _ in store.queue.pending(RECIPE))
     reading = time.perf_counter() - started
     store.close()
     assert planned == read == scenarios, (planned, read)

@@ -1,7 +1,138 @@
 """dialoom: language models talk to each other in named roles, and everything that happens is kept.
 
+    import dialoom
+    run = dialoom.play("personalens", path="run.db", options={"limit": 8})
+    print(run.report())
+
 The five folders beside this package at the repository's root (`runs`, `graphs`, `roles`, `prompts`, `personas`) are
 linked into it, so they are imported, installed and documented under one name: `dialoom.runs`, `dialoom.graphs`, ...
+Names are imported when they are first used: `import dialoom` costs next to nothing.
 """
 
-__version__ = "0.1.0"
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dialoom.version import __version__
+
+if TYPE_CHECKING:
+    from dialoom.errors import Advice, DialoomError
+    from dialoom.graphs import Episode, Judgement, Line, Outcome, Recipe, RecipeOptions, Scenario
+    from dialoom.roles.binding import Model
+    from dialoom.roles.gateway.budget import Budget
+    from dialoom.roles.gateway.keys import load_env_file
+    from dialoom.roles.gateway.litellm_backend import tune_process
+    from dialoom.roles.gateway.prices import Price
+    from dialoom.runs.control import Control
+    from dialoom.runs.door import (
+        CallSettings,
+        PlaySettings,
+        Run,
+        aestimate,
+        ajudge,
+        aplan,
+        aplay,
+        aresume,
+        aretry,
+        estimate,
+        judge,
+        open_run,
+        plan,
+        play,
+        report,
+        resume,
+        retry,
+        step,
+        stream,
+    )
+    from dialoom.runs.report import Report
+    from dialoom.runs.stepping import Session
+
+
+_HOMES = {
+    "dialoom.errors": ("Advice", "DialoomError"),
+    "dialoom.graphs": ("Episode", "Judgement", "Line", "Outcome", "Recipe", "RecipeOptions", "Scenario"),
+    "dialoom.roles.binding": ("Model",),
+    "dialoom.roles.gateway.budget": ("Budget",),
+    "dialoom.roles.gateway.keys": ("load_env_file",),
+    "dialoom.roles.gateway.litellm_backend": ("tune_process",),
+    "dialoom.roles.gateway.prices": ("Price",),
+    "dialoom.runs.control": ("Control",),
+    "dialoom.runs.door": (
+        "CallSettings",
+        "PlaySettings",
+        "Run",
+        "aestimate",
+        "ajudge",
+        "aplan",
+        "aplay",
+        "aresume",
+        "aretry",
+        "estimate",
+        "judge",
+        "open_run",
+        "plan",
+        "play",
+        "report",
+        "resume",
+        "retry",
+        "step",
+        "stream",
+    ),
+    "dialoom.runs.report": ("Report",),
+    "dialoom.runs.stepping": ("Session",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Advice",
+    "Budget",
+    "CallSettings",
+    "Control",
+    "DialoomError",
+    "Episode",
+    "Judgement",
+    "Line",
+    "Model",
+    "Outcome",
+    "PlaySettings",
+    "Price",
+    "Recipe",
+    "RecipeOptions",
+    "Report",
+    "Run",
+    "Scenario",
+    "Session",
+    "__version__",
+    "aestimate",
+    "ajudge",
+    "aplan",
+    "aplay",
+    "aresume",
+    "aretry",
+    "estimate",
+    "judge",
+    "load_env_file",
+    "open_run",
+    "plan",
+    "play",
+    "report",
+    "resume",
+    "retry",
+    "step",
+    "stream",
+    "tune_process",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,22 +1,67 @@
-"""Which model plays a role, and how it samples."""
+"""Who plays a role: a model by its name, or code of the user's own; and how it samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dialoom.prompts import ChatMessage
+
 from .errors import BindingError
+
+OBJECT = "object:"
+"""Begins the name of a model that was given as an object: it is known to the process that was given it, and no other."""
+
+Reply: TypeAlias = Callable[[list[ChatMessage]], Awaitable[str]]
+"""An async function from the chat messages that a model would get to the reply's text."""
+
+Value = TypeVar("Value")
+
+
+@runtime_checkable
+class CompiledGraph(Protocol):
+    """What is needed of a compiled LangGraph graph whose state has `messages`."""
+
+    async def ainvoke(self, input: Any, config: Any = None) -> Any:
+        """The final state."""
+        ...
+
+
+Player: TypeAlias = "str | Reply | CompiledGraph"
+"""A model's name (LiteLLM's, `offline/...`, `python:...`, `graph:...`), an async function, or a compiled graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A player with options of its own.
+
+    Attributes:
+        player: Who it is.
+        temperature: Sampling temperature, from 0 to 2; `None` for the role's own. Functions and graphs do not use it.
+        api_base: Where the model is served, if not at its provider's own address.
+    """
+
+    player: Player
+    temperature: float | None = None
+    api_base: str | None = None
+
+
+ModelLike: TypeAlias = "Player | Model"
 
 
 class ModelBinding(BaseModel):
-    """A role's model.
+    """A role's model, as a run's file keeps it.
 
     Attributes:
-        model: A LiteLLM model (`openai/gpt-5`), `offline/attentive`, `python:package.module:function` or
-            `graph:path/to/file.py:name`.
-        temperature: Sampling temperature; unused by `python:` and `graph:`.
+        model: A LiteLLM model (`openai/gpt-5`), `offline/attentive`, `python:package.module:function`,
+            `graph:path/to/file.py:name`, or `object:NAME` for one that was given as an object.
+        temperature: Sampling temperature; unused by functions and graphs.
         api_base: Where the model is served, if not at its provider's own address.
     """
 
@@ -26,73 +71,156 @@ class ModelBinding(BaseModel):
     api_base: str | None = None
 
 
-def bindings(
-    defaults: Mapping[str, float],
-    models: Iterable[str],
-    temperatures: Iterable[str],
-    default_model: str | None = None,
-    api_bases: Iterable[str] = (),
-) -> dict[str, ModelBinding]:
-    """Bind every role of a recipe.
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """Every role's model.
+
+    Attributes:
+        by_role: As a run's file keeps them.
+        objects: The functions and graphs among them, by the names under which the file keeps them.
+    """
+
+    by_role: Mapping[str, ModelBinding]
+    objects: Mapping[str, Reply | CompiledGraph] = field(default_factory=dict)
+
+
+def bind(
+    roles: Mapping[str, float],
+    *,
+    model: ModelLike | None = None,
+    models: Mapping[str, ModelLike] | None = None,
+    temperature: float | Mapping[str, float] | None = None,
+    api_base: str | Mapping[str, str] | None = None,
+) -> Bindings:
+    """Bind every role of a recipe. What is said of one role wins over what is said of all.
 
     Args:
-        defaults: The recipe's roles with their default temperatures.
-        models: `MODEL` for every role, or `ROLE=MODEL` for one; later ones win over earlier ones, named roles over all.
-        temperatures: `T` for every role or `ROLE=T` for one.
-        default_model: For roles that nothing names.
-        api_bases: `URL` for every role whose model has an address, or `ROLE=URL` for one.
+        roles: The roles with their default temperatures.
+        model: Plays every role that `models` does not name.
+        models: Who plays which role.
+        temperature: Of every role, or by role; the one that a `Model` has itself wins.
+        api_base: Where every role's model is served that has an address at all, or by role.
 
     Raises:
-        BindingError: If a role is unknown or left without a model, a temperature is no number from 0 to 2, or an
-            address is none, may hold a secret, or is given to a model that has none.
+        BindingError: If a role is unknown or left without a model, a temperature is no number from 0 to 2, an address
+            is none, may hold a secret, or is given to a model that has none, or a player is of no kind that there is.
     """
-    model_of = _by_role(models, defaults, "model")
-    temperature_of = _by_role(temperatures, defaults, "temperature")
-    address_of = {role: _address(url) for role, url in _by_role(api_bases, defaults, "api-base").items()}
+    temperatures, addresses = _by_role(temperature), _by_role(api_base)
+    for setting, named in (("models", models or {}), ("temperature", temperatures), ("api_base", addresses)):
+        _check_roles(setting, named, roles)
     bound: dict[str, ModelBinding] = {}
-    for role, temperature in defaults.items():
-        model = model_of.get(role) or model_of.get("") or default_model
-        if model is None:
-            raise BindingError(f"role {role!r} has no model; give --model MODEL or --model {role}=MODEL")
-        chosen = temperature_of.get(role) or temperature_of.get("")
-        if role in address_of and not _has_address(model):
-            raise BindingError(f"--api-base {role}=...: {role} is played by {model}, which is called at no address")
+    objects: dict[str, Reply | CompiledGraph] = {}
+    for role, usual in roles.items():
+        given = (models or {}).get(role, model)
+        if given is None:
+            raise BindingError(f"models: role {role!r} has no model", setting="models")
+        chosen = given if isinstance(given, Model) else Model(given)
+        name = _name(chosen.player, objects)
+        warmth = _first(chosen.temperature, temperatures.get(role), temperatures.get(""), usual)
         bound[role] = ModelBinding(
-            model=model,
-            temperature=_temperature(chosen) if chosen else temperature,
-            api_base=address_of.get(role) or (address_of.get("") if _has_address(model) else None),
+            model=name, temperature=_temperature(warmth), api_base=_address_of(role, name, chosen, addresses)
         )
-    return bound
+    return Bindings(bound, objects)
 
 
-def _by_role(options: Iterable[str], roles: Iterable[str], what: str) -> dict[str, str]:
-    """`ROLE=VALUE` options by role; a bare `VALUE` stands under the empty name."""
-    known = list(roles)
-    chosen: dict[str, str] = {}
-    for option in options:
-        role, equals, value = option.partition("=")
-        if not equals or not role.isidentifier():
-            role, value = "", option
-        elif role not in known:
-            raise BindingError(f"unknown role {role!r} in --{what} {option}; the roles are {', '.join(known)}")
-        if not value.strip():
-            raise BindingError(f"--{what} {option!r} names no {what}")
-        chosen[role] = value.strip()
-    return chosen
+def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | None) -> Bindings:
+    """The models that a run's file keeps, with the objects among them, which are to be given again.
+
+    Raises:
+        BindingError: If an object is missing, or a role is given that is played by a model of a name.
+    """
+    given = dict(models or {})
+    _check_roles("models", given, kept)
+    objects: dict[str, Reply | CompiledGraph] = {}
+    for role, binding in kept.items():
+        is_object = binding.model.startswith(OBJECT)
+        player = given.get(role)
+        if isinstance(player, Model):
+            player = player.player
+        if player is None:
+            if is_object and binding.model not in objects:
+                raise BindingError(
+                    f"models: role {role!r} was played by {binding.model.removeprefix(OBJECT)!r}, which was given as "
+                    "an object and is in no file: give it again",
+                    setting="models",
+                )
+        elif not is_object or isinstance(player, str):
+            raise BindingError(
+                f"models: role {role!r} is played by {binding.model}, which a run keeps to its end", setting="models"
+            )
+        else:
+            objects[binding.model] = player
+    return Bindings(kept, objects)
 
 
-def _temperature(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= 2.0:
-        raise BindingError(f"--temperature {text!r} is no number from 0 to 2")
-    return value
+def _check_roles(setting: str, named: Mapping[str, Any], roles: Mapping[str, Any]) -> None:
+    for role in named:
+        if role and role not in roles:
+            raise BindingError(f"{setting}: unknown role {role!r}; the roles are {', '.join(roles)}", setting=setting)
 
 
-def _has_address(model: str) -> bool:
-    return not model.startswith(("offline/", "python:", "graph:"))
+def _by_role(given: Value | Mapping[str, Value] | None) -> Mapping[str, Value]:
+    """By role; what is for all stands under the empty name."""
+    if given is None:
+        return {}
+    return given if isinstance(given, Mapping) else {"": given}
+
+
+def _first(*values: float | None) -> float:
+    return next(value for value in values if value is not None)
+
+
+def _name(player: Player, objects: dict[str, Reply | CompiledGraph]) -> str:
+    """A player's name; an object is put under one of its own, or under the path that leads to it from any process."""
+    if isinstance(player, str):
+        if not player.strip():
+            raise BindingError("models: a name is empty; give PROVIDER/NAME", setting="models")
+        return player.strip()
+    if not isinstance(player, CompiledGraph) and not is_async(player):
+        raise BindingError(
+            f"models: {player!r:.80} is no model: a name, an async function from messages to text, or a compiled graph "
+            "is needed",
+            setting="models",
+        )
+    if (path := _import_path(player)) is not None:
+        return f"python:{path}"
+    plain = getattr(player, "__name__", None) or getattr(player, "name", None) or type(player).__name__
+    number, name = 1, f"{OBJECT}{plain}"
+    while objects.get(name, player) is not player:
+        number += 1
+        name = f"{OBJECT}{plain}-{number}"
+    objects[name] = player
+    return name
+
+
+def is_async(player: object) -> bool:
+    """Whether it is an async function, or an object that is called like one."""
+    return inspect.iscoroutinefunction(player) or inspect.iscoroutinefunction(getattr(player, "__call__", None))  # noqa: B004
+
+
+def _import_path(player: object) -> str | None:
+    """`module:name` of a function that can be imported again; `None` of a notebook's or a local one."""
+    module, name = getattr(player, "__module__", None), getattr(player, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or not name.isidentifier():
+        return None
+    return f"{module}:{name}" if getattr(sys.modules.get(module), name, None) is player else None
+
+
+def _temperature(value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 2.0:
+        raise BindingError(f"temperature {value!r} is no number from 0 to 2", setting="temperature")
+    return float(value)
+
+
+def _address_of(role: str, name: str, chosen: Model, addresses: Mapping[str, str]) -> str | None:
+    has_address = not name.startswith(("offline/", "python:", "graph:", OBJECT))
+    own = chosen.api_base or addresses.get(role)
+    if own is not None and not has_address:
+        raise BindingError(
+            f"api_base of {role}: it is played by {name}, which is called at no address", setting="api_base"
+        )
+    url = own or (addresses.get("") if has_address else None)
+    return None if url is None else _address(url)
 
 
 def _address(url: str) -> str:
@@ -105,9 +233,10 @@ def _address(url: str) -> str:
         host, is_web, holds_login = None, False, "@" in url
     if holds_login or (host and (parts.query or parts.fragment)):
         raise BindingError(
-            f"--api-base: the address of {host or 'a server'} holds a login or a query; give "
-            "http(s)://HOST[:PORT]/PATH alone, and keys by the environment"
+            f"api_base: the address of {host or 'a server'} holds a login or a query; give "
+            "http(s)://HOST[:PORT]/PATH alone, and keys by the environment",
+            setting="api_base",
         )
     if not host or not is_web:
-        raise BindingError(f"--api-base {url!r} is no address; give [ROLE=]http(s)://HOST[:PORT]/PATH")
+        raise BindingError(f"api_base {url!r} is no address; give http(s)://HOST[:PORT]/PATH", setting="api_base")
     return url

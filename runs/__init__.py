@@ -1,4 +1,4 @@
-"""Many conversations: plan, engine, store, resume, export, report and the command line, for any recipe.
+"""Many conversations: plan, engine, store, resume, export, report, door and command line, for any recipe.
 
 Names are imported when they are first used, because the command line lives in this package and must start at once.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .config import RunConfig
-    from .engine import Engine, Progress
+    from .engine import Engine
     from .errors import Fault, RunError, fault_of
     from .recipes import load_recipe, recipe_names
     from .store import RunFile, RunStore, StoreError
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Engine",
     "Fault",
-    "Progress",
     "RunConfig",
     "RunError",
     "RunFile",
@@ -31,7 +30,7 @@ __all__ = [
 
 _HOMES = {
     "config": ("RunConfig",),
-    "engine": ("Engine", "Progress"),
+    "engine": ("Engine",),
     "errors": ("Fault", "RunError", "fault_of"),
     "recipes": ("load_recipe", "recipe_names"),
     "store": ("RunFile", "RunStore", "StoreError"),

@@ -34,7 +34,7 @@ def cost_table(path: Path) -> Table:
             "model",
             "calls",
             "replayed",
-            "from --cache",
+            "from cache",
             "input tokens",
             "read from prompt cache",
             "read %",
@@ -73,10 +73,7 @@ def _notes(rows: list[sqlite3.Row]) -> list[str]:
     notes = []
     if unpriced := sorted({row["model"] for row in rows if row["cost"] is None}):
         known = sum(row["known_cost"] for row in rows)
-        notes.append(
-            f"The price of calls to {', '.join(unpriced)} is unknown; what is known comes to ${known:,.4f}. "
-            "--price MODEL=IN,OUT states one."
-        )
+        notes.append(f"The price of calls to {', '.join(unpriced)} is unknown; what is known comes to ${known:,.4f}.")
     if any(row["input"] is None or row["output"] is None for row in rows):
         notes.append("A model that does not say how many tokens it took leaves them unknown (–).")
     if lost := sum(row["unanswered"] for row in rows):
@@ -88,7 +85,7 @@ def _notes(rows: list[sqlite3.Row]) -> list[str]:
     return notes
 
 
-# Calls are those that were answered, be it by an error. A reply out of the --cache file took no attempt and no tokens;
+# Calls are those that were answered, be it by an error. A reply out of the cache took no attempt and no tokens;
 # neither did one that a person wrote in the step debugger.
 _QUERY = """
 SELECT role, model, judging,

@@ -17,13 +17,13 @@ from importlib import metadata
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from dialoom import __version__
 from dialoom.prompts import ChatMessage
 from dialoom.roles import BindingError, Completion, Gateway, ProviderError, Verdict
 from dialoom.roles.gateway import Attempt, CallPlace, CallRecord, Request
 from dialoom.roles.gateway.gateway import Limits, check_model
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.replies import parse_reply
+from dialoom.version import __version__
 
 _PYTHON = ">=3.11"
 _KEY = re.compile(r"(_API_KEY|^AWS_ACCESS_KEY_ID)$")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
@@ -16,41 +16,18 @@ from langgraph.runtime import RunControl
 
 from dialoom.graphs import Outcome, Recipe, Stage
 from dialoom.graphs.recipe import Graph
-from dialoom.roles import BudgetError, Cast, Gateway
+from dialoom.roles import BudgetError, Cast
 
 from .errors import FATAL, Fault, fault_of
+from .events import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping
 from .limits import FailOnError
-from .store import RunStore, Work
+from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
 from .store.errors import store_error
 
 _NO_LIMIT = 1_000_000
 """LangGraph's recursion limit: recipes end their conversations themselves."""
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
-
-
-class Progress(Protocol):
-    """Who is told how the work goes."""
-
-    def finished(self, work: Work) -> None:
-        """A scenario is done."""
-        ...
-
-    def failed(self, work: Work, fault: Fault, error: str) -> None:
-        """A scenario failed by somebody's fault."""
-        ...
-
-    def told(self, work: Work, text: str) -> None:
-        """A scenario's node has something to say."""
-        ...
-
-    def stopping(self, fault: Fault | None, reason: str) -> None:
-        """The work is stopped early: the budget is used up, or (without a fault) too many scenarios failed."""
-        ...
-
-    def calling(self, gateway: Gateway) -> None:
-        """The gateway that the work's calls go through."""
-        ...
 
 
 class Engine:
@@ -63,8 +40,13 @@ class Engine:
         cast: The roles.
         seed: The run's seed.
         concurrency: How many scenarios are under way at once.
-        progress: Is told of each result.
+        on_event: Is told of each result, in the event loop's thread.
         fail_on_error: When failures stop the run; by default never.
+
+    Attributes:
+        done: Scenarios that came out.
+        failed: Scenarios that failed.
+        stopped: Why it stopped of its own accord.
     """
 
     def __init__(
@@ -75,7 +57,7 @@ class Engine:
         cast: Cast,
         seed: int,
         concurrency: int,
-        progress: Progress,
+        on_event: Callable[[Event], None],
         fail_on_error: FailOnError | None = None,
     ) -> None:
         self._store = store
@@ -84,9 +66,10 @@ class Engine:
         self._cast = cast
         self._seed = seed
         self._concurrency = concurrency
-        self._progress = progress
+        self._on_event = on_event
         self._fail_on_error = fail_on_error or FailOnError()
-        self._finished = self._failures = 0
+        self.done = self.failed = 0
+        self.stopped: Stopping | None = None
         self._control: dict[str, RunControl] = {}
         self._draining = False
         self._workers: list[asyncio.Task[None]] = []
@@ -138,11 +121,11 @@ class Engine:
 
     async def _work_through(self, work: Iterator[Work], graph: Compiled, resuming: bool) -> None:
         while not self._draining and (piece := next(work, None)) is not None:
-            self._store.begin(piece)
+            self._store.queue.begin(piece)
             try:
                 await self._carry_out(piece, graph, resuming)
             finally:
-                self._store.end(piece)
+                self._store.queue.end(piece)
 
     async def _carry_out(self, work: Work, graph: Compiled, resuming: bool) -> None:
         config: RunnableConfig = {"configurable": {"thread_id": work.thread}, "recursion_limit": _NO_LIMIT}
@@ -153,28 +136,26 @@ class Engine:
         except GraphDrained:
             return
         except BudgetError as error:
-            self._give_up(Fault.BUDGET, str(error))
+            self._give_up(Stopping(Fault.BUDGET, str(error), error.setting))
         except Exception as error:
             await self._failed(work, graph, config, error)
-            self._count(failures=1)
         else:
-            await self._store.finish(work, outcome)
-            self._progress.finished(work)
-            self._count(failures=0)
+            await self._store.results.finish(work, outcome)
+            self.done += 1
+            self._on_event(ScenarioDone(work.position + 1, work.scenario.id))
+            self._stop_if_too_many_failed()
         finally:
             del self._control[work.thread]
 
-    def _count(self, failures: int) -> None:
-        """Count a result, and stop if too many were failures."""
-        self._finished += 1
-        self._failures += failures
-        if reason := self._fail_on_error.exceeded(self._failures, self._finished):
-            self._give_up(None, reason)
+    def _stop_if_too_many_failed(self) -> None:
+        if reason := self._fail_on_error.exceeded(self.failed, self.failed + self.done):
+            self._give_up(Stopping(None, reason, "fail_on_error"))
 
-    def _give_up(self, fault: Fault | None, reason: str) -> None:
+    def _give_up(self, stopping: Stopping) -> None:
         """Stop as an interrupt does; the first reason is the one that counts."""
         if not self._draining:
-            self._progress.stopping(fault, reason)
+            self.stopped = stopping
+            self._on_event(stopping)
             self.drain()
 
     async def _play(
@@ -195,8 +176,8 @@ class Engine:
             self._cast,
             work.thread,
             self._seed,
-            work.sample,
-            tell=lambda text: self._progress.told(work, text),
+            _sample(work),
+            tell=lambda text: self._on_event(NodeSaid(work.scenario.id, text)),
         )
         # A step begins while the checkpoint before it is being committed. Nothing can come of that step before the
         # checkpoint is durable: a call is sent only once it is in the ledger, and the writer keeps the order.
@@ -204,9 +185,11 @@ class Engine:
         return dict(state)
 
     def _initial(self, work: Work) -> dict[str, Any]:
-        if work.outcome is not None:
-            return self._recipe.judging_state(work.scenario, work.outcome)
-        return self._recipe.initial(work.scenario)
+        match work:
+            case PlayWork(scenario=scenario):
+                return self._recipe.initial(scenario)
+            case JudgeWork(scenario=scenario, outcome=outcome) | RejudgeWork(scenario=scenario, outcome=outcome):
+                return self._recipe.judging_state(scenario, outcome)
 
     async def _failed(self, work: Work, graph: Compiled, config: RunnableConfig, error: Exception) -> None:
         """Book the failure with what the conversation had come to, unless every other one would meet it too."""
@@ -216,12 +199,23 @@ class Engine:
         if fault in FATAL:
             raise error
         outcome: Outcome | None = None
-        if work.outcome is None:
+        if isinstance(work, PlayWork):
             snapshot = await graph.aget_state(config)
             outcome = self._recipe.outcome(work.scenario, snapshot.values or self._initial(work), failed=True)
         text = _unforeseen(error) if fault is Fault.BUG else str(error)
-        await self._store.fail(work, str(fault), text, outcome)
-        self._progress.failed(work, fault, text)
+        await self._store.results.fail(work, str(fault), text, outcome)
+        self.failed += 1
+        self._on_event(ScenarioFailed(work.position + 1, work.scenario.id, fault, text))
+        self._stop_if_too_many_failed()
+
+
+def _sample(work: Work) -> int:
+    """Which of the possible replies to the same requests the work gets."""
+    match work:
+        case PlayWork(sample=sample) | RejudgeWork(sample=sample):
+            return sample
+        case JudgeWork():
+            return 0
 
 
 def _unforeseen(error: Exception) -> str:

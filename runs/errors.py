@@ -1,4 +1,4 @@
-"""Whose fault an error is: the one place that tells, and the exit code that follows."""
+"""Whose fault an error is: the one place that tells."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from dialoom.roles import (
 
 from .store.errors import StoreError
 
-EXIT_DONE, EXIT_SOME_FAILED, EXIT_USAGE, EXIT_STOPPED = 0, 1, 2, 3
-"""All done; some scenarios failed; bad usage, configuration or data; stopped early and resumable."""
-
 
 class RunError(DialoomError):
-    """A command that cannot be carried out as it was given: the configuration's fault."""
+    """Something that cannot be done as it was asked for: the configuration's fault."""
+
+
+class StoppedError(DialoomError):
+    """Work that was stopped before there was anything to go on with."""
 
 
 class Fault(StrEnum):

@@ -8,16 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dialoom.graphs import stream
-from dialoom.roles import Gateway, ModelBinding
+from dialoom.errors import Advice
+from dialoom.graphs import Recipe, stream
+from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.gateway import check_model
 from dialoom.roles.gateway.prices import Prices
 
-from . import session
+from .calling import CallPolicy, cast_of, open_gateway
 from .config import DEFAULT_MODEL, RunConfig
-from .errors import Fault, RunError
+from .control import Control
+from .engine import Engine
+from .errors import RunError
+from .events import Event, ScenarioFailed
 from .limits import RunLimits
-from .store import RunStore, Usage, Work
+from .planning import planned, prepare
+from .store import RunStore, Usage
 
 SAMPLE = 8
 """How many scenarios are played; all of them if there are fewer."""
@@ -34,7 +39,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CostEstimate:
     """What a run is expected to take.
 
     Attributes:
@@ -53,37 +58,46 @@ class Estimate:
     most: Expected
 
 
-def estimate(config: RunConfig, overrides: Path | None, limits: RunLimits, tell: Callable[[str], None]) -> Estimate:
-    """Plan the run in a file that is removed again, play a sample of it with the offline model, and scale that up.
+async def estimated(
+    recipe: Recipe,
+    config: RunConfig,
+    overrides: Path | None,
+    limits: RunLimits,
+    note: Callable[[str], None],
+    control: Control,
+) -> CostEstimate:
+    """Plan the run in a file that is removed again, play a sample of it with understudies, and scale that up.
 
     Args:
+        recipe: The recipe.
         config: The run as it would be.
         overrides: The user's prompts.
         limits: For the prices.
-        tell: Takes what planning has to say.
+        note: Takes what planning has to say.
+        control: Stops it.
 
     Raises:
-        RunError: If the offline model cannot play the recipe; and whatever starting the run would raise.
+        RunError: If understudies cannot play the recipe; and whatever starting the run would raise.
     """
     for model in dict.fromkeys(config.model_names.values()):
-        check_model(model)
+        await asyncio.to_thread(check_model, model)
+    played = _with_understudies(config)
+    library = prepare(recipe, played, overrides)
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
-        store = session.start(Path(folder) / "estimate.db", _offline(config), overrides, tell)
-        try:
+        path = Path(folder) / "estimate.db"
+        with planned(path, recipe, played, library, note, is_stopped=lambda: control.is_draining) as store:
             total = store.status().total
             draw = stream(config.seed, "", "estimate")
             positions = sorted(draw.sample(range(total), min(SAMPLE, total)))
-            _play(store, positions, config.recipe)
+            await _play(store, recipe, positions, control)
             taken = list(store.usage_by_scenario().values())
-        finally:
-            store.close()
     if not taken:
-        raise RunError(f"recipe {config.recipe!r} makes no call in the scenarios that were tried: nothing to estimate")
+        raise RunError(f"recipe {recipe.name!r} makes no call in the scenarios that were tried: nothing to estimate")
     return _scaled(taken, total, len(positions), config, limits.stated_prices)
 
 
-def _offline(config: RunConfig) -> RunConfig:
-    """The same run, with every role played by the offline model."""
+def _with_understudies(config: RunConfig) -> RunConfig:
+    """The same run, with every role played by an understudy."""
     models = {
         role: ModelBinding(model=DEFAULT_MODEL, temperature=binding.temperature)
         for role, binding in config.models.items()
@@ -91,24 +105,38 @@ def _offline(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"models": models})
 
 
-def _play(store: RunStore, positions: Sequence[int], recipe: str) -> None:
-    watch = _Failures()
+async def _play(store: RunStore, recipe: Recipe, positions: Sequence[int], control: Control) -> None:
+    failures: list[ScenarioFailed] = []
 
-    async def play() -> bool:
-        return await session.play(store, SAMPLE, watch, resuming=False, only=frozenset(positions))
+    def on_event(event: Event) -> None:
+        if isinstance(event, ScenarioFailed):
+            failures.append(event)
 
-    if not asyncio.run(play()):
+    config = store.config
+    graph = recipe.graph(recipe.options_type.model_validate(config.options))
+    with open_gateway(store, CallPolicy(concurrency=SAMPLE)) as gateway:
+        cast = cast_of(store, recipe, config.models, gateway)
+        engine = Engine(store, recipe, graph, cast, config.seed, SAMPLE, on_event)
+        control.attach(engine, dict)
+        try:
+            await engine.run(store.queue.pending(recipe, frozenset(positions)), resuming=False)
+        finally:
+            control.detach()
+    if engine.is_draining:
         raise RunError("the estimate was interrupted; nothing was sent")
-    if watch.first is not None:
+    if failures:
         raise RunError(
-            f"recipe {recipe!r} cannot be estimated, as {DEFAULT_MODEL} cannot play all of its roles: {watch.first}. "
-            "Play a few scenarios with the real models instead; 'dialoom status' says what they took"
+            f"recipe {recipe.name!r} cannot be estimated, as {DEFAULT_MODEL} cannot play all of its roles: "
+            f"{failures[0].id} failed ({failures[0].error})",
+            advice=Advice(
+                "status", "play a few scenarios with the real models instead; a run's status says what they took"
+            ),
         )
 
 
 def _scaled(
     taken: Sequence[Mapping[str, Usage]], total: int, sampled: int, config: RunConfig, prices: Prices
-) -> Estimate:
+) -> CostEstimate:
     """From what the scenarios of the sample took to what all take."""
     factor = total / sampled
     by_role = [
@@ -120,7 +148,9 @@ def _scaled(
         for scenario in taken
     ]
     ordered = sorted(each_total, key=lambda expected: expected.input_tokens + expected.output_tokens)
-    return Estimate(total, sampled, by_role, _sum([expected for _, _, expected in by_role]), ordered[0], ordered[-1])
+    return CostEstimate(
+        total, sampled, by_role, _sum([expected for _, _, expected in by_role]), ordered[0], ordered[-1]
+    )
 
 
 def _expected(usages: Sequence[Usage], factor: float, model: str, prices: Prices) -> Expected:
@@ -141,26 +171,3 @@ def _sum(parts: Sequence[Expected]) -> Expected:
         sum(part.output_tokens for part in parts),
         None if None in costs else sum(cost for cost in costs if cost is not None),
     )
-
-
-class _Failures:
-    """Watches for the first scenario that fails."""
-
-    def __init__(self) -> None:
-        self.first: str | None = None
-
-    def finished(self, work: Work) -> None:
-        """As it should be."""
-
-    def failed(self, work: Work, fault: Fault, error: str) -> None:  # noqa: ARG002
-        """The sample says nothing then."""
-        self.first = self.first or f"{work.scenario.id} failed ({error})"
-
-    def told(self, work: Work, text: str) -> None:
-        """Not of interest."""
-
-    def stopping(self, fault: Fault | None, reason: str) -> None:
-        """Nothing bounds the sample."""
-
-    def calling(self, gateway: Gateway) -> None:
-        """Not of interest."""

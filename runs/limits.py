@@ -4,58 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
+from dialoom.errors import Advice
 from dialoom.roles.gateway.budget import Budget
 from dialoom.roles.gateway.gateway import Limits
-from dialoom.roles.gateway.prices import Prices, parse_prices
+from dialoom.roles.gateway.prices import Price, Prices
 
 from .errors import RunError
 from .store import RunFile
 
-UNBOUNDED = "none"
-"""The value that takes a bound away again."""
-
 _FEW = 20
 """A share of failures says nothing before so many scenarios are finished."""
 
+Rates: TypeAlias = "int | Mapping[str, int | None] | None"
+"""A rate for every model, or by model; `None` for a model takes its rate away."""
+
 
 class RunLimits(BaseModel):
-    """Budget, prices and rates of a run, as its file keeps them; `resume` goes on with them.
+    """Budget, prices and rates of a run, as its file keeps them; whoever goes on with it keeps to them.
 
     Attributes:
         budget: The most that the run may take in all.
-        prices: By model, as `--price` gives them: `IN,OUT` or `IN,OUT,CACHED`.
+        prices: Of models whose price LiteLLM does not know.
         rpm: Requests per minute by model; under the empty name, for every model.
         tpm: Tokens per minute, likewise.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     budget: Budget = Budget()
-    prices: Mapping[str, str] = {}
+    prices: Mapping[str, Price] = {}
     rpm: Mapping[str, int] = {}
     tpm: Mapping[str, int] = {}
 
-    def changed(self, given: Mapping[str, Any]) -> RunLimits:
-        """These limits with what was given now, which wins.
+    def changed(
+        self,
+        *,
+        budget: Budget | None = None,
+        prices: Mapping[str, Price] | None = None,
+        rpm: Rates = None,
+        tpm: Rates = None,
+    ) -> RunLimits:
+        """These limits with what is given now, which wins; what is not given stays as it is.
 
         Args:
-            given: By the names of the flags (`max_cost`, `price`, `rpm`, ...): what a command line or a YAML file
-                says. What is `None` or not there stays as it is; `none` takes a bound away.
+            budget: The bounds that it names; one named as `None` is taken away.
+            prices: By model.
+            rpm: Requests per minute.
+            tpm: Tokens per minute.
 
         Raises:
-            RunError, BindingError: Naming the flag and the value that is wrong.
+            RunError: If a rate is no whole number from 1.
         """
-        bounds = {name: given[name] for name in Budget.model_fields if given.get(name) is not None}
-        prices = {**self.prices, **_by_model(given.get("price"))}
-        parse_prices(_options(prices))
         return RunLimits(
-            budget=_budget(self.budget, bounds),
-            prices=prices,
-            rpm={**self.rpm, **_rates("--rpm", given.get("rpm"))},
-            tpm={**self.tpm, **_rates("--tpm", given.get("tpm"))},
+            budget=self.budget.changed(budget),
+            prices={**self.prices, **(prices or {})},
+            rpm=_changed("rpm", self.rpm, rpm),
+            tpm=_changed("tpm", self.tpm, tpm),
         )
 
     @classmethod
@@ -66,7 +73,7 @@ class RunLimits(BaseModel):
     @property
     def stated_prices(self) -> Prices:
         """The prices, for the gateway."""
-        return parse_prices(_options(self.prices))
+        return Prices(self.prices)
 
     def for_gateway(self, concurrency: int, replay_only: bool = False) -> Limits:
         """All that the gateway keeps to."""
@@ -87,39 +94,54 @@ class RunLimits(BaseModel):
         """
         if self.budget.max_cost is None:
             return
-        prices = self.stated_prices
         for model in dict.fromkeys(models):
-            if prices.price(model) is None:
+            if self.stated_prices.price(model) is None:
                 raise RunError(
-                    f"--max-cost cannot be kept to, as the price of {model} is unknown; give it in US dollars for a "
-                    f"million tokens: --price {model}=IN,OUT (0,0 if it costs nothing)"
+                    f"max_cost cannot be kept to, as the price of {model} is unknown",
+                    setting="max_cost",
+                    advice=Advice(
+                        "price",
+                        f"state it, in US dollars for a million tokens: prices={{{model!r}: Price(input, output)}}",
+                        {"model": model},
+                    ),
                 )
 
 
 @dataclass(frozen=True, slots=True)
 class FailOnError:
-    """When a run that fails is stopped: after so many failures, or at such a share of them, in one sitting."""
+    """When a run that fails is stopped: after so many failures, or at such a share of them, of what is done at once.
+
+    Attributes:
+        count: Failed scenarios.
+        percent: Failed ones in a hundred, once 20 are finished.
+    """
 
     count: int | None = None
     percent: float | None = None
 
     @classmethod
-    def parse(cls, text: str) -> FailOnError:
-        """Out of `N` or `P%`.
+    def of(cls, value: int | str | None) -> FailOnError:
+        """Out of a number of scenarios, a text such as `5%`, or `None` for never.
 
         Raises:
             RunError: If it is neither.
         """
-        number = text.strip().removesuffix("%")
+        if value is None:
+            return cls()
+        text = str(value).strip()
+        number = text.removesuffix("%")
         try:
-            if number != text.strip():
+            if number != text:
                 if 0 <= (percent := float(number)) < 100:
                     return cls(percent=percent)
             elif (count := int(number)) > 0:
                 return cls(count=count)
         except ValueError:
             pass
-        raise RunError(f"--fail-on-error {text!r} is neither a number of scenarios from 1 nor a share such as 5%")
+        raise RunError(
+            f"fail_on_error {value!r} is neither a number of scenarios from 1 nor a share such as '5%'",
+            setting="fail_on_error",
+        )
 
     def exceeded(self, failed: int, finished: int) -> str | None:
         """What is to be said when a run has to stop; `None` as long as it need not.
@@ -129,51 +151,17 @@ class FailOnError:
             finished: These and the ones that are done.
         """
         if self.count is not None and failed >= self.count:
-            return f"{failed:,} scenarios failed (--fail-on-error {self.count})"
+            return f"{failed:,} scenarios failed (fail_on_error {self.count})"
         if self.percent is not None and finished >= _FEW and failed * 100 > self.percent * finished:
-            return f"{failed:,} of {finished:,} scenarios failed (--fail-on-error {self.percent:g}%)"
+            return f"{failed:,} of {finished:,} scenarios failed (fail_on_error {self.percent:g}%)"
         return None
 
 
-def _budget(kept: Budget, bounds: Mapping[str, Any]) -> Budget:
-    values = {name: None if str(value).lower() == UNBOUNDED else value for name, value in bounds.items()}
-    try:
-        return Budget.model_validate({**kept.model_dump(), **values})
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0])
-        what = "US dollars" if name == "max_cost" else "a whole number"
-        raise RunError(
-            f"--{name.replace('_', '-')} {first['input']!r} is no bound: give {what} from 0, or {UNBOUNDED!r}"
-        ) from error
-
-
-def _rates(flag: str, given: Any) -> dict[str, int]:
-    rates: dict[str, int] = {}
-    for model, text in _by_model(given).items():
-        try:
-            rates[model] = int(text)
-        except ValueError:
-            rates[model] = 0
-        if rates[model] < 1:
-            raise RunError(f"{flag} {text!r} is no whole number from 1; give N, or MODEL=N for one model")
-    return rates
-
-
-def _by_model(given: Any) -> dict[str, str]:
-    """`[MODEL=]VALUE` texts, or what YAML makes of them, by model."""
+def _changed(setting: str, kept: Mapping[str, int], given: Rates) -> dict[str, int]:
     if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        return {str(model): _text(value) for model, value in given.items()}
-    options = given if isinstance(given, list) else [given]
-    parts = [str(option).rpartition("=") for option in options]
-    return {model: value for model, _, value in parts}
-
-
-def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _options(prices: Mapping[str, str]) -> list[str]:
-    return [f"{model}={figures}" if model else figures for model, figures in prices.items()]
+        return dict(kept)
+    rates: dict[str, int | None] = {**kept, **(given if isinstance(given, Mapping) else {"": given})}
+    for rate in rates.values():
+        if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int) or rate < 1):
+            raise RunError(f"{setting} {rate!r} is no whole number from 1", setting=setting)
+    return {model: rate for model, rate in rates.items() if rate is not None}

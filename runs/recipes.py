@@ -1,15 +1,18 @@
-"""Finding recipes: by entry point (`dialoom.recipes`), or by `path/to/file.py:NAME`."""
+"""Finding recipes: by entry point (`dialoom.recipes`), by `path/to/file.py:NAME`, or as they are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dialoom.graphs import Recipe
+    from dialoom.graphs import Recipe, RecipeOptions
 
 GROUP = "dialoom.recipes"
+OBJECT = "object:"
+"""Begins the name of a recipe that was given as an object: it is known to the process that was given it."""
 
 
 def recipe_names() -> list[str]:
@@ -29,11 +32,76 @@ def load_recipe(spec: str) -> Recipe:
     Raises:
         RunError: If there is none, or it is no recipe.
     """
+    from .errors import RunError
+
+    if spec.startswith(OBJECT):
+        raise RunError(
+            f"recipe {spec.removeprefix(OBJECT)!r} was given as an object and is in no file: give it again",
+            setting="recipe",
+        )
+    return _checked(_from_file(spec) if is_file_spec(spec) else _registered(spec), spec)
+
+
+def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
+    """A recipe, and the name by which a run's file keeps it.
+
+    Args:
+        recipe: A name, `path/to/file.py:NAME`, a recipe or its class.
+
+    Raises:
+        RunError: If there is none, or it is no recipe.
+    """
+    if isinstance(recipe, str):
+        return recipe, load_recipe(recipe)
+    found = _checked(recipe, repr(recipe))
+    registered = found.name in recipe_names() and type(load_recipe(found.name)) is type(found)
+    return (found.name if registered else OBJECT + found.name), found
+
+
+def parsed_options(recipe: Recipe, given: Mapping[str, Any] | RecipeOptions | None) -> RecipeOptions:
+    """A recipe's options out of plain values, by their names or aliases; what is not given has its default.
+
+    Raises:
+        RunError: Naming the option and the value that is wrong.
+    """
+    from pydantic import ValidationError
+
+    from dialoom.errors import first_problem
+    from dialoom.graphs import RecipeOptions
+
+    from .errors import RunError
+
+    if isinstance(given, RecipeOptions):
+        if not isinstance(given, recipe.options_type):
+            raise RunError(
+                f"options {type(given).__name__}: {recipe.name} takes {recipe.options_type.__name__}", setting="options"
+            )
+        return given
+    fields = recipe.options_type.model_fields
+    names = {field.alias or name: name for name, field in fields.items()} | {name: name for name in fields}
+    values = dict(given or {})
+    for key, value in values.items():
+        if key not in names:
+            known = ", ".join(field.alias or name for name, field in fields.items())
+            raise RunError(f"options: {recipe.name} has no option {key!r}; there are {known}", setting="options")
+        if isinstance(value, str) and str(fields[names[key]].annotation).startswith("tuple"):
+            values[key] = [value]
+    try:
+        return recipe.options_type.model_validate(values)
+    except ValidationError as error:
+        problem = first_problem(error)
+        name = names.get(problem.place.partition(".")[0])
+        shown = problem.message.removeprefix("Value error, ")
+        if name is None:
+            raise RunError(f"options: {shown}", setting="options") from error
+        raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
+
+
+def _checked(found: Any, spec: str) -> Recipe:
     from dialoom.graphs import Recipe
 
     from .errors import RunError
 
-    found = _from_file(spec) if is_file_spec(spec) else _registered(spec)
     recipe = found() if isinstance(found, type) and issubclass(found, Recipe) else found
     if not isinstance(recipe, Recipe):
         raise RunError(f"recipe {spec!r} is {type(recipe).__name__}; an instance of dialoom.graphs.Recipe is needed")

@@ -29,6 +29,12 @@ class Budget(BaseModel):
     max_tokens: int | None = Field(None, ge=0)
     max_cost: float | None = Field(None, ge=0)
 
+    def changed(self, given: Budget | None) -> Budget:
+        """This budget with those bounds that were named in another one; a bound named as `None` is taken away."""
+        if given is None:
+            return self
+        return self.model_copy(update=given.model_dump(include=given.model_fields_set))
+
     @property
     def is_bounded(self) -> bool:
         """Whether anything is bounded at all."""
@@ -97,11 +103,11 @@ class Account:
             BudgetError: If that is more than is left. Nothing is set aside then.
         """
         if self._refused is not None:
-            raise BudgetError(str(self._refused))
+            raise BudgetError(str(self._refused), setting=self._refused.setting)
         for name, bound, each in (
-            ("--max-calls", self.budget.max_calls, "calls"),
-            ("--max-tokens", self.budget.max_tokens, "tokens"),
-            ("--max-cost", self.budget.max_cost, "cost"),
+            ("max_calls", self.budget.max_calls, "calls"),
+            ("max_tokens", self.budget.max_tokens, "tokens"),
+            ("max_cost", self.budget.max_cost, "cost"),
         ):
             if bound is None:
                 continue
@@ -109,7 +115,8 @@ class Account:
             if spent + reserved + wanted > bound * (1 + _ROUNDING):
                 raise BudgetError(
                     f"{name} {_figure(bound)} is used up: {_figure(spent)} spent, {_figure(reserved)} set aside for "
-                    f"calls in flight, {_figure(wanted)} wanted for the next one"
+                    f"calls in flight, {_figure(wanted)} wanted for the next one",
+                    setting=name,
                 )
         self.reserved += expected
 

@@ -22,8 +22,8 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from dialoom import __version__
 from dialoom.roles.errors import CacheError
+from dialoom.version import __version__
 
 from .calls import CallPlace, Completion, Request
 

@@ -1,4 +1,4 @@
-"""The user's own assistants: an async Python callable, or a compiled LangGraph graph."""
+"""The user's own players: an async Python callable, or a compiled LangGraph graph; by their names or as they are."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import asyncio
 import contextvars
 import importlib
 import importlib.util
-import inspect
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from dialoom.prompts import ChatMessage
+from dialoom.roles.binding import OBJECT, CompiledGraph, Reply, is_async
 from dialoom.roles.errors import BindingError, PermanentProviderError
 
 from .calls import Completion, Request
 from .secrets import redacted
 from .thinking import without_thinking
-
-Reply = Callable[[list[ChatMessage]], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +63,9 @@ def python_backend(spec: str) -> CallableBackend:
     except Exception as error:
         raise BindingError(f"'python:{spec}': module {module_name!r} cannot be imported: {error}") from error
     function = _attribute(module, name, f"python:{spec}")
-    if not inspect.iscoroutinefunction(function) and not inspect.iscoroutinefunction(getattr(function, "__call__", 0)):  # noqa: B004
+    if not is_async(function):
         raise BindingError(f"'python:{spec}': {name!r} is not an async function that takes messages and gives text")
-
-    async def reply(messages: list[ChatMessage], _key: str) -> str:
-        return await function(messages)  # type: ignore[no-any-return]
-
-    return CallableBackend(f"python:{spec}", reply)
+    return _function_backend(f"python:{spec}", function)
 
 
 def graph_backend(spec: str) -> CallableBackend:
@@ -84,15 +78,37 @@ def graph_backend(spec: str) -> CallableBackend:
     if not path or not name:
         raise BindingError(f"'graph:{spec}' is not of the form graph:path/to/file.py:name")
     graph = _attribute(load_file(Path(path), f"graph:{spec}"), name, f"graph:{spec}")
-    if not callable(getattr(graph, "ainvoke", None)):
+    if not isinstance(graph, CompiledGraph):
         raise BindingError(f"'graph:{spec}': {name!r} is {type(graph).__name__}; a compiled graph is needed")
+    return _compiled_graph_backend(f"graph:{spec}", graph)
 
+
+def object_backend(name: str, player: Reply | CompiledGraph) -> CallableBackend:
+    """The backend of a function or graph that was given as it is.
+
+    Args:
+        name: The model's name, `object:NAME`.
+        player: The function or graph.
+    """
+    if isinstance(player, CompiledGraph):
+        return _compiled_graph_backend(name.removeprefix(OBJECT), player)
+    return _function_backend(name.removeprefix(OBJECT), player)
+
+
+def _function_backend(name: str, function: Reply) -> CallableBackend:
+    async def reply(messages: list[ChatMessage], _key: str) -> str:
+        return await function(messages)
+
+    return CallableBackend(name, reply)
+
+
+def _compiled_graph_backend(name: str, graph: CompiledGraph) -> CallableBackend:
     async def reply(messages: list[ChatMessage], key: str) -> str:
         # A thread of its own: the whole conversation is given each time, so a checkpointer must not add to it.
         state = await graph.ainvoke({"messages": messages}, {"configurable": {"thread_id": key}})
         return _last_text(state)
 
-    return CallableBackend(f"graph:{spec}", reply)
+    return CallableBackend(name, reply)
 
 
 def load_file(path: Path, wanted_by: str) -> ModuleType:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dialoom.roles.errors import BudgetError, NotRecordedError, ProviderError
+from dialoom.roles.binding import OBJECT, CompiledGraph, Reply
+from dialoom.roles.errors import BindingError, BudgetError, NotRecordedError, ProviderError
 
 from .attempts import MAX_ATTEMPTS, Attempts, Backend
 from .budget import Account, Budget, Taken, tokens_taken
 from .cache import ResponseCache
-from .callables import graph_backend, python_backend
+from .callables import graph_backend, object_backend, python_backend
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request
 from .embedding import embedding_backend
 from .limits import AdaptiveLimit, LimitState
@@ -54,6 +55,7 @@ class Gateway:
         spent: What earlier sittings of the run have taken.
         cache: Replies of other runs; asked before anything is sent, and given what comes back.
         tracing: Is told of every call that was sent.
+        objects: Functions and graphs that were given as they are, by the names of their models.
     """
 
     def __init__(
@@ -63,11 +65,13 @@ class Gateway:
         spent: Taken | None = None,
         cache: ResponseCache | None = None,
         tracing: Tracing | None = None,
+        objects: Mapping[str, Reply | CompiledGraph] | None = None,
     ) -> None:
         self._ledger = ledger
         self._limits = limits or Limits()
         self._cache = cache
         self._tracing = tracing
+        self._objects = objects or {}
         self._account = Account(self._limits.budget, spent or Taken())
         self._backends: dict[str, Backend] = {}
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
@@ -198,7 +202,7 @@ class Gateway:
 
     def _backend(self, model: str) -> Backend:
         if model not in self._backends:
-            self._backends[model] = _backend_for(model)
+            self._backends[model] = _backend_for(model, self._objects)
         return self._backends[model]
 
 
@@ -209,6 +213,8 @@ def check_model(model: str) -> None:
         BindingError: If its provider, module, file or name is unknown. (A key may still be missing.)
     """
     kind, _, rest = model.partition(":")
+    if model.startswith(OBJECT):
+        return  # it was looked at when it was given
     if kind in _CALLABLES and rest:
         _CALLABLES[kind](rest)
     elif model.startswith("offline/"):
@@ -217,8 +223,12 @@ def check_model(model: str) -> None:
         ensure_known(model)
 
 
-def _backend_for(model: str) -> Backend:
+def _backend_for(model: str, objects: Mapping[str, Reply | CompiledGraph]) -> Backend:
     kind, _, rest = model.partition(":")
+    if model.startswith(OBJECT):
+        if model not in objects:
+            raise BindingError(f"{model!r} was given as an object and is in no file: give it again", setting="models")
+        return object_backend(model, objects[model])
     if kind in _CALLABLES and rest:
         return _CALLABLES[kind](rest)
     return LiteLLMBackend()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-
-from dialoom.roles.errors import BindingError
 
 from .calls import Completion
 
@@ -23,6 +21,11 @@ class Price:
     input: float
     output: float
     cached_input: float | None = None
+
+    def __post_init__(self) -> None:
+        given = [self.input, self.output, *([] if self.cached_input is None else [self.cached_input])]
+        if any(not 0 <= value < float("inf") for value in given):
+            raise ValueError("a price is a number of US dollars from 0 for a million tokens")
 
     def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
         """What these tokens cost; cached ones are among the input tokens, and never more, whatever a provider says."""
@@ -54,27 +57,6 @@ class Prices:
     def price(self, model: str) -> Price | None:
         """The model's price, stated or LiteLLM's."""
         return self.stated.get(model) or _listed(model)
-
-
-def parse_prices(options: Iterable[str]) -> Prices:
-    """Prices out of `MODEL=IN,OUT` or `MODEL=IN,OUT,CACHED` options, US dollars for a million tokens.
-
-    Raises:
-        BindingError: If one is of another form.
-    """
-    stated: dict[str, Price] = {}
-    for option in options:
-        model, _, figures = option.rpartition("=")
-        try:
-            values = [float(part) for part in figures.split(",")]
-        except ValueError:
-            values = []
-        if not model or len(values) not in (2, 3) or any(not 0 <= value < float("inf") for value in values):
-            raise BindingError(
-                f"--price {option!r} is not MODEL=IN,OUT or MODEL=IN,OUT,CACHED in US dollars for a million tokens"
-            )
-        stated[model] = Price(*values)
-    return Prices(stated)
 
 
 def _listed(model: str) -> Price | None:

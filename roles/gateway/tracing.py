@@ -11,8 +11,8 @@ import time
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-from dialoom import __version__
 from dialoom.roles.errors import BindingError, ProviderError
+from dialoom.version import __version__
 
 from .calls import CallPlace, Completion, Request
 from .litellm_backend import load_litellm

@@ -11,7 +11,6 @@ import numpy as np
 
 from dialoom.personas import DataError
 from dialoom.runs.errors import RunError
-from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile
 
 from .items import Group, items
@@ -97,7 +96,7 @@ def agreement(
         StoreError: If there is no such judging.
     """
     require_statistics()
-    recipe = load_recipe(run.config.recipe)
+    recipe = run.recipe
     known = Scales(recipe.scales, scales)
     rows = _rows(run, labels, judging, known)
     if missing := set(metrics) - {group.metric for group in rows}:

@@ -15,7 +15,6 @@ import yaml
 from dialoom.graphs import Recipe, Scenario, stream
 from dialoom.runs.errors import RunError
 from dialoom.runs.export.targets import file_beside
-from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile
 
 from .items import Group, items, items_of
@@ -68,7 +67,7 @@ def write_sample(
     if target.exists() and (target.is_file() or target.is_dir()):
         raise RunError(f"{target} exists, and may hold people's labels; a sample is written to a new file")
     config = run.config
-    recipe = load_recipe(config.recipe)
+    recipe = run.recipe
     known = Scales(recipe.scales, scales)
     draw = stream(config.seed if seed is None else seed, "", "agreement sample")
     drawn, unscored = _drawn(run, judging, metrics, known, size, draw)

@@ -118,14 +118,13 @@ def _compare(
     json: bool,
 ) -> None:
     from dialoom.runs.agreement import agreement, as_json, read_labels, table_of
-    from dialoom.runs.recipes import load_recipe
     from dialoom.runs.report.reported import offline_note, reported_runs
     from dialoom.runs.store import RunFile
 
     with RunFile(path) as run:
         found = agreement(run, read_labels(labels, annotators), judging=judging, metrics=metrics, scales=scales)
-        offline = offline_note(reported_runs([run], load_recipe(run.config.recipe), judging))
-        chosen = run.judging(judging)
+        offline = offline_note(reported_runs([run], run.recipe, judging))
+        chosen = run.judgement_set(judging)
     if json:
         values = as_json(found)
         values["notes"] += [offline] if offline else []

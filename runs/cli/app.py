@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from dialoom import __version__
+from dialoom.version import __version__
 
 from .agree_command import agree
-from .conduct import CALLING
+from .call_flags import CALLING
 from .doctor_command import doctor
+from .exit_codes import EXIT_USAGE
 from .export_command import register as register_export
 from .flags import with_more
 from .personas_command import register as register_personas
@@ -67,11 +68,13 @@ def main() -> None:
 
 
 def _exit_with(error: Exception) -> None:
-    from dialoom.runs.errors import EXIT_USAGE, Fault, fault_of
+    from dialoom.runs.errors import Fault, fault_of
+
+    from .wording import worded
 
     if fault_of(error) is Fault.BUG and not isinstance(error, MemoryError):
         raise error
-    typer.echo(f"dialoom: {error}", err=True)
+    typer.echo(f"dialoom: {worded(error)}", err=True)
     sys.exit(EXIT_USAGE)
 
 
@@ -96,7 +99,7 @@ def resume(
     **given: Any,
 ) -> None:
     """Go on with a run where it stopped: finished scenarios stay as they are, begun ones go on from their last step."""
-    from .play import resume_run
+    from .playing import resume_run
 
     raise typer.Exit(resume_run(run, concurrency, retry_failed, given))
 
@@ -120,7 +123,7 @@ def retry(
     **given: Any,
 ) -> None:
     """Try again what did not come out well: failed scenarios, unparsed judgements, or chosen scenarios anew."""
-    from .retrying import retry_run
+    from .playing import retry_run
 
     raise typer.Exit(retry_run(run, failed, unparsed, scenario or [], judging, concurrency, given))
 
@@ -131,7 +134,7 @@ def status(
     config: Annotated[bool, typer.Option("--config", help="Print the run's configuration as YAML.")] = False,
 ) -> None:
     """How far a run is, and what it has taken so far."""
-    from .looking import print_config, print_status
+    from .inspecting import print_config, print_status
 
     if config:
         print_config(run)
@@ -149,7 +152,7 @@ def show(
     judging: JudgingName = None,
 ) -> None:
     """One dialogue with its judgements and how it ended; without a scenario, the list of them."""
-    from .looking import list_scenarios, show_scenario
+    from .inspecting import list_scenarios, show_scenario
 
     if scenario is None:
         list_scenarios(run, json)
@@ -167,14 +170,14 @@ def judge(
     **given: Any,
 ) -> None:
     """Judge a run's dialogues once more; the judgements are kept apart from the run's own, and can be compared."""
-    from .play import judge_run
+    from .playing import judge_run
 
     raise typer.Exit(judge_run(run, name, model, temperature or [], concurrency, retry_failed, given))
 
 
 def compact(run: Run) -> None:
     """Give back the room of checkpoints that nothing refers to any more."""
-    from .looking import compact_run
+    from .reporting import compact_run
 
     compact_run(run)
 
@@ -198,7 +201,7 @@ def report(
     ] = False,
 ) -> None:
     """Scores with their intervals, and what the dialogues are like; several runs of one recipe side by side."""
-    from .looking import report_cost, report_run
+    from .reporting import report_cost, report_run
 
     if cost:
         if judging or table:

@@ -7,14 +7,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from dialoom.roles.gateway.budget import Budget
 from dialoom.runs.config import DEFAULT_MODEL
-from dialoom.runs.estimate import Estimate, Expected
-from dialoom.runs.limits import RunLimits
+from dialoom.runs.estimate import CostEstimate, Expected
 
 _WIDTH = 160
 
 
-def print_estimate(estimate: Estimate, limits: RunLimits) -> None:
+def print_estimate(estimate: CostEstimate, budget: Budget | None) -> None:
     """The table by role, how it was made and how far it may be off, and what bounds it would pass."""
     typer.echo(f"{estimate.scenarios:,} scenarios; nothing was sent, nothing is written")
     table = Table(box=box.SIMPLE_HEAD)
@@ -26,11 +26,11 @@ def print_estimate(estimate: Estimate, limits: RunLimits) -> None:
     console = Console(soft_wrap=False)
     (console if console.is_terminal else Console(width=_WIDTH, soft_wrap=False)).print(table)
     typer.echo(_how(estimate))
-    for warning in _warnings(estimate, limits):
+    for warning in _warnings(estimate, budget or Budget()):
         typer.echo(warning)
 
 
-def _how(estimate: Estimate) -> str:
+def _how(estimate: CostEstimate) -> str:
     least, most = (_tokens_and_cost(each) for each in (estimate.least, estimate.most))
     sample = (
         f"all {estimate.sampled:,} scenarios were"
@@ -44,9 +44,9 @@ def _how(estimate: Estimate) -> str:
     )
 
 
-def _warnings(estimate: Estimate, limits: RunLimits) -> list[str]:
+def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
     """Bounds that the run would come to before its end, and prices that are missing."""
-    total, budget = estimate.total, limits.budget
+    total = estimate.total
     told = [
         f"--price {model}=IN,OUT would tell what {role} costs"
         for role, model, expected in estimate.by_role

@@ -78,14 +78,13 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 def _recipe(arguments: list[str]) -> Recipe | None:
     """The recipe of the first argument that is a run; `None` if none is."""
     from dialoom.runs.errors import RunError
-    from dialoom.runs.recipes import load_recipe
     from dialoom.runs.store import RunFile, StoreError
 
     for argument in arguments:
         if _is_database(Path(argument)):
             try:
                 with RunFile(Path(argument)) as run:
-                    return load_recipe(run.config.recipe)
+                    return run.recipe
             except (StoreError, RunError):
                 return None  # the command itself will say what is wrong with it
     return None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .conduct import KEPT, SITTING
+from .call_flags import ANEW, KEPT
 from .flags import Flags, flags_of, with_options
 
 _RECIPE = "persona-pool"
@@ -55,7 +55,7 @@ _BUILD: Flags = {
         None,
     ),
 }
-_CALLING: Flags = {**KEPT, **SITTING}
+_CALLING: Flags = {**KEPT, **ANEW}
 
 Pool = Annotated[Path, typer.Argument(metavar="POOL", help="A pool's JSONL file.", show_default=False)]
 

@@ -9,7 +9,7 @@ import typer
 
 from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 
-from .conduct import CALLING
+from .call_flags import CALLING
 from .flags import flags_of, with_options
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _command(spec: str, recipe: Recipe) -> Any:
     """The function whose signature Typer makes options of."""
 
     def command(**values: Any) -> None:
-        from .play import start_run
+        from .playing import start_run
 
         common = {name: values.pop(name) for name in COMMON}
         given = {name: value for name, value in values.items() if value is not None and value != []}

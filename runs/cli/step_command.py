@@ -9,7 +9,7 @@ import typer
 
 from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 
-from .conduct import KEPT, REPLAY_ONLY, SITTING
+from .call_flags import ANEW, KEPT, REPLAY_ONLY
 from .flags import Flags, flags_of, with_options
 from .run_command import COMMON
 
@@ -43,7 +43,7 @@ _RUN: Flags = {
     "branch": (Annotated[str, typer.Option(metavar="NAME", help="The branch to stand on.")], "main"),
     **_SCRIPTED,
     **KEPT,
-    **{name: flag for name, flag in SITTING.items() if name not in ("fail_on_error", "log_format")},
+    **{name: flag for name, flag in ANEW.items() if name not in ("fail_on_error", "log_format")},
     **REPLAY_ONLY,
 }
 

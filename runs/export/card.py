@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from dialoom import __version__
-from dialoom.runs.store.runfile import FIRST_JUDGING
+from dialoom.runs.store import OWN_JUDGEMENTS
+from dialoom.version import __version__
 
 from .request import formats, options_text
 from .rows import RowCount, Rows
@@ -77,7 +77,7 @@ class Card:
         yield f"* filters: {f'`{options_text(request.options)}`' if request.options else 'none'}"
         for id_, branch in run.branches_taken():
             yield f"* `{id_}` comes from the branch `{branch.name}`, made by hand in the step debugger"
-        if self._rows.judging is not None and self._rows.judging.name != FIRST_JUDGING:
+        if self._rows.judging is not None and self._rows.judging.name != OWN_JUDGEMENTS:
             yield f"* judgements: the set {self._rows.judging.name!r}"
         for name, value in self._run_options().items():
             yield f"* option `{name}`: {value}"

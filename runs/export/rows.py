@@ -8,8 +8,7 @@ from typing import Any
 
 from dialoom.graphs import Recipe, Scenario
 from dialoom.runs.branch_taken import RecordedEpisode
-from dialoom.runs.recipes import load_recipe
-from dialoom.runs.store import Judging, RunFile
+from dialoom.runs.store import JudgementSet, RunFile
 
 from .request import ExportRequest
 from .split import TEST, Split, key_of
@@ -45,10 +44,10 @@ class Rows:
     def __init__(self, run: RunFile, request: ExportRequest) -> None:
         self.run = run
         self.request = request
-        self.recipe = load_recipe(run.config.recipe)
+        self.recipe = run.recipe
         self.exporter = request.exporter(self.recipe)
         self.options = request.parsed_options(self.recipe)
-        self.judging = run.judging(request.judging)
+        self.judging = run.judgement_set(request.judging)
         self.split = None
         if request.test_share is not None and self.recipe.split_by is not None:
             self.split = Split.of(run, self.recipe.split_by, request.test_share)
@@ -104,7 +103,7 @@ def dialogue(
     return line if episode.error is None else {**line, "error": episode.error}
 
 
-def provenance(run: RunFile, judging: Judging | None) -> tuple[dict[str, str], dict[str, str]]:
+def provenance(run: RunFile, judging: JudgementSet | None) -> tuple[dict[str, str], dict[str, str]]:
     """Models by role and prompts' hashes by id behind an exported line; the judge is that of the set."""
     models = run.config.model_names
     prompts = {prompt.id: prompt.hash for prompt in run.prompts.values() if prompt.front.role in models}

@@ -2,10 +2,12 @@
 
 from .building import build, charts, compare
 from .drawing import HOW_TO_INSTALL, can_draw, draw
+from .report import Report
 from .writing import markdown, text_of, texts_of, write
 
 __all__ = [
     "HOW_TO_INSTALL",
+    "Report",
     "build",
     "can_draw",
     "charts",

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from dialoom.graphs import Chart, Episode, Recipe, Table
 from dialoom.runs.errors import RunError
-from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile
 
 from .reported import ReportedRun, difference_note, offline_note, reported_runs
@@ -28,7 +27,7 @@ def build(run: RunFile, judging: str | None = None) -> list[Table]:
     Raises:
         StoreError: If there is no such set.
     """
-    recipe = load_recipe(run.config.recipe)
+    recipe = run.recipe
     sets = _sets(run, recipe, judging)
     tables: list[Table] = []
     for number, reported in enumerate(sets):
@@ -78,7 +77,7 @@ def charts(runs: Sequence[RunFile], judging: str | None = None) -> list[Chart]:
 
 def _sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
     """The named set of one run, or all that it has."""
-    named = run.judgings() if judging is None else []
+    named = run.judgement_sets() if judging is None else []
     names: list[str | None] = [each.name for each in named] or [judging]
     return [each for name in names for each in reported_runs([run], recipe, name)]
 
@@ -87,7 +86,7 @@ def _common_recipe(runs: Sequence[RunFile]) -> Recipe:
     paths = [run.path.resolve() for run in runs]
     if twice := [run.path for run, path in zip(runs, paths, strict=True) if paths.count(path) > 1]:
         raise RunError(f"{twice[0]} is named twice; a report compares different runs")
-    recipes = [load_recipe(run.config.recipe) for run in runs]
+    recipes = [run.recipe for run in runs]
     if len({recipe.name for recipe in recipes}) > 1:
         found = ", ".join(f"{run.path} of {recipe.name!r}" for run, recipe in zip(runs, recipes, strict=True))
         raise RunError(f"a report compares runs of one recipe, and these are not: {found}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from dialoom.graphs import Recipe
 from dialoom.roles import ModelBinding
-from dialoom.runs.store import Judging, RunFile
+from dialoom.runs.store import JudgementSet, RunFile
 
 _OFFLINE = "Made with an offline model ({roles}): a scripted stand-in, no evidence about any model."
 
@@ -24,7 +24,7 @@ class ReportedRun:
 
     label: str
     run: RunFile
-    judging: Judging | None
+    judging: JudgementSet | None
 
     @property
     def models(self) -> dict[str, ModelBinding]:
@@ -43,7 +43,7 @@ def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None =
     Raises:
         StoreError: If a run has no such set.
     """
-    chosen = [run.judging(judging) for run in runs]
+    chosen = [run.judgement_set(judging) for run in runs]
     models = [
         {**run.config.model_names, **(set_.model_names if set_ else {})} for run, set_ in zip(runs, chosen, strict=True)
     ]

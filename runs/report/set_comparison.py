@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 
 from dialoom.graphs import Judgement, Table, Tally
-from dialoom.runs.store import Judging, RunFile
+from dialoom.runs.store import JudgementSet, RunFile
 
 
-def comparison(run: RunFile, left: Judging, right: Judging) -> Table:
+def comparison(run: RunFile, left: JudgementSet, right: JudgementSet) -> Table:
     """What two sets say of the same things: means where both have a score, and how often they are equal."""
     columns = ["metric", "n", f"mean {left.name}", f"mean {right.name}", "mean difference", "equal %"]
     name = f"compared-{file_name(left.name)}-{file_name(right.name)}"

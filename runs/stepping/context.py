@@ -17,10 +17,9 @@ from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
 from dialoom.roles.replies import REPLY_TYPES, parse_reply
 from dialoom.runs.branch_taken import BranchTaken
+from dialoom.runs.calling import CallPolicy, cast_of, open_gateway
 from dialoom.runs.limits import RunLimits
-from dialoom.runs.recipes import load_recipe
-from dialoom.runs.session import Conduct, cast_of, open_gateway
-from dialoom.runs.store import RunStore, Work
+from dialoom.runs.store import PlayWork, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
 from dialoom.runs.store.ledger import SAID
 
@@ -46,7 +45,7 @@ class ScenarioContext:
     graph: Compiled
     scratch: Compiled
     gateway: Gateway
-    work: Work
+    work: PlayWork
     models: Mapping[str, ModelBinding]
     seed: int
     tell: Callable[[str], None]
@@ -211,29 +210,28 @@ class ScenarioContext:
 
 @asynccontextmanager
 async def open_context(
-    store: RunStore, position: int, conduct: Conduct | None, tell: Callable[[str], None]
+    store: RunStore, position: int, policy: CallPolicy | None, tell: Callable[[str], None]
 ) -> AsyncIterator[ScenarioContext]:
     """A scenario of a run that is open for writing, with the graph and the way to the models.
 
     Args:
         store: The run.
         position: The scenario's.
-        conduct: How calls are made; by default as the run's file says.
+        policy: How calls are made; by default as the run's file says.
         tell: Takes what nodes have to say.
     """
     config = store.config
-    recipe = load_recipe(config.recipe)
+    recipe = store.recipe
     builder = recipe.graph(recipe.options_type.model_validate(config.options))
-    conduct = conduct or Conduct(RunLimits.of(store))
     async with store.checkpointer() as saver:
-        with open_gateway(store, 16, conduct) as gateway:
+        with open_gateway(store, policy or CallPolicy(RunLimits.of(store))) as gateway:
             yield ScenarioContext(
                 store=store,
                 recipe=recipe,
                 graph=builder.compile(checkpointer=saver),
                 scratch=builder.compile(checkpointer=ScratchSaver(saver)),
                 gateway=gateway,
-                work=store.work_of(recipe, position),
+                work=store.queue.work_of(recipe, position),
                 models=config.models,
                 seed=config.seed,
                 tell=tell,

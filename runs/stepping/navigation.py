@@ -129,11 +129,11 @@ class Navigation(SessionView):
         if not is_main:
             # What a step that was broken off had come to may be of other models or another sample than this one is.
             await context.store.branches.drop_writes(branch.thread, self._head)
-        context.store.begin(context.work, None if is_main else branch.name)
+        context.store.queue.begin(context.work, None if is_main else branch.name)
         try:
             await context.graph.ainvoke(None, config, context=stage, durability="sync", **one_step(coming))
         finally:
-            context.store.end(context.work)
+            context.store.queue.end(context.work)
             context.forget(self._head)  # a step that was broken off leaves what it had come to there
         latest = context.latest(branch.thread)
         assert latest is not None
@@ -141,7 +141,7 @@ class Navigation(SessionView):
             await context.store.branches.keep_calls(context.work.position, {latest: gateway.made()})
         await self._moved(latest)
         if is_main and not await context.nodes_after(context.points()[latest]):
-            await context.store.finish(context.work, await self.outcome())
+            await context.store.results.finish(context.work, await self.outcome())
 
     async def _stand(self, point: Point) -> Stop:
         await self._moved(point.id)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Outcome
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model
-from dialoom.runs.session import Conduct, reopen
+from dialoom.runs.calling import CallPolicy
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN
 
@@ -34,33 +33,28 @@ class Session(Navigation):
     @asynccontextmanager
     async def open(
         cls,
-        run: Path | str | RunStore,
+        store: RunStore,
         scenario: str | int,
         *,
         branch: str = MAIN,
-        conduct: Conduct | None = None,
+        policy: CallPolicy | None = None,
         tell: Callable[[str], None] = lambda _text: None,
     ) -> AsyncIterator[Session]:
         """A session on a scenario, finished, failed or not yet begun.
 
         Args:
-            run: The run's file, or a store that is open already and stays so.
+            store: The run, open for writing, with its plan; it stays open.
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
             branch: Where to stand: at that branch's head.
-            conduct: How calls are made; by default as the run's file says.
+            policy: How calls are made; by default as the run's file says.
             tell: Takes what nodes have to say.
 
         Raises:
-            StoreError: If it is no run, another process writes it, or it has no such scenario.
+            StoreError: If there is no such scenario.
             SteppingError: If there is no such branch.
         """
-        store = run if isinstance(run, RunStore) else reopen(Path(run), tell)
-        try:
-            async with open_context(store, store.resolve(str(scenario)), conduct, tell) as context:
-                yield await cls._at_head_of(context, branch)
-        finally:
-            if store is not run:
-                store.close()
+        async with open_context(store, store.resolve(str(scenario)), policy, tell) as context:
+            yield await cls._at_head_of(context, branch)
 
     @classmethod
     async def _at_head_of(cls, context: ScenarioContext, name: str) -> Session:
@@ -185,7 +179,7 @@ class Session(Navigation):
         calls = [call.id for call in await self.context.calls_on(line)]
         outcome = self.context.outcome(stop.state, is_end=True)
         taken = await self.context.taken(self._branch, line)
-        await self.context.store.promote(self.context.work, taken, outcome, calls)
+        await self.context.store.results.promote(self.context.work, taken, outcome, calls)
         return outcome
 
     async def _asked(self, who: str) -> Asked:
@@ -199,4 +193,4 @@ class Session(Navigation):
             raise SteppingError(f"there is no such role as {who!r}; there are {', '.join(self.roles)}")
         await self._ensure_more()
         roles = ", ".join(dict.fromkeys(each.role for each in asked)) or "nobody"
-        raise SteppingError(f"the next step asks {roles}, not {who!r}; play on until {who} is asked")
+        raise SteppingError(f"the next step asks {roles}, not {who!r}; 'until {who}' goes to where it is asked")

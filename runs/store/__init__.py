@@ -1,8 +1,22 @@
 """A run's file: one SQLite database with everything that happened (see `docs/store.md`)."""
 
 from .errors import StoreError
-from .runfile import Judging, RunFile
+from .judgement_sets import OWN_JUDGEMENTS, JudgementSet
+from .runfile import RunFile
 from .status import Status, Usage
-from .store import RunStore, Work
+from .store import RunStore
+from .work import JudgeWork, PlayWork, RejudgeWork, Work
 
-__all__ = ["Judging", "RunFile", "RunStore", "Status", "StoreError", "Usage", "Work"]
+__all__ = [
+    "OWN_JUDGEMENTS",
+    "JudgeWork",
+    "JudgementSet",
+    "PlayWork",
+    "RejudgeWork",
+    "RunFile",
+    "RunStore",
+    "Status",
+    "StoreError",
+    "Usage",
+    "Work",
+]

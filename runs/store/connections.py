@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Literal
 
+from dialoom.errors import Advice
+
 from .errors import StoreError, store_error
 from .lock import WriteLock
-from .migrations import migrate
+from .migrations import migrate, version_of
 from .schema import APPLICATION_ID, SCHEMA_VERSION
 
 BUSY_SECONDS = 60.0
 """How long a connection waits for another's transaction."""
 
 Synchronous = Literal["normal", "full"]
+
+
+def ensure_file(path: Path) -> None:
+    """Look whether a path can be that of a run.
+
+    Raises:
+        StoreError: If there is nothing, or a folder, or an empty file.
+    """
+    if not path.exists():
+        raise StoreError(f"there is no run file {path}", advice=Advice("run", "make a run", {"path": path}))
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder; a run is one file")
+    if path.stat().st_size == 0:
+        raise StoreError(f"{path} is empty: its run was stopped before it began; remove it and start it again")
 
 
 def open_for_reading(path: Path, locked: bool = False) -> sqlite3.Connection:
@@ -27,22 +44,17 @@ def open_for_reading(path: Path, locked: bool = False) -> sqlite3.Connection:
     Raises:
         StoreError: If there is no such file, or it is no run, or one of a newer dialoom.
     """
-    if not path.exists():
-        raise StoreError(f"there is no run file {path}; 'dialoom run RECIPE -o {path}' makes one")
-    if path.is_dir():
-        raise StoreError(f"{path} is a folder; a run is one file")
-    if path.stat().st_size == 0:
-        raise StoreError(f"{path} is empty: its run was stopped before it began; remove it and start it again")
+    ensure_file(path)
     try:
-        connection = _connect_reader(path)
-        version = _version(path, connection)
-        if version < SCHEMA_VERSION:
-            connection.close()
-            _migrate(path, locked)
-            connection = _connect_reader(path)
+        with ExitStack() as opened:
+            connection = opened.enter_context(closing(_connect_reader(path)))
+            if _version(path, connection) == SCHEMA_VERSION:
+                opened.pop_all()  # it stays open
+                return connection
+        _migrate(path, locked)
+        return _connect_reader(path)
     except sqlite3.Error as error:
         raise store_error(path, error) from error
-    return connection
 
 
 def open_for_writing(path: Path, synchronous: Synchronous = "normal") -> sqlite3.Connection:
@@ -85,7 +97,7 @@ def _version(path: Path, connection: sqlite3.Connection) -> int:
     """The file's version, if it is a run's and not a newer one."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise StoreError(f"{path} is an SQLite file, but not a dialoom run")
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = version_of(connection)
     if version > SCHEMA_VERSION:
         raise StoreError(
             f"{path} was made by a newer dialoom (run-file version {version}, this one knows up to {SCHEMA_VERSION}); "
@@ -95,11 +107,12 @@ def _version(path: Path, connection: sqlite3.Connection) -> int:
 
 
 def _migrate(path: Path, locked: bool) -> None:
-    lock = None if locked else WriteLock(path)
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-    try:
-        migrate(connection)
-    finally:
-        connection.close()
-        if lock is not None:
-            lock.close()
+    with ExitStack() as opened:
+        if not locked:
+            opened.enter_context(closing(WriteLock(path)))
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+        version = migrate(opened.enter_context(closing(connection)))
+    if version < SCHEMA_VERSION:
+        raise StoreError(
+            f"{path} has run-file version {version}, from before the first that this dialoom reads ({SCHEMA_VERSION})"
+        )

@@ -22,6 +22,11 @@ def read_episodes(
         after = page[-1][0]
 
 
+def read_episode(connection: sqlite3.Connection, judging: str | None, position: int) -> RecordedEpisode | None:
+    """What came of the scenario at a position, with the judgements of one set; `None` while it is pending."""
+    return next(read_episodes(connection, judging, position - 1, position + 1), None)
+
+
 def read_outcome(connection: sqlite3.Connection, position: int) -> Outcome:
     """A finished scenario's outcome, without judgements."""
     row = connection.execute("SELECT * FROM outcomes WHERE scenario = ?", (position,)).fetchone()

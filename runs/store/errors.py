@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from dialoom.errors import DialoomError
+from dialoom.errors import Advice, DialoomError
 
 
 class StoreError(DialoomError):
@@ -17,7 +17,7 @@ def store_error(path: Path, error: Exception) -> StoreError:
         return StoreError(f"{path} is not a dialoom run: it is no SQLite file")
     if "disk is full" in text or "disk I/O error" in text or "No space left" in text:
         return StoreError(
-            f"{path} cannot be written ({text}); make room on the disk. What was committed is kept: "
-            f"go on with 'dialoom resume {path}'"
+            f"{path} cannot be written ({text}); what was committed is kept. Make room on the disk",
+            advice=Advice("resume", "then resume the run", {"path": path}),
         )
     return StoreError(f"{path}: {text}")

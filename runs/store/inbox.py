@@ -1,8 +1,8 @@
 """How jobs get to the writer, and what came of them back to those who wait.
 
-An event loop gathers its jobs into lots: a lot is complete as soon as two rounds of the loop brought nothing more, so
-that what the steps of many dialogues write at a time shares a transaction. The loop then carries the lot out itself if
-that needs no waiting, and else hands it over to the writer's thread, as all other threads do.
+An event loop gathers its jobs into batches: a batch is complete as soon as two rounds of the loop brought nothing more,
+so that what the steps of many dialogues write at a time shares a transaction. The loop then carries the batch out
+itself if that needs no waiting, and else hands it over to the writer's thread, as all other threads do.
 """
 
 from __future__ import annotations
@@ -20,31 +20,37 @@ _QUIET_ROUNDS = 2
 """A step's writes come so many rounds of the loop before its checkpoint."""
 
 _MOST_ROUNDS = 8
-_LARGE_LOT = 128
+_LARGE_BATCH = 128
 
 
-class Work(Protocol):
+class Operation(Protocol):
     """What is done with jobs.
 
     Attributes:
         once: Whether it must not be done a second time.
-        in_place: Whether no other job may change place with it.
+        is_barrier: Whether it keeps its place: what came before it is done before it, what came later after it.
     """
 
     once: bool
-    in_place: bool
+    is_barrier: bool
 
     def do(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
         """Do it."""
 
 
 class Job:
-    """An item of some work, what came of it, and whom to tell: a future of an event loop or one of threads."""
+    """An item that an operation is done with, what came of it, and whom to tell.
 
-    __slots__ = ("error", "future", "item", "result", "work")
+    Args:
+        operation: What is done.
+        item: The item.
+        future: Who waits for it: a future of an event loop, or one of threads.
+    """
 
-    def __init__(self, work: Work, item: Any, future: asyncio.Future[Any] | Future[Any]) -> None:
-        self.work = work
+    __slots__ = ("error", "future", "item", "operation", "result")
+
+    def __init__(self, operation: Operation, item: Any, future: asyncio.Future[Any] | Future[Any]) -> None:
+        self.operation = operation
         self.item = item
         self.future = future
         self.result: Any = None
@@ -66,7 +72,7 @@ class Job:
             future.set_exception(self.error)
 
 
-class Lot(NamedTuple):
+class Batch(NamedTuple):
     """Jobs that were handed over together.
 
     Attributes:
@@ -91,7 +97,7 @@ class Lot(NamedTuple):
             job.tell()
 
 
-class _Gathering:
+class _OpenBatch:
     """Jobs of a loop that are not handed over yet."""
 
     __slots__ = ("_quiet", "_rounds", "_seen", "jobs")
@@ -106,7 +112,7 @@ class _Gathering:
         self._rounds += 1
         self._quiet = self._quiet + 1 if count == self._seen else 0
         self._seen = count
-        return self._quiet >= _QUIET_ROUNDS or count >= _LARGE_LOT or self._rounds >= _MOST_ROUNDS
+        return self._quiet >= _QUIET_ROUNDS or count >= _LARGE_BATCH or self._rounds >= _MOST_ROUNDS
 
 
 class Inbox:
@@ -116,17 +122,17 @@ class Inbox:
         at_once: Carries out jobs in the thread that calls it, or says that this has to wait.
 
     Attributes:
-        lots: What was handed over to the writer's thread; `None` is the last.
+        batches: What was handed over to the writer's thread; `None` is the last.
     """
 
     def __init__(self, at_once: Callable[[list[Job]], bool]) -> None:
-        self.lots: queue.Queue[Lot | None] = queue.Queue()
+        self.batches: queue.Queue[Batch | None] = queue.Queue()
         self._at_once = at_once
-        self._gathering: dict[asyncio.AbstractEventLoop, _Gathering] = {}
+        self._open_batches: dict[asyncio.AbstractEventLoop, _OpenBatch] = {}
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def submit(self, work: Work, item: Any) -> asyncio.Future[Any]:
+    def submit(self, operation: Operation, item: Any) -> asyncio.Future[Any]:
         """A job of the running event loop.
 
         Raises:
@@ -134,18 +140,18 @@ class Inbox:
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        job = Job(work, item, future)
+        job = Job(operation, item, future)
         with self._lock:
             self._ensure_open()
-            gathering = self._gathering.get(loop)
-            if gathering is None:
+            batch = self._open_batches.get(loop)
+            if batch is None:
                 self._hand_over_orphans()
-                loop.call_soon(self._look, loop)
-                gathering = self._gathering[loop] = _Gathering()
-            gathering.jobs.append(job)
+                loop.call_soon(self._check, loop)
+                batch = self._open_batches[loop] = _OpenBatch()
+            batch.jobs.append(job)
         return future
 
-    def enqueue(self, work: Work, item: Any) -> Future[Any]:
+    def enqueue(self, operation: Operation, item: Any) -> Future[Any]:
         """A job of any other thread, or one that takes long.
 
         Raises:
@@ -155,7 +161,7 @@ class Inbox:
         with self._lock:
             self._ensure_open()
             self._hand_over_orphans()
-            self.lots.put(Lot([Job(work, item, future)], None))
+            self.batches.put(Batch([Job(operation, item, future)], None))
         return future
 
     def close(self) -> None:
@@ -163,9 +169,9 @@ class Inbox:
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
-                for loop in list(self._gathering):
-                    self.lots.put(Lot(self._gathering.pop(loop).jobs, loop))
-                self.lots.put(None)
+                for loop in list(self._open_batches):
+                    self.batches.put(Batch(self._open_batches.pop(loop).jobs, loop))
+                self.batches.put(None)
 
     def _ensure_open(self) -> None:
         if self._is_closed:
@@ -173,44 +179,44 @@ class Inbox:
 
     def _hand_over_orphans(self) -> None:
         """What loops had gathered that were closed in the midst of it comes before anything that comes later."""
-        for loop in [loop for loop in self._gathering if loop.is_closed()]:
-            self.lots.put(Lot(self._gathering.pop(loop).jobs, loop))
+        for loop in [loop for loop in self._open_batches if loop.is_closed()]:
+            self.batches.put(Batch(self._open_batches.pop(loop).jobs, loop))
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _check(self, loop: asyncio.AbstractEventLoop) -> None:
         """See to what was gathered, or look again in the next round."""
-        gathering = self._gathering.get(loop)
-        if gathering is None:
+        batch = self._open_batches.get(loop)
+        if batch is None:
             return
         is_over = True  # also if Ctrl-C comes in the midst of it
         try:
-            if not gathering.is_complete():
-                loop.call_soon(self._look, loop)
+            if not batch.is_complete():
+                loop.call_soon(self._check, loop)
                 is_over = False
         finally:
             if is_over:
                 self._hand_over(loop)
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Carry out a lot at once, or leave it to the writer's thread."""
+        """Carry out a batch at once, or leave it to the writer's thread."""
         with self._lock:
-            gathering = self._gathering.pop(loop, None)
-        if gathering is None:
+            complete = self._open_batches.pop(loop, None)
+        if complete is None:
             return
-        lot = Lot(gathering.jobs, loop)
+        batch = Batch(complete.jobs, loop)
         is_done = False
         try:
-            is_done = self._at_once(lot.jobs)
+            is_done = self._at_once(batch.jobs)
         finally:
             if not is_done:
-                self._queue(lot)
+                self._queue(batch)
         if is_done:
-            lot.tell()
+            batch.tell()
 
-    def _queue(self, lot: Lot) -> None:
+    def _queue(self, batch: Batch) -> None:
         with self._lock:
             if not self._is_closed:
-                self.lots.put(lot)
+                self.batches.put(batch)
                 return
-        for job in lot.jobs:
+        for job in batch.jobs:
             job.error = RuntimeError("the file was closed before this was written")
-        lot.tell()
+        batch.tell()

@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+from dialoom.errors import Advice
+
 from .errors import StoreError
 
 _A_MOMENT = 0.05
@@ -33,23 +35,25 @@ class WriteLock:
 
     Args:
         path: The file.
-        advice: What to do if it is held.
+        sharing: How several may write it all the same, if there is a way.
 
     Raises:
         StoreError: If another process (or another store of this one) holds it.
     """
 
-    def __init__(self, path: Path, advice: str | None = None) -> None:
+    def __init__(self, path: Path, sharing: str | None = None) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             _take(self._descriptor)
         except OSError as error:
             os.close(self._descriptor)
-            advice = advice or (
-                f"wait for it or stop it (Ctrl-C there), then 'dialoom resume {path}'. "
-                "Reading it (status, show, report, export) is always possible"
-            )
-            raise StoreError(f"{path} is being written by another dialoom process; {advice}") from error
+            message = f"{path} is being written by another dialoom process"
+            if sharing is not None:
+                raise StoreError(f"{message}; {sharing}") from error
+            raise StoreError(
+                f"{message}; it can be read all the same. To write it, wait for that one or stop it",
+                advice=Advice("resume", "then resume the run", {"path": path}),
+            ) from error
 
     def close(self) -> None:
         """Let others write. Call it after the last connection is closed."""

@@ -2,47 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
 from dialoom.graphs import Outcome, Recipe, Scenario
 from dialoom.prompts import PromptLibrary
-from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 from dialoom.runs.config import RunConfig
+from dialoom.runs.recipes import load_recipe
 
-from . import documents
+from .calls import read_calls
 from .connections import open_for_reading
-from .episodes import read_episodes, read_outcome
+from .episodes import read_episode, read_episodes, read_outcome
 from .errors import StoreError
+from .judgement_sets import JudgementSet, read_judgement_sets
+from .scenarios import ScenarioTable
 from .status import Status, Troubles, Usage, read_status, read_troubles, read_usage_by_scenario
 from .taken import counted
-
-FIRST_JUDGING = "run"
-"""The name of the judgements that a run makes itself."""
-
-_PAGE = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """A set of judgements: its name, who judged, and with which prompts (id: hash)."""
-
-    name: str
-    models: Mapping[str, ModelBinding]
-    prompts: Mapping[str, str]
-
-    @property
-    def model_names(self) -> dict[str, str]:
-        """The models by role, without their sampling."""
-        return {role: binding.model for role, binding in self.models.items()}
 
 
 class RunFile:
@@ -51,15 +30,17 @@ class RunFile:
     Args:
         path: The file.
         locked: Whether the caller holds its lock (only a writer does).
+        recipe: The recipe, where it was given as an object; else it is found by its name.
 
     Raises:
         StoreError: If it is not a run.
     """
 
-    def __init__(self, path: Path, locked: bool = False) -> None:
+    def __init__(self, path: Path, locked: bool = False, recipe: Recipe | None = None) -> None:
         self.path = path
+        self._recipe = recipe
         self._reader = open_for_reading(path, locked)
-        self._document = lru_cache(maxsize=512)(self._read_document)
+        self._scenarios = ScenarioTable(path, self._reader)
 
     def __enter__(self) -> Self:
         return self
@@ -75,6 +56,17 @@ class RunFile:
     def config(self) -> RunConfig:
         """What the run was told."""
         return RunConfig.model_validate_json(self._value("config"))
+
+    @property
+    def recipe(self) -> Recipe:
+        """The run's recipe.
+
+        Raises:
+            RunError: If it is not to be had.
+        """
+        if self._recipe is None:
+            self._recipe = load_recipe(self.config.recipe)
+        return self._recipe
 
     @property
     def limits(self) -> str:
@@ -98,23 +90,22 @@ class RunFile:
         """What planning had to say."""
         return [row["text"] for row in self._reader.execute("SELECT text FROM notes ORDER BY id")]
 
-    def judgings(self) -> list[Judging]:
+    def judgement_sets(self) -> list[JudgementSet]:
         """The sets of judgements, oldest first."""
-        rows = self._reader.execute("SELECT name, models, prompts FROM judgings ORDER BY rowid")
-        return [Judging(row["name"], _bindings(row["models"]), json.loads(row["prompts"])) for row in rows]
+        return read_judgement_sets(self._reader)
 
-    def judging(self, name: str | None) -> Judging | None:
+    def judgement_set(self, name: str | None) -> JudgementSet | None:
         """The set of that name; without a name the oldest; `None` if there is none at all.
 
         Raises:
             StoreError: If there is no set of that name.
         """
-        judgings = self.judgings()
+        sets = self.judgement_sets()
         if name is None:
-            return judgings[0] if judgings else None
-        found = next((judging for judging in judgings if judging.name == name), None)
+            return sets[0] if sets else None
+        found = next((each for each in sets if each.name == name), None)
         if found is None:
-            names = ", ".join(judging.name for judging in judgings) or "none"
+            names = ", ".join(each.name for each in sets) or "none"
             raise StoreError(f"{self.path} has no judgements named {name!r}; there are {names}")
         return found
 
@@ -155,6 +146,10 @@ class RunFile:
         query = "SELECT count(*) FROM judgements WHERE judging = ? AND status = 'unparsed'"
         return int(self._reader.execute(query, (judging,)).fetchone()[0])
 
+    def calls(self) -> Iterator[dict[str, Any]]:
+        """Every call of a model, without its request; see `read_calls` for what each has."""
+        return read_calls(self._reader)
+
     def usage_by_scenario(self) -> dict[int, dict[str, Usage]]:
         """What the calls of each played scenario took, by role. For small runs: it is held at once."""
         return read_usage_by_scenario(self._reader)
@@ -165,42 +160,24 @@ class RunFile:
         Raises:
             StoreError: If it fits none or several.
         """
-        if name.isdecimal() and (row := self._scenario_row("position = ?", int(name) - 1)):
-            return int(row["position"])
-        if row := self._scenario_row("id = ?", name):
-            return int(row["position"])
-        # Ids sort by their text, so those that begin alike stand together in the index.
-        query = "SELECT position, id FROM scenarios WHERE id >= ? AND id < ? ORDER BY position LIMIT 4"
-        rows = self._reader.execute(query, (name, name + "\U0010ffff")).fetchall() if name else []
-        if len(rows) == 1:
-            return int(rows[0]["position"])
-        if rows:
-            some = ", ".join(row["id"] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
-            raise StoreError(f"{name!r} is the beginning of several scenarios: {some}; give more of the id")
-        raise StoreError(f"{self.path} has no scenario {name!r}; 'dialoom show {self.path}' lists them")
+        return self._scenarios.resolve(name)
 
     def listing(self) -> Iterator[tuple[int, str, str, str | None]]:
         """Every scenario's place in the plan, id, state and ending, in plan order."""
-        query = (
-            "SELECT position, id, state, ended_by FROM scenarios LEFT JOIN outcomes ON scenario = position "
-            "WHERE position > ? ORDER BY position LIMIT ?"
-        )
-        for page in self._pages(query):
-            yield from ((row["position"], row["id"], row["state"], row["ended_by"]) for row in page)
+        return self._scenarios.listing()
 
     def planned_facets(self) -> Iterator[dict[str, Any]]:
         """What every scenario shows of itself, in plan order, finished or not."""
-        for page in self._pages("SELECT position, facets FROM scenarios WHERE position > ? ORDER BY position LIMIT ?"):
-            yield from (json.loads(row["facets"]) for row in page)
+        return self._scenarios.facets()
 
     def scenario(self, recipe: Recipe, position: int) -> Scenario:
         """A scenario, from the plan."""
         row = self._reader.execute("SELECT content FROM scenarios WHERE position = ?", (position,)).fetchone()
-        return self._unpacked(recipe, row["content"])
+        return self._scenarios.scenario(recipe, row["content"])
 
     def episode(self, position: int, judging: str | None = None) -> RecordedEpisode | None:
         """What came of one scenario, with the judgements of one set; `None` while it is pending."""
-        return next(iter([*read_episodes(self._reader, self._chosen(judging), position - 1, position + 1)]), None)
+        return read_episode(self._reader, self._chosen(judging), position)
 
     def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
@@ -211,37 +188,11 @@ class RunFile:
         return read_outcome(self._reader, position)
 
     def _chosen(self, judging: str | None) -> str | None:
-        chosen = self.judging(judging)
+        chosen = self.judgement_set(judging)
         return chosen.name if chosen else None
-
-    def _pages(self, query: str, *values: Any) -> Iterator[list[sqlite3.Row]]:
-        """A query's rows page by page, so that no read lasts long; it takes the last position and a page's size."""
-        after = -1
-        while rows := self._reader.execute(query, (after, _PAGE, *values)).fetchall():
-            yield rows
-            after = rows[-1]["position"]
-
-    def _scenario_row(self, condition: str, value: Any) -> sqlite3.Row | None:
-        row: sqlite3.Row | None = self._reader.execute(
-            f"SELECT position FROM scenarios WHERE {condition}", (value,)
-        ).fetchone()
-        return row
-
-    def _unpacked(self, recipe: Recipe, content: str) -> Scenario:
-        return recipe.scenario_type.model_validate(documents.unpack(content, self._document))
-
-    def _read_document(self, hash_: bytes) -> str:
-        row = self._reader.execute("SELECT content FROM documents WHERE hash = ?", (hash_,)).fetchone()
-        if row is None:
-            raise StoreError(f"{self.path} lacks the document {hash_.hex()}; the file is damaged")
-        return str(row["content"])
 
     def _value(self, key: str) -> str:
         row = self._reader.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()
         if row is None:
             raise StoreError(f"{self.path} was stopped before its run was written; remove it and start it again")
         return str(row["value"])
-
-
-def _bindings(text: str) -> dict[str, ModelBinding]:
-    return {role: ModelBinding.model_validate(binding) for role, binding in json.loads(text).items()}

@@ -10,7 +10,8 @@ import sqlite3
 from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 1
+"""Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -20,8 +21,9 @@ def create(connection: sqlite3.Connection) -> None:
     with connection:
         _configuration(database)
         _scenarios(database)
-        create_calls(database)
-        create_checkpoints(database)
+        _branches(database)
+        _calls(database)
+        _checkpoints(database)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -31,7 +33,7 @@ def _configuration(database: Database) -> None:
     database.table("run").create({"key": str, "value": str}, pk="key")
     database.table("prompts").create({"id": str, "version": int, "role": str, "hash": str, "source": str}, pk="id")
     database.table("notes").create({"id": int, "text": str}, pk="id")
-    database.table("judgings").create({"name": str, "models": str, "prompts": str}, pk="name")
+    database.table("judgement_sets").create({"name": str, "models": str, "prompts": str}, pk="name")
 
 
 def _scenarios(database: Database) -> None:
@@ -77,11 +79,13 @@ def _scenarios(database: Database) -> None:
         },
         pk=("scenario", "judging", "ordinal"),
     )
-    create_rejudgings(database)
-    create_branches(database)
+    # Finished scenarios whose unparsed judgements are made again, and with which sample.
+    database.table("rejudgings").create(
+        {"scenario": int, "judging": str, "sample": int, "state": str}, pk=("scenario", "judging")
+    )
 
 
-def create_branches(database: Database) -> None:
+def _branches(database: Database) -> None:
     """What the step debugger keeps: branches of scenarios, and which calls led to which checkpoint."""
     database.table("branches").create(
         {
@@ -101,15 +105,11 @@ def create_branches(database: Database) -> None:
     )
 
 
-def create_rejudgings(database: Database) -> None:
-    """Finished scenarios whose unparsed judgements are made again, and with which sample."""
-    database.table("rejudgings").create(
-        {"scenario": int, "judging": str, "sample": int, "state": str}, pk=("scenario", "judging")
-    )
+def _calls(database: Database) -> None:
+    """The ledger: calls, each text of their requests and replies once, and attempts that failed.
 
-
-def create_calls(database: Database) -> None:
-    """The ledger: calls, and each text of their requests and replies once."""
+    The attempt that was answered is the call's own row.
+    """
     database.table("texts").create({"id": int, "hash": bytes, "content": str}, pk="id")
     database.table("texts").create_index(["hash"], unique=True)
     database.table("calls").create(
@@ -147,19 +147,13 @@ def create_calls(database: Database) -> None:
         defaults={"replays": 0},
     )
     database.table("calls").create_index(["scenario"])
-    create_attempts(database)
     database.execute("CREATE UNIQUE INDEX calls_replayable ON calls (key) WHERE reply IS NOT NULL")
-
-
-def create_attempts(database: Database) -> None:
-    """Failed attempts at calls; the one that was answered is the call's own row."""
     database.table("attempts").create(
         {"call": int, "number": int, "latency": float, "error": str, "retry_after": float}, pk=("call", "number")
     )
 
 
-def create_checkpoints(database: Database) -> None:
-    """The checkpoints' tables."""
+def _checkpoints(database: Database) -> None:
     from .checkpoints import tables  # here, as LangGraph comes with the package, and readers do without
 
     tables.create(database)

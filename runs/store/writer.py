@@ -12,20 +12,21 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from .inbox import Inbox, Job, Lot, Work
+from .inbox import Batch, Inbox, Job, Operation
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 Memory = TypeVar("Memory", bound="Remembering")
-_BATCH = 256
+_LARGE_TRANSACTION = 256
+"""Jobs."""
 
 _NORMAL = 1
 """SQLite's number for `synchronous = NORMAL`."""
 
 _LONG = 0.01
 _LONG_IN_A_ROW = 4
-_LOTS_WITHOUT = 100
-"""So many lots go to the thread after so many in a row took an event loop so many seconds."""
+_BATCHES_WITHOUT = 100
+"""So many batches go to the thread after so many in a row took an event loop so many seconds."""
 
 _ROWS_IN_LOG = 6000
 """After so many rows the log is put back into the file."""
@@ -33,7 +34,7 @@ _ROWS_IN_LOG = 6000
 _LONGEST_LOG = 10_000
 """Pages after which SQLite does it within a commit."""
 
-_FOLD_IN = "PRAGMA wal_checkpoint(PASSIVE)"
+_CHECKPOINT_LOG = "PRAGMA wal_checkpoint(PASSIVE)"
 """Puts the log back; once all of it is, the next transaction begins it anew."""
 
 
@@ -47,8 +48,8 @@ class Remembering(Protocol):
 class Writer:
     """Carries out jobs, one transaction at a time. A job is done when its transaction is durable.
 
-    A job that raises is undone alone; the others of its batch are kept, but may be carried out a second time for it.
-    If the commit fails, all of them fail.
+    A job that raises is undone alone; the others of its transaction are kept, but may be carried out a second time for
+    it. If the commit fails, all of them fail.
 
     An event loop carries out its jobs itself, as that costs less than to pass them on; but it waits neither for other
     jobs nor for somebody else's lock, and not for long for a slow disk. A thread does that, and the jobs of others.
@@ -62,11 +63,11 @@ class Writer:
         (synchronous,) = self._connection.execute("PRAGMA synchronous").fetchone()
         self._waits_for_disk = synchronous > _NORMAL
         (self._patience,) = self._connection.execute("PRAGMA busy_timeout").fetchone()
-        self._folding = _beside(self._connection, synchronous)
+        self._log_connection = _second_connection(self._connection, synchronous)
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG}")
         self._pace = _Pace()
-        self._folded_in = 0
-        self._whole_at = -1
+        self._rows_in_file = 0
+        self._rows_at_whole_log = -1
         self._turn = threading.Lock()
         self._memories: dict[Callable[[], Remembering], Remembering] = {}
         self._shared: dict[Callable[..., None], _Shared] = {}
@@ -79,19 +80,21 @@ class Writer:
         return self._inbox.submit(_Single(work), None)
 
     def enqueue(self, work: Callable[[sqlite3.Connection], Result], once: bool = False) -> Future[Result]:
-        """The same, for callers without an event loop and for work that takes long. No other job changes place with it.
+        """Carry out work in a transaction, for callers without an event loop and for work that takes long.
+
+        What was brought before it is done before it, what comes later after it.
 
         Args:
             work: The work.
             once: Whether it must not be carried out a second time.
         """
-        return self._inbox.enqueue(_Single(work, once, in_place=True), None)
+        return self._inbox.enqueue(_Single(work, once, is_barrier=True), None)
 
     def port(self, work: Callable[[sqlite3.Connection, Sequence[Item]], None]) -> Port[Item]:
         """A way in for items that are written many at once, in fewer statements than one by one.
 
         Args:
-            work: Writes all items that a batch holds. If it raises, they are given to it again one at a time.
+            work: Writes all items that a transaction holds. If it raises, they are given to it again one at a time.
         """
         return Port(self._inbox, self._shared.setdefault(work, _Shared(work)))
 
@@ -120,13 +123,13 @@ class Writer:
         if self._waits_for_disk or not self._pace.is_quick() or not self._turn.acquire(blocking=False):
             return False
         try:
-            if self._inbox.lots.unfinished_tasks:  # they came first
+            if self._inbox.batches.unfinished_tasks:  # they came first
                 return False
             start = time.perf_counter()
             is_done = self._is_done_now(jobs)
             self._pace.took(time.perf_counter() - start)
             if self._log_became_long():
-                self._inbox.lots.put(Lot([], None))
+                self._inbox.batches.put(Batch([], None))
         finally:
             self._turn.release()
         return is_done
@@ -146,45 +149,45 @@ class Writer:
     def _run(self) -> None:
         is_open = True
         while is_open:
-            lots, is_open = self._next_lots()
+            batches, is_open = self._next_batches()
             with self._turn:
-                self._carry_out([job for lot in lots for job in lot.jobs])
-                for _ in lots:
-                    self._inbox.lots.task_done()
-                is_log_long = self._log_became_long() or not all(lot.jobs for lot in lots)
-            for lot in lots:
-                lot.settle()
+                self._carry_out([job for batch in batches for job in batch.jobs])
+                for _ in batches:
+                    self._inbox.batches.task_done()
+                is_log_long = self._log_became_long() or not all(batch.jobs for batch in batches)
+            for batch in batches:
+                batch.settle()
             if is_log_long:
-                self._fold_in()
+                self._checkpoint_log()
         with self._turn:
-            self._folding.close()
+            self._log_connection.close()
             self._connection.close()
 
-    def _carry_out(self, batch: list[Job]) -> None:
+    def _carry_out(self, jobs: list[Job]) -> None:
         """One transaction. What becomes of each job stands in it afterwards.
 
         Savepoints make SQLite copy every page that changes, so they wait until a job has raised.
         """
-        if not batch:
+        if not jobs:
             return
         try:
             self._connection.execute(f"PRAGMA busy_timeout = {self._patience}")
-            if any(job.work.once for job in batch) or not self._all_done(batch, BaseException):
+            if any(job.operation.once for job in jobs) or not self._all_done(jobs, BaseException):
                 self._connection.execute("BEGIN IMMEDIATE")
-                for job in batch:
+                for job in jobs:
                     self._attempt(job)
                 self._connection.execute("COMMIT")
         except BaseException as error:  # this thread goes on
-            for job in batch:
+            for job in jobs:
                 job.error = job.error or error
             self._roll_back()
 
-    def _all_done(self, batch: list[Job], failure: type[BaseException] = Exception) -> bool:
+    def _all_done(self, jobs: list[Job], failure: type[BaseException] = Exception) -> bool:
         """Do all jobs in one transaction; if one of them raises, nothing is done, and the answer is no."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
-            for work, jobs in _by_work(batch):
-                work.do(self._connection, jobs)
+            for operation, its_jobs in _by_operation(jobs):
+                operation.do(self._connection, its_jobs)
         except failure:
             self._roll_back()
             return False
@@ -194,7 +197,7 @@ class Writer:
     def _attempt(self, job: Job) -> None:
         self._connection.execute("SAVEPOINT job")
         try:
-            job.work.do(self._connection, [job])
+            job.operation.do(self._connection, [job])
         except BaseException as error:  # whatever it is, it is its caller's, and this thread goes on
             job.error = error
             self.forget()
@@ -210,41 +213,41 @@ class Writer:
 
     def _log_became_long(self) -> bool:
         """Whether so much was written since it was last so that the log should be put back into the file."""
-        rows = self._connection.total_changes - self._folded_in
+        rows = self._connection.total_changes - self._rows_in_file
         if rows < _ROWS_IN_LOG:
             return False
-        self._folded_in += rows
+        self._rows_in_file += rows
         return True
 
-    def _fold_in(self) -> None:
+    def _checkpoint_log(self) -> None:
         """Put the log back into the file: most of it while transactions go on, then the rest.
 
         Not if all of it was put back and nothing has come since: SQLite before 3.51.3 may lose a transaction that then
         begins the log anew (sqlite.org/wal.html#walresetbug).
         """
-        if self._connection.total_changes == self._whole_at:
+        if self._connection.total_changes == self._rows_at_whole_log:
             return
         with suppress(sqlite3.Error):  # such as a full disk; the log can wait
-            self._folding.execute(_FOLD_IN).fetchall()
+            self._log_connection.execute(_CHECKPOINT_LOG).fetchall()
             with self._turn:
-                self._folding.execute(_FOLD_IN).fetchall()
-                self._whole_at = self._connection.total_changes
+                self._log_connection.execute(_CHECKPOINT_LOG).fetchall()
+                self._rows_at_whole_log = self._connection.total_changes
 
-    def _next_lots(self) -> tuple[list[Lot], bool]:
+    def _next_batches(self) -> tuple[list[Batch], bool]:
         """Everything that has arrived, and whether more may come."""
-        lots: list[Lot] = []
+        batches: list[Batch] = []
         count = 0
-        lot = self._inbox.lots.get()
-        while lot is not None:
-            lots.append(lot)
-            count += len(lot.jobs)
-            if count >= _BATCH:
-                return lots, True
+        batch = self._inbox.batches.get()
+        while batch is not None:
+            batches.append(batch)
+            count += len(batch.jobs)
+            if count >= _LARGE_TRANSACTION:
+                return batches, True
             try:
-                lot = self._inbox.lots.get_nowait()
+                batch = self._inbox.batches.get_nowait()
             except queue.Empty:
-                return lots, True
-        return lots, False
+                return batches, True
+        return batches, False
 
 
 class _Pace:
@@ -252,45 +255,45 @@ class _Pace:
 
     def __init__(self) -> None:
         self._long_ones = 0
-        self._lots_without = 0
+        self._batches_without = 0
 
     def is_quick(self) -> bool:
-        """Asked once a lot."""
-        self._lots_without = max(self._lots_without - 1, 0)
-        return self._lots_without == 0
+        """Asked once a batch."""
+        self._batches_without = max(self._batches_without - 1, 0)
+        return self._batches_without == 0
 
     def took(self, seconds: float) -> None:
         """How long an event loop was held up."""
         self._long_ones = self._long_ones + 1 if seconds > _LONG else 0
         if self._long_ones == _LONG_IN_A_ROW:
-            self._long_ones, self._lots_without = 0, _LOTS_WITHOUT
+            self._long_ones, self._batches_without = 0, _BATCHES_WITHOUT
 
 
 class Port(Generic[Item]):
     """Takes items of one kind; see `Writer.port`. They may be written before what `Writer.submit` got earlier."""
 
-    def __init__(self, inbox: Inbox, work: Work) -> None:
+    def __init__(self, inbox: Inbox, operation: Operation) -> None:
         self._inbox = inbox
-        self._work = work
+        self._operation = operation
 
     def submit(self, item: Item) -> asyncio.Future[None]:
         """Write an item; done once its transaction is committed."""
-        return self._inbox.submit(self._work, item)
+        return self._inbox.submit(self._operation, item)
 
     def enqueue(self, item: Item) -> Future[None]:
-        """The same, for callers without an event loop."""
-        return self._inbox.enqueue(self._work, item)
+        """Write an item, for callers without an event loop; done once its transaction is committed."""
+        return self._inbox.enqueue(self._operation, item)
 
 
 class _Single:
     """Work of one job."""
 
-    __slots__ = ("_work", "in_place", "once")
+    __slots__ = ("_work", "is_barrier", "once")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], Any], once: bool = False, in_place: bool = False) -> None:
+    def __init__(self, work: Callable[[sqlite3.Connection], Any], once: bool = False, is_barrier: bool = False) -> None:
         self._work = work
         self.once = once
-        self.in_place = in_place
+        self.is_barrier = is_barrier
 
     def do(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
         (job,) = jobs
@@ -301,7 +304,7 @@ class _Shared:
     """Work that a port's jobs have in common."""
 
     __slots__ = ("_work",)
-    once = in_place = False
+    once = is_barrier = False
 
     def __init__(self, work: Callable[[sqlite3.Connection, Sequence[Any]], None]) -> None:
         self._work = work
@@ -310,7 +313,7 @@ class _Shared:
         self._work(connection, [job.item for job in jobs])
 
 
-def _beside(connection: sqlite3.Connection, synchronous: int) -> sqlite3.Connection:
+def _second_connection(connection: sqlite3.Connection, synchronous: int) -> sqlite3.Connection:
     """A second connection to the same file."""
     path = connection.execute("PRAGMA database_list").fetchone()[2]
     second = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -318,18 +321,18 @@ def _beside(connection: sqlite3.Connection, synchronous: int) -> sqlite3.Connect
     return second
 
 
-def _by_work(batch: list[Job]) -> list[tuple[Work, list[Job]]]:
-    """The jobs, those of a port together where the first of them stands; none moves past one that keeps its place."""
-    groups: list[tuple[Work, list[Job]]] = []
-    gathered: dict[Work, list[Job]] = {}
-    for job in batch:
-        if (jobs := gathered.get(job.work)) is not None:
-            jobs.append(job)
+def _by_operation(jobs: list[Job]) -> list[tuple[Operation, list[Job]]]:
+    """The jobs, those of a port together where the first of them stands; none moves past a barrier."""
+    groups: list[tuple[Operation, list[Job]]] = []
+    gathered: dict[Operation, list[Job]] = {}
+    for job in jobs:
+        if (group := gathered.get(job.operation)) is not None:
+            group.append(job)
             continue
-        jobs = [job]
-        groups.append((job.work, jobs))
-        if job.work.in_place:
+        group = [job]
+        groups.append((job.operation, group))
+        if job.operation.is_barrier:
             gathered.clear()
         else:
-            gathered[job.work] = jobs
+            gathered[job.operation] = group
     return groups

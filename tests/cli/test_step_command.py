@@ -263,9 +263,9 @@ def test_what_a_model_says_is_shown_and_not_obeyed(stepped: Stepped, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("nowhere.db",), "there is no run file nowhere.db; 'dialoom run RECIPE -o nowhere.db' makes one"),
+        (("nowhere.db",), "there is no run file nowhere.db"),
         (("players.py",), "players.py is not a dialoom run"),
-        (("run.db", 99), "run.db has no scenario '99'; 'dialoom show run.db' lists them"),
+        (("run.db", 99), "run.db has no scenario '99'"),
         (("run.db", 1, "--branch", "b7"), "there is no branch 'b7'; there are main"),
         (("run.db", 1, "--max-calls", "few"), "few"),
         (("run.db", 1, "--script", "missing.txt"), "--script missing.txt cannot be read: No such file or directory"),
@@ -281,11 +281,8 @@ def test_what_cannot_be_opened_is_told_in_one_line(run: Command, arguments: tupl
 
 def test_a_run_that_is_being_written_is_left_alone(run: Command, tmp_path: Path) -> None:
     """By another process, such as `dialoom resume`."""
-    store = RunStore(tmp_path / "run.db")
-    try:
+    with RunStore(tmp_path / "run.db"):
         assert "being written by another dialoom process" in run("step", "run.db", code=2).stderr
-    finally:
-        store.close()
     run("step", "run.db", input="where\n")
 
 

@@ -8,7 +8,9 @@ import traceback
 from collections.abc import Iterable
 from contextlib import suppress
 
-from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE, FATAL, Fault, fault_of
+from dialoom.runs.cli.exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE
+from dialoom.runs.cli.wording import worded
+from dialoom.runs.errors import FATAL, Fault, fault_of
 from dialoom.runs.stepping import ConditionError, PathError
 
 from .commands import BY_NAME, CommandInterpreter, Quit
@@ -81,7 +83,7 @@ def _told(error: Exception) -> str:
     What a node of a recipe in the making does wrong is what a debugger is there to show, so that is no end of it.
     """
     if isinstance(error, _OF_THE_LINE) or fault_of(error) is not Fault.BUG:
-        return str(error)
+        return worded(error)
     traceback.print_exception(error, limit=-_FRAMES)
     return f"nobody foresaw this {type(error).__name__}: {error}"
 

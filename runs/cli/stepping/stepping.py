@@ -13,15 +13,14 @@ from typing import Any
 import typer
 
 from dialoom.graphs import Recipe
-from dialoom.runs import session as running
-from dialoom.runs.cli.conduct import conduct_of, synchronous_of
-from dialoom.runs.cli.play import begin_run, keep_limits
-from dialoom.runs.errors import EXIT_DONE, EXIT_SOME_FAILED, RunError
-from dialoom.runs.limits import RunLimits
+from dialoom.roles.gateway.litellm_backend import tune_process
+from dialoom.runs.cli.exit_codes import EXIT_DONE, EXIT_SOME_FAILED
+from dialoom.runs.cli.settings import call_settings, merged
+from dialoom.runs.door import CallSettings, aplan, open_run, step
+from dialoom.runs.errors import RunError
+from dialoom.runs.events import Event, NodeSaid, Noted, Planned
 from dialoom.runs.recipes import is_file_spec
-from dialoom.runs.session import Conduct
 from dialoom.runs.stepping import Session, read_case, replay
-from dialoom.runs.store import RunStore
 
 from .commands import CommandInterpreter
 from .loop import converse, is_terminal, play_script
@@ -32,33 +31,23 @@ def step_run(
     path: Path, scenario: str, branch: str, script: Path | None, is_json: bool, given: Mapping[str, Any]
 ) -> int:
     """Step through a scenario of a run; returns the exit code."""
-    lines = _lines(script)
-    store = running.reopen(path, lambda line: typer.echo(line, err=True), synchronous_of(given))
-    try:
-        conduct = conduct_of(RunLimits.of(store), given)
-        keep_limits(store, conduct)
-        return _stepped(store, scenario, branch, lines, script, is_json, conduct)
-    finally:
-        store.close()
+    return _stepped(path, scenario, branch, _lines(script), script, is_json, call_settings(given))
 
 
 def step_recipe(spec: str, recipe: Recipe, given: dict[str, Any], common: dict[str, Any]) -> int:
     """Plan a new run and step through its first scenario; returns the exit code."""
     script, is_json = common.pop("script"), common.pop("json")
     lines = _lines(script)
-    config = common.pop("config")
     if common["out"] is None:
         common["out"] = Path("step.db" if is_file_spec(spec) else f"step-{spec}.db")
     out = common["out"]
     if out.exists():
         raise RunError(f"{out} exists; go on in it with 'dialoom step {out} 1', or give another file with -o")
-    begun = begin_run(spec, recipe, given, config, common, lambda line: typer.echo(line, err=True))
-    assert begun is not None  # nobody has asked for an estimate
-    store, conduct, _ = begun
-    try:
-        return _stepped(store, "1", "main", lines, script, is_json, conduct)
-    finally:
-        store.close()
+    settings, _ = merged(recipe, given, common)
+    tune_process()
+    asyncio.run(aplan(spec, **{**settings, "on_event": _told}))
+    calls = {key: settings[key] for key in CallSettings.__annotations__ if key in settings}
+    return _stepped(out, "1", "main", lines, script, is_json, calls)
 
 
 def replay_case(path: Path, is_json: bool) -> int:
@@ -99,29 +88,25 @@ def _lines(script: Path | None) -> Iterable[str] | None:
 
 
 def _stepped(
-    store: RunStore,
+    path: Path,
     scenario: str,
     branch: str,
     lines: Iterable[str] | None,
     script: Path | None,
     is_json: bool,
-    conduct: Conduct,
+    calls: Mapping[str, Any],
 ) -> int:
     printer = Printer(is_json)
+    tune_process()
     with asyncio.Runner() as runner:
         opened = AsyncExitStack()
-        session: Session = runner.run(
-            opened.enter_async_context(
-                Session.open(
-                    store, scenario, branch=branch, conduct=conduct, tell=lambda line: typer.echo(line, err=True)
-                )
-            )
-        )
+        opening = step(path, scenario, branch=branch, **{**calls, "on_event": _told})
+        session: Session = runner.run(opened.enter_async_context(opening))
         try:
             interpreter = CommandInterpreter(session, printer.passed)
             if lines is not None:
                 return play_script(runner, interpreter, lines, printer, str(script or "standard input"))
-            typer.echo(f"{session.scenario} in {store.path}: {_standing(store, session.scenario)}")
+            typer.echo(f"{session.scenario} in {path}: {_state(path, session.scenario)}")
             typer.echo("'help' lists the commands")
             printer.answer(runner.run(interpreter.stopped(runner.run(session.here()))))
             return converse(runner, interpreter, printer)
@@ -129,9 +114,18 @@ def _stepped(
             runner.run(opened.aclose())
 
 
-def _standing(store: RunStore, scenario: str) -> str:
+def _told(event: Event) -> None:
+    """What planning and nodes have to say goes where answers do not."""
+    match event:
+        case Noted(text) | NodeSaid(_, text):
+            typer.echo(text, err=True)
+        case Planned(path, _, scenarios):
+            typer.echo(f"planned {scenarios:,} scenarios in {path}", err=True)
+
+
+def _state(path: Path, scenario: str) -> str:
     """What has become of a scenario, and why."""
-    episode = store.episode(store.resolve(scenario))
+    episode = open_run(path).episode(scenario)
     if episode is None:
         return "still to be played"
     if episode.state == "failed":

@@ -47,7 +47,7 @@ class Put(NamedTuple):
     replayed: tuple[str, ...]
 
     def anew(self, memory: Memory) -> Put:
-        """The same, once nothing is known of its thread any more."""
+        """The same put, made as if nothing of its thread were stored."""
         memory.forget(self.key[0])
         packed = {name: value.elements if isinstance(value, Chain) else value for name, value in self.values.items()}
         return self._replace(values=memory.follow(self.key, self.versions, packed))
@@ -101,7 +101,7 @@ def thread_of(config: RunnableConfig) -> Thread:
 
 @lru_cache(maxsize=4096)
 def _thread(name: str, namespace: str) -> Thread:
-    """The same object each time, as there are many of them."""
+    """A thread of that name: always the same object, as there are many of them."""
     return name, namespace
 
 

@@ -85,16 +85,9 @@ class RunSaver(BaseCheckpointSaver[int]):
             return connection
 
         path.touch()
-        with closing(WriteLock(path, "other threads of this process can share its saver")):
-            writer = Writer(connect)
-            try:
-                saver = cls(writer, path)
-                try:
-                    yield saver
-                finally:
-                    saver.close()
-            finally:
-                writer.close()
+        lock = WriteLock(path, "other threads of this process can share its saver")
+        with closing(lock), closing(Writer(connect)) as writer, closing(cls(writer, path)) as saver:
+            yield saver
 
     def close(self) -> None:
         """Close the connection for reading. The writer is its owner's."""
@@ -135,7 +128,11 @@ class RunSaver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,  # noqa: ARG002
     ) -> RunnableConfig:
-        """The same, waiting."""
+        """Store a checkpoint, waiting until it is durable; returns its configuration.
+
+        Raises:
+            UnstorableError: If a channel holds what cannot be kept; nothing is stored.
+        """
         put = put_of(config, checkpoint, metadata, self._memory, self._packer)
         try:
             self._port.enqueue(put).result()
@@ -159,7 +156,11 @@ class RunSaver(BaseCheckpointSaver[int]):
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """The same, waiting."""
+        """Store what a task has written, until the checkpoint that includes it; waits until it is durable.
+
+        Raises:
+            UnstorableError: If a write cannot be kept; nothing is stored.
+        """
         self._port.enqueue(put_writes_of(config, writes, task_id, task_path, self._packer)).result()
 
     # Reading
@@ -169,7 +170,7 @@ class RunSaver(BaseCheckpointSaver[int]):
         return self._reader.get(config)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The same."""
+        """The checkpoint that is named, or the thread's latest."""
         return self._reader.get(config)
 
     async def alist(
@@ -199,7 +200,7 @@ class RunSaver(BaseCheckpointSaver[int]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """The same."""
+        """Checkpoints, the latest first; see `alist`."""
         return self._reader.matching(config, filter, before, limit)
 
     # Upkeep
@@ -209,7 +210,7 @@ class RunSaver(BaseCheckpointSaver[int]):
         await self._soon(lambda connection: upkeep.delete_threads(connection, [thread_id]))
 
     def delete_thread(self, thread_id: str) -> None:
-        """The same, waiting."""
+        """Remove a thread, waiting until that is durable."""
         self._now(lambda connection: upkeep.delete_threads(connection, [thread_id]))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
@@ -217,7 +218,7 @@ class RunSaver(BaseCheckpointSaver[int]):
         await self._soon(lambda connection: upkeep.delete_runs(connection, run_ids))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """The same, waiting."""
+        """Remove the checkpoints whose metadata name one of these runs, waiting until that is durable."""
         self._now(lambda connection: upkeep.delete_runs(connection, run_ids))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
@@ -225,7 +226,7 @@ class RunSaver(BaseCheckpointSaver[int]):
         await self._soon(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """The same, waiting."""
+        """Give a thread all checkpoints and writes of another, waiting until that is durable."""
         self._now(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
@@ -233,19 +234,16 @@ class RunSaver(BaseCheckpointSaver[int]):
         await self._soon(_pruning(thread_ids, strategy))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """The same, waiting."""
+        """Keep only the latest checkpoints (see `aprune`), waiting until that is durable."""
         self._now(_pruning(thread_ids, strategy))
 
     def compact(self) -> Compacted:
         """Remove the values that nothing refers to any more, and give the room back. Needs as much room again."""
         before = _size(self._path)
         self._now(upkeep.sweep)
-        connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)
-        try:
+        with closing(sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        finally:
-            connection.close()
         return Compacted(before, _size(self._path))
 
     async def _soon(self, work: _Work) -> None:

@@ -1,46 +1,119 @@
-"""Layouts of earlier versions: brought up to date without losing a reply; those of later ones refused."""
+"""Runs of older and newer versions."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from dialoom.runs.store import RunFile, StoreError, migrations
+from dialoom.runs.store.migrations import Step, migrate, version_of
+from dialoom.runs.store.schema import SCHEMA_VERSION
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
 
+OLDER = SCHEMA_VERSION - 1
 
-def test_a_half_finished_run_of_version_1_is_migrated_and_goes_on(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
-    """Its ten calls are answered from the ledger, only the missing ones are made, and the result is a new run's."""
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """To a file of version 0 with one table, in autocommit mode."""
+    with closing(sqlite3.connect(tmp_path / "file.db", isolation_level=None)) as opened:
+        opened.execute("CREATE TABLE words (word TEXT)")
+        yield opened
+
+
+@pytest.fixture
+def run(dialoom: Command, players: list[str], tmp_path: Path) -> Path:
+    """A run of two dialogues that its budget stopped, and `whole.db`, which plays the same without one."""
     write_release(tmp_path / "release")
-    with sqlite3.connect(tmp_path / "old.db") as connection:
-        connection.executescript((Path(__file__).parent / "version1.sql").read_text())
-    before = json.loads(dialoom("status", "old.db", "--json").stdout)
-    assert before["scenarios"] == {"total": 2, "done": 0, "failed": 0, "pending": 2}
-    assert before["calls"] == 10
-    dialoom("resume", "old.db")
-    after = json.loads(dialoom("status", "old.db", "--json").stdout)
-    assert after["replays"] == 10
-    assert after["calls"] == 12
-    dialoom("run", "personalens", "--profiles", "release", *players[:4], "--no-judge", "-o", "new.db")
-    for name in ("old", "new"):
+    plan = ("personalens", "--profiles", "release", *players, "--concurrency", 1)
+    dialoom("run", *plan, "-o", "whole.db")
+    dialoom("run", *plan, "--max-calls", 7, "-o", "run.db", code=3)
+    return tmp_path / "run.db"
+
+
+def make_older(path: Path) -> None:
+    """Take a run back to an imagined version in which outcomes had no details."""
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("ALTER TABLE outcomes DROP COLUMN details")
+        file.execute(f"PRAGMA user_version = {OLDER}")
+
+
+def add_details(connection: sqlite3.Connection) -> None:
+    """The step from that version to the present one."""
+    connection.execute("ALTER TABLE outcomes ADD COLUMN details TEXT")
+
+
+def adding(word: str) -> Step:
+    """A step that adds a word."""
+
+    def add(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO words VALUES (?)", (word,))
+
+    return add
+
+
+def words_in(connection: sqlite3.Connection) -> list[str]:
+    """The words, in the order in which they came."""
+    return [word for (word,) in connection.execute("SELECT word FROM words ORDER BY rowid")]
+
+
+def test_steps_are_taken_from_the_file_s_version_on(connection: sqlite3.Connection) -> None:
+    """In their order, as far as they lead, and none of them twice."""
+    steps = {0: adding("zero"), 1: adding("one"), 2: adding("two"), 7: adding("seven")}
+    connection.execute("PRAGMA user_version = 1")
+    assert migrate(connection, steps) == version_of(connection) == 3
+    assert migrate(connection, steps) == 3
+    assert words_in(connection) == ["one", "two"]
+
+
+def test_a_step_that_fails_is_undone(connection: sqlite3.Connection) -> None:
+    """And can be taken again; those before it stay."""
+
+    def failing(connection: sqlite3.Connection) -> None:
+        adding("half")(connection)
+        raise RuntimeError("no further")
+
+    with pytest.raises(RuntimeError, match="no further"):
+        migrate(connection, {0: adding("zero"), 1: failing})
+    assert version_of(connection) == 1
+    assert words_in(connection) == ["zero"]
+    migrate(connection, {1: adding("one")})
+    assert words_in(connection) == ["zero", "one"]
+
+
+def test_a_half_finished_run_of_an_older_version_goes_on(
+    dialoom: Command, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is brought up to date when it is opened, and what comes of it is what comes of any other run."""
+    make_older(run)
+    monkeypatch.setitem(migrations.STEPS, OLDER, add_details)
+    dialoom("resume", "run.db", "--max-calls", "none")
+    for name in ("run", "whole"):
         dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
-    old, new = lines_of(tmp_path / "old.jsonl"), lines_of(tmp_path / "new.jsonl")
-    assert [line["messages"] for line in old] == [line["messages"] for line in new]
+    assert lines_of(tmp_path / "run.jsonl") == lines_of(tmp_path / "whole.jsonl")
+    with closing(sqlite3.connect(run)) as file:
+        assert version_of(file) == SCHEMA_VERSION
 
 
-def test_a_run_of_a_later_version_is_refused_and_left_alone(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
+def test_a_run_that_no_step_leads_on_from_is_refused(run: Path) -> None:
+    """Instead of being read as something that it is not; and it is left as it is."""
+    make_older(run)
+    before = run.read_bytes()
+    with pytest.raises(StoreError, match=rf"run\.db has run-file version {OLDER}"):
+        RunFile(run)
+    assert run.read_bytes() == before
+
+
+def test_a_run_of_a_later_version_is_refused_and_left_alone(dialoom: Command, run: Path) -> None:
     """With what to do."""
-    write_release(tmp_path / "release")
-    dialoom("run", "personalens", "--profiles", "release", *players, "-o", "r.db")
-    with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
+    with closing(sqlite3.connect(run)) as connection:
         connection.execute("PRAGMA user_version = 99")
-    before = (tmp_path / "r.db").read_bytes()
+    before = run.read_bytes()
     for command in ("status", "resume"):
-        assert "newer dialoom" in dialoom(command, "r.db", code=2).stderr
-    assert (tmp_path / "r.db").read_bytes() == before
+        assert "newer dialoom" in dialoom(command, "run.db", code=2).stderr
+    assert run.read_bytes() == before

@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dialoom.roles.gateway.budget import Taken
+from dialoom.roles.gateway.prices import Price
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.status import Troubles
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunBounds:
     """How a run stands to its bounds.
 
     Attributes:
@@ -28,7 +29,7 @@ class Standing:
     rejudgings: dict[str, int]
 
     @classmethod
-    def of(cls, run: RunFile) -> Standing:
+    def of(cls, run: RunFile) -> RunBounds:
         """Read from a run's file. What is in flight, only the process that plays it knows."""
         limits = RunLimits.of(run)
         taken = run.taken(limits.stated_prices) if limits.budget.is_bounded else None
@@ -38,7 +39,7 @@ class Standing:
         """For programs."""
         budget = self.limits.budget.model_dump(exclude_none=True)
         return {
-            "limits": {**budget, **{name: dict(getattr(self.limits, name)) for name in ("prices", "rpm", "tpm")}},
+            "limits": {**self.limits.model_dump(mode="json", exclude={"budget"}), **budget},
             "counted": None if self.taken is None else asdict(self.taken),
             "attempts": {
                 model: {"failed": each.attempts, "throttled": each.throttled} for model, each in self.troubles.items()
@@ -51,7 +52,7 @@ class Standing:
         told = [*self._bounds()]
         for what, rates in (("requests", self.limits.rpm), ("tokens", self.limits.tpm)):
             told += [f"{model or 'every model'}: at most {rate:,} {what} a minute" for model, rate in rates.items()]
-        told += [f"{model}: priced {price} US dollars a million tokens" for model, price in self.limits.prices.items()]
+        told += [f"{model}: priced {_priced(price)} a million tokens" for model, price in self.limits.prices.items()]
         told += [
             f"{model}: {each.attempts:,} attempts failed, {each.throttled:,} of them throttled"
             for model, each in self.troubles.items()
@@ -84,3 +85,8 @@ class Standing:
         if budget.max_cost is not None:
             told.append(f"${taken.cost:,.4f} of ${budget.max_cost:,.4f}")
         return [f"budget: {', '.join(told)} taken"]
+
+
+def _priced(price: Price) -> str:
+    cached = "" if price.cached_input is None else f", {price.cached_input:g} from the prompt cache"
+    return f"{price.input:g} US dollars in, {price.output:g} out{cached}"

@@ -1,10 +1,9 @@
-"""`status`, `show`, `report` and `compact`: everything that makes no call."""
+"""`status` and `show`: how far a run is, and what was said in it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +15,17 @@ from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree
 
-from dialoom.graphs import Chart, Outline, Table
+from dialoom.graphs import Outline
 from dialoom.runs import export as exporting
-from dialoom.runs import report as reporting
 from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 from dialoom.runs.config import RunConfig
-from dialoom.runs.cost import cost_table
-from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import load_recipe
-from dialoom.runs.store import Judging, RunFile, RunStore, Usage
+from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, Usage
 from dialoom.runs.store.lock import is_written
-from dialoom.runs.store.runfile import FIRST_JUDGING
 from dialoom.runs.store.status import Status
 
-from .standing import Standing
-from .tables import make_console, print_tables
+from .bounds import RunBounds
+from .tables import make_console
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
 _STYLES = {"plain": "", "heading": "bold", "user": "cyan", "assistant": "green", "note": "dim", "new": "yellow"}
@@ -40,11 +35,11 @@ def print_status(path: Path, as_json: bool) -> None:
     """How far a run is, and what each role has taken."""
     with RunFile(path) as run:
         config, status = run.config, run.status()
-        later, standing = [each for each in run.judgings() if each.name != FIRST_JUDGING], Standing.of(run)
+        later, bounds = [each for each in run.judgement_sets() if each.name != OWN_JUDGEMENTS], RunBounds.of(run)
     is_played = is_written(path)
     if as_json:
         told = _status_for_programs(config, status, later)
-        typer.echo(json.dumps({**told, "is_being_written": is_played, **standing.as_json()}))
+        typer.echo(json.dumps({**told, "is_being_written": is_played, **bounds.as_json()}))
         return
     typer.echo(f"{path}: {config.recipe}, seed {config.seed}")
     typer.echo(
@@ -54,15 +49,15 @@ def print_status(path: Path, as_json: bool) -> None:
     if status.usage.unanswered:
         why = "under way, or lost in a crash" if is_played else "lost when a process ended, and perhaps billed"
         typer.echo(f"calls without an answer: {status.usage.unanswered:,} ({why})")
-    for line in standing.lines(str(path)):
+    for line in bounds.lines(str(path)):
         typer.echo(line)
     if is_played:
         typer.echo("another dialoom process is writing it now")
     elif status.pending:
-        typer.echo(f"go on with: dialoom resume {path}{standing.budget_flags}")
+        typer.echo(f"go on with: dialoom resume {path}{bounds.budget_flags}")
 
 
-def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judging]) -> dict[str, Any]:
+def _status_for_programs(config: RunConfig, status: Status, later: Sequence[JudgementSet]) -> dict[str, Any]:
     roles = {}
     for role, model in config.model_names.items():
         usage = status.by_role.get(role, Usage())
@@ -84,7 +79,7 @@ def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judg
     }
 
 
-def _usage_table(config: RunConfig, status: Status, later: Sequence[Judging]) -> RichTable:
+def _usage_table(config: RunConfig, status: Status, later: Sequence[JudgementSet]) -> RichTable:
     table = RichTable(box=box.SIMPLE_HEAD)
     for column in ("role", "model", "calls", "failed", "replayed", "input tokens", "output tokens", "cost"):
         table.add_column(column, justify="left" if column in ("role", "model") else "right")
@@ -111,6 +106,7 @@ def print_config(path: Path) -> None:
         **config.options,
         "model": config.model_names,
         "temperature": {role: binding.temperature for role, binding in config.models.items()},
+        "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
         "seed": config.seed,
     }
     recipe = load_recipe(config.recipe)
@@ -134,9 +130,9 @@ def list_scenarios(path: Path, as_json: bool) -> None:
 def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> None:
     """One dialogue with its judgements and how it ended."""
     with RunFile(path) as run:
-        recipe = load_recipe(run.config.recipe)
+        recipe = run.recipe
         position = run.resolve(name)
-        chosen = run.judging(judging)
+        chosen = run.judgement_set(judging)
         scenario = run.scenario(recipe, position)
         episode = run.episode(position, chosen.name if chosen else None)
         models, prompts = exporting.provenance(run, chosen)
@@ -151,63 +147,6 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> 
         typer.echo(json.dumps({**line, "state": episode.state}, ensure_ascii=False))
         return
     _print_episode(episode, scenario.described(), models, recipe.outline(episode))
-
-
-def report_run(paths: list[Path], out: Path | None, judging: str | None, names: list[str]) -> None:
-    """Print the report of one run or several, or write it with its charts; all tables, or those of the names."""
-    with ExitStack() as opened:
-        runs = [opened.enter_context(RunFile(path)) for path in paths]
-        tables = reporting.compare(runs, judging) if len(runs) > 1 else reporting.build(runs[0], judging)
-        charts = reporting.charts(runs, judging) if out is not None else []
-        statuses = [run.status() for run in runs]
-    known = [table.name for table in tables]
-    if unknown := [name for name in names if name not in known]:
-        raise RunError(f"--table {unknown[0]!r}: there are {', '.join(known) or 'none yet'}")
-    tables = [table for table in tables if not names or table.name in names]
-    charts = [chart for chart in charts if not names or chart.name in names]
-    title = "; ".join(
-        f"{path.name}: {status.done:,} of {status.total:,} scenarios done"
-        for path, status in zip(paths, statuses, strict=True)
-    )
-    if out is not None:
-        _write_report(tables, charts, out, title)
-        return
-    if not tables:
-        places = " and ".join(map(str, paths))
-        raise RunError(f"{places} {'has' if len(paths) == 1 else 'have'} no finished scenario to report on yet")
-    typer.echo(title)
-    print_tables(tables)
-
-
-def report_cost(paths: list[Path], out: Path | None) -> None:
-    """Print what the calls of each run took, or write it."""
-    tables = [cost_table(path) for path in paths]
-    if len(paths) > 1:
-        for table, path in zip(tables, paths, strict=True):
-            table.name, table.title = f"{table.name}-{path.stem}", f"{table.title}: {path.name}"
-    if out is not None:
-        _write_report(tables, [], out, "Calls")
-    else:
-        print_tables(tables)
-
-
-def _write_report(tables: list[Table], charts: list[Chart], out: Path, title: str) -> None:
-    can_draw = not charts or reporting.can_draw()
-    for written in reporting.write(tables, out, title, charts if can_draw else ()):
-        typer.echo(str(written))
-    if not can_draw:
-        typer.echo(f"no charts: they are drawn with matplotlib, which is not installed: {reporting.HOW_TO_INSTALL}")
-
-
-def compact_run(path: Path) -> None:
-    """Give room back, and say how much."""
-    store = RunStore(path)
-    try:
-        compacted = store.compact()
-    finally:
-        store.close()
-    freed = compacted.before - compacted.after
-    typer.echo(f"{path}: {compacted.before:,} bytes before, {compacted.after:,} now ({freed:,} given back)")
 
 
 def _print_episode(

@@ -1,19 +1,13 @@
-"""The flags that say how calls are made, which every command that makes some has; and what becomes of them."""
+"""The flags that say how calls are made, declared once for every command that makes some."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from .flags import Flags
-
-if TYPE_CHECKING:  # a command's help needs no model
-    from dialoom.runs.limits import RunLimits
-    from dialoom.runs.session import Conduct
-    from dialoom.runs.store.connections import Synchronous
 
 _KEPT = "Kept for resume. "
 
@@ -60,7 +54,7 @@ KEPT: Flags = {
 }
 """Budget, prices and rates: the run's file keeps those that were given last."""
 
-SITTING: Flags = {
+ANEW: Flags = {
     "env_file": (
         Annotated[
             Path | None, typer.Option(metavar="FILE", help="NAME=VALUE lines with keys, beside the environment's.")
@@ -102,7 +96,7 @@ SITTING: Flags = {
         None,
     ),
 }
-"""What is given anew for each sitting."""
+"""What is given anew each time."""
 
 REPLAY_ONLY: Flags = {
     "replay_only": (
@@ -111,40 +105,4 @@ REPLAY_ONLY: Flags = {
     )
 }
 
-CALLING: Flags = {**KEPT, **SITTING, **REPLAY_ONLY}
-
-
-def synchronous_of(given: Mapping[str, Any]) -> Synchronous:
-    """What the commits of this sitting are to survive."""
-    return given.get("synchronous") or "normal"
-
-
-def conduct_of(kept: RunLimits, given: Mapping[str, Any]) -> Conduct:
-    """How calls are made: what the run's file keeps, and what is given now, which wins.
-
-    Raises:
-        RunError, BindingError: Naming the flag and the value that is wrong.
-    """
-    from dialoom.runs.limits import FailOnError
-    from dialoom.runs.session import Conduct
-
-    if (env_file := given.get("env_file")) is not None:
-        from dialoom.roles.gateway.keys import load_env_file
-
-        load_env_file(env_file)
-    if (cache := given.get("cache")) is not None:
-        from dialoom.roles.gateway.cache import check_cache
-
-        check_cache(cache)
-    if given.get("otel"):
-        from dialoom.roles.gateway.tracing import check_tracing
-
-        check_tracing()
-    stop_at = given.get("fail_on_error")
-    return Conduct(
-        kept.changed(given),
-        bool(given.get("replay_only")),
-        FailOnError() if stop_at is None else FailOnError.parse(str(stop_at)),
-        cache,
-        bool(given.get("otel")),
-    )
+CALLING: Flags = {**KEPT, **ANEW, **REPLAY_ONLY}

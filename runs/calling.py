@@ -1,0 +1,64 @@
+"""How the calls of a run are made: who plays, what bounds the calls, and the gateway that they go through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dialoom.graphs import Recipe
+from dialoom.prompts import PromptLibrary
+from dialoom.roles import Cast, Gateway, ModelBinding
+from dialoom.roles.binding import CompiledGraph, Reply
+from dialoom.roles.gateway import Caller
+from dialoom.roles.gateway.cache import ResponseCache
+from dialoom.roles.gateway.tracing import open_tracing
+
+from .config import DEFAULT_CONCURRENCY
+from .limits import FailOnError, RunLimits
+from .store import RunStore
+
+
+@dataclass(frozen=True, slots=True)
+class CallPolicy:
+    """How calls are made by one process; nothing of it changes what they say.
+
+    Attributes:
+        limits: Budget, prices and rates.
+        concurrency: How many scenarios are under way at once.
+        replay_only: Make no call at all: every reply must be recorded.
+        fail_on_error: When failures stop the run.
+        cache: The file in which replies are shared with other runs.
+        otel: Whether a span of each call is sent to OpenTelemetry.
+        objects: Functions and graphs that play, by the names of their models.
+    """
+
+    limits: RunLimits = field(default_factory=RunLimits)
+    concurrency: int = DEFAULT_CONCURRENCY
+    replay_only: bool = False
+    fail_on_error: FailOnError = field(default_factory=FailOnError)
+    cache: Path | None = None
+    otel: bool = False
+    objects: Mapping[str, Reply | CompiledGraph] = field(default_factory=dict)
+
+
+@contextmanager
+def open_gateway(store: RunStore, policy: CallPolicy) -> Iterator[Gateway]:
+    """The way to the models of a run: its ledger, and what bounds it."""
+    limits = policy.limits.for_gateway(policy.concurrency, policy.replay_only)
+    spent = store.taken(limits.prices) if limits.budget.is_bounded else None
+    with ExitStack() as opened:
+        cache = None if policy.cache is None else opened.enter_context(ResponseCache(policy.cache))
+        tracing = opened.enter_context(open_tracing()) if policy.otel else None
+        yield Gateway(store.ledger, limits, spent, cache, tracing, policy.objects)
+
+
+def cast_of(store: RunStore, recipe: Recipe, models: Mapping[str, ModelBinding], gateway: Caller) -> Cast:
+    """The roles of a run, with its prompts, played by these models."""
+    return Cast(prompts_of(store.prompts, models), models, gateway, recipe.reply_types)
+
+
+def prompts_of(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> PromptLibrary:
+    """The prompts whose roles have models; a run keeps the others too, so that it can be judged later."""
+    return PromptLibrary(prompt for prompt in library.values() if prompt.front.role in models)

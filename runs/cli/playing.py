@@ -1,0 +1,153 @@
+"""`run`, `resume`, `retry` and `judge`: the door's operations under a progress display."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dialoom.graphs import Recipe
+from dialoom.roles.gateway.litellm_backend import tune_process
+from dialoom.runs.control import Control
+from dialoom.runs.door import Run, aestimate, ajudge, aplay, aresume, aretry
+from dialoom.runs.errors import StoppedError
+from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
+
+from .dry_run import print_estimate
+from .exit_codes import EXIT_DONE, EXIT_INTERRUPTED
+from .settings import assigned, call_settings, merged, numbers
+from .watcher import Watcher
+
+Operation = Callable[..., Coroutine[Any, Any, Any]]
+
+
+def start_run(spec: str, recipe: Recipe, given: dict[str, Any], **common: Any) -> int:
+    """Carry out `dialoom run`; returns the exit code.
+
+    Args:
+        spec: The recipe's name or file.
+        recipe: It.
+        given: Its own options.
+        common: The options of every run.
+    """
+    is_estimate = bool(common.pop("dry_run"))
+    settings, log_format = merged(recipe, given, common, needs_path=not is_estimate)
+    if is_estimate:
+        settings.pop("path", None)
+        estimate = carried_out(lambda **watched: aestimate(spec, **settings, **watched), Watcher(Control()))
+        print_estimate(estimate, settings.get("budget"))
+        return EXIT_DONE
+    watcher = Watcher(settings["control"], log_format=log_format)
+    carried_out(lambda **watched: aplay(spec, **{**settings, **watched}), watcher)
+    return watcher.exit_code()
+
+
+def resume_run(path: Path, concurrency: int, retry_failed: bool, given: Mapping[str, Any]) -> int:
+    """Carry out `dialoom resume`; returns the exit code."""
+    settings = call_settings(given, concurrency)
+    watcher = Watcher(settings["control"], log_format=given.get("log_format"))
+    carried_out(lambda **watched: aresume(path, retry_failed=retry_failed, **{**settings, **watched}), watcher)
+    return watcher.exit_code()
+
+
+def retry_run(
+    path: Path,
+    failed: bool,
+    unparsed: bool,
+    scenarios: Sequence[str],
+    judging: str | None,
+    concurrency: int,
+    given: Mapping[str, Any],
+) -> int:
+    """Carry out `dialoom retry`; returns the exit code."""
+    settings = call_settings(given, concurrency)
+    rejudge = f"dialoom retry {path} --unparsed --judging {judging or OWN_JUDGEMENTS!r}"
+    watcher = Watcher(
+        settings["control"],
+        again=lambda ended: f"dialoom resume {path}" if ended.judging is None else rejudge,
+        retry=lambda ended: f"dialoom resume {path} --retry-failed" if ended.judging is None else rejudge,
+        log_format=given.get("log_format"),
+    )
+
+    def retry(**watched: Any) -> Coroutine[Any, Any, Run]:
+        which: dict[str, Any] = {"failed": failed or None, "scenarios": scenarios, "unparsed": unparsed}
+        return aretry(path, **which, judging=judging, **{**settings, **watched})
+
+    carried_out(retry, watcher)
+    if unparsed and watcher.exit_code() == EXIT_DONE:
+        _say_what_is_unparsed(path, judging, rejudge)
+    return watcher.exit_code()
+
+
+def judge_run(
+    path: Path,
+    name: str | None,
+    models: list[str],
+    temperatures: list[str],
+    concurrency: int,
+    retry_failed: bool,
+    given: Mapping[str, Any],
+) -> int:
+    """Carry out `dialoom judge`; returns the exit code."""
+    settings = call_settings(given, concurrency)
+    everyone, by_role = assigned(models)
+    who = " ".join(f"--model {model}" for model in models)
+    watcher = Watcher(
+        settings["control"],
+        again=lambda ended: f"dialoom judge {path} --name {ended.judging!r} {who}",
+        log_format=given.get("log_format"),
+    )
+
+    def judge(**watched: Any) -> Coroutine[Any, Any, Run]:
+        return ajudge(
+            path,
+            model=everyone,
+            models=by_role,
+            temperature=numbers("temperature", temperatures),
+            name=name,
+            retry_failed=retry_failed,
+            **{**settings, **watched},
+        )
+
+    carried_out(judge, watcher)
+    return watcher.exit_code()
+
+
+def carried_out(operation: Operation, watcher: Watcher) -> Any:
+    """Do the work under a progress display; the first Ctrl-C (or SIGTERM) drains it, the second stops it.
+
+    Raises:
+        typer.Exit: If it was stopped before there was anything to go on with.
+    """
+    tune_process()
+
+    async def run() -> Any:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, watcher.control.interrupt)
+        showing = asyncio.create_task(watcher.watch())
+        try:
+            return await operation(on_event=watcher, control=watcher.control)
+        finally:
+            showing.cancel()
+
+    with watcher:
+        try:
+            return asyncio.run(run())
+        except StoppedError as error:
+            raise typer.Exit(EXIT_INTERRUPTED) from error
+
+
+def _say_what_is_unparsed(path: Path, name: str | None, again: str) -> None:
+    with RunFile(path) as run:
+        chosen = run.judgement_set(name)
+        left = run.unparsed(chosen.name) if chosen is not None else 0
+    if left:
+        typer.echo(
+            f"{left:,} judgements are unparsed still: their replies could not be read again, or the recipe judges "
+            f"these things only while it plays (dialoom retry {path} --scenario ID). Once more: {again}"
+        )

@@ -1,0 +1,67 @@
+"""`report` and `compact`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from dialoom.graphs import Table
+from dialoom.runs.cost import cost_table
+from dialoom.runs.door import report
+from dialoom.runs.errors import RunError
+from dialoom.runs.report import HOW_TO_INSTALL, Report, can_draw
+from dialoom.runs.store import RunStore
+
+from .tables import print_tables
+
+
+def report_run(paths: list[Path], out: Path | None, judging: str | None, names: list[str]) -> None:
+    """Print the report of one run or several, or write it with its charts; all tables, or those of the names."""
+    found = report(*paths, judging=judging, tables=names)
+    if out is not None:
+        _write(found, out)
+        return
+    if not found.tables:
+        places = " and ".join(map(str, paths))
+        raise RunError(f"{places} {'has' if len(paths) == 1 else 'have'} no finished scenario to report on yet")
+    typer.echo(found.title)
+    print_tables(found.tables)
+
+
+def report_cost(paths: list[Path], out: Path | None) -> None:
+    """Print what the calls of each run took, or write it."""
+    tables = [cost_table(path) for path in paths]
+    if len(paths) > 1:
+        for table, path in zip(tables, paths, strict=True):
+            table.name, table.title = f"{table.name}-{path.stem}", f"{table.title}: {path.name}"
+    _say_how_to_state_prices(tables)
+    if out is not None:
+        _write(Report("Calls", tables, ()), out)
+    else:
+        print_tables(tables)
+
+
+def compact_run(path: Path) -> None:
+    """Give room back, and say how much."""
+    with RunStore(path) as store:
+        compacted = store.compact()
+    freed = compacted.before - compacted.after
+    typer.echo(f"{path}: {compacted.before:,} bytes before, {compacted.after:,} now ({freed:,} given back)")
+
+
+def _write(found: Report, out: Path) -> None:
+    has_charts = not found.charts or can_draw()
+    for written in found.write(out, has_charts=has_charts):
+        typer.echo(str(written))
+    if not has_charts:
+        typer.echo(f"no charts: they are drawn with matplotlib, which is not installed: {HOW_TO_INSTALL}")
+
+
+def _say_how_to_state_prices(tables: Sequence[Table]) -> None:
+    """Below a table in which a price is unknown."""
+    for table in tables:
+        costs = [row[table.columns.index("US dollars")] for row in table.rows]
+        if None in costs:
+            table.notes.append("--price MODEL=IN,OUT states a price that is unknown.")

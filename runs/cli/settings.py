@@ -1,0 +1,242 @@
+"""What a command line and a YAML file say, as the door takes it. The one place where the two are merged: flags win."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dialoom.errors import first_problem
+from dialoom.graphs import Recipe
+from dialoom.roles.gateway.budget import Budget
+from dialoom.roles.gateway.prices import Price
+from dialoom.runs.config import DEFAULT_CONCURRENCY
+from dialoom.runs.control import Control
+from dialoom.runs.errors import RunError
+
+UNBOUNDED = "none"
+"""The value that takes a bound away again."""
+
+
+class _Common(BaseModel):
+    """The options of every run as flags and YAML files give them: `NAME=VALUE` texts or a mapping, by role or model."""
+
+    model_config = ConfigDict(extra="forbid")
+    out: Path | None = None
+    model: list[str] | str | dict[str, str] | None = None
+    temperature: list[str] | float | str | dict[str, float] | None = None
+    api_base: list[str] | str | dict[str, str] | None = None
+    seed: int | None = None
+    concurrency: int | None = None
+    prompts: Path | None = None
+    synchronous: Literal["normal", "full"] | None = None
+    max_cost: float | str | None = None
+    max_tokens: int | str | None = None
+    max_calls: int | str | None = None
+    price: list[str] | str | dict[str, str | list[float]] | None = None
+    rpm: list[str] | int | str | dict[str, int] | None = None
+    tpm: list[str] | int | str | dict[str, int] | None = None
+    env_file: Path | None = None
+    fail_on_error: int | str | None = None
+    cache: Path | None = None
+    otel: bool = False
+    replay_only: bool = False
+    log_format: Literal["text", "json"] | None = None
+
+
+_ADDED = ("model", "temperature", "api_base", "price", "rpm", "tpm")
+"""What flags say of one role or model leaves alone what the file says of others."""
+
+
+def merged(
+    recipe: Recipe, given: Mapping[str, Any], common: Mapping[str, Any], needs_path: bool = True
+) -> tuple[dict[str, Any], str | None]:
+    """What `play` takes, from defaults, a YAML file and flags; and the format of log lines.
+
+    Args:
+        recipe: The recipe.
+        given: Its own options, by the names of their fields.
+        common: The options of every run, `config` among them; what was not given is `None`, `False` or empty.
+        needs_path: Whether there must be a file to keep the run in.
+
+    Raises:
+        RunError: Naming the flag or the file and what is wrong with it.
+    """
+    from_file, own = _config_file(common.get("config"), recipe)
+    values = dict(from_file)
+    for name, value in common.items():
+        if name in _Common.model_fields and value is not None and value is not False and value != []:
+            values[name] = _texts(values.get(name)) + _texts(value) if name in _ADDED else value
+    chosen = _Common.model_validate(values)
+    if chosen.out is None and needs_path:
+        raise RunError("-o RUN is missing: give the file in which the run is to be kept, such as -o run.db")
+    model, models = assigned(_texts(chosen.model))
+    return {
+        "path": chosen.out,
+        "model": model,
+        "models": models,
+        "temperature": numbers("temperature", _texts(chosen.temperature)),
+        "api_base": texts_by_name(_texts(chosen.api_base)),
+        "options": {**own, **given},
+        "seed": chosen.seed or 0,
+        "prompts": chosen.prompts,
+        **call_settings(chosen.model_dump(), chosen.concurrency),
+    }, chosen.log_format
+
+
+def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> dict[str, Any]:
+    """How calls are made, as the door takes it, with a control of its own; keys are read into the environment.
+
+    Args:
+        given: By the names of the flags.
+        concurrency: How many scenarios are under way at once.
+
+    Raises:
+        RunError, BindingError: Naming the flag and the value that is wrong.
+    """
+    if (env_file := given.get("env_file")) is not None:
+        from dialoom.roles.gateway.keys import load_env_file
+
+        load_env_file(env_file)
+    return {
+        "budget": _budget(given),
+        "prices": _prices(_texts(given.get("price"))),
+        "rpm": _rates("rpm", _texts(given.get("rpm"))),
+        "tpm": _rates("tpm", _texts(given.get("tpm"))),
+        "fail_on_error": given.get("fail_on_error"),
+        "cache": given.get("cache"),
+        "otel": bool(given.get("otel")),
+        "replay_only": bool(given.get("replay_only")),
+        "synchronous": given.get("synchronous") or "normal",
+        "concurrency": DEFAULT_CONCURRENCY if concurrency is None else concurrency,
+        "control": Control(),
+    }
+
+
+def assigned(texts: list[str]) -> tuple[str | None, dict[str, str]]:
+    """`VALUE` and `ROLE=VALUE` texts: the last value for everybody, and those of roles."""
+    by_role = texts_by_name(texts, "model") or {}
+    return by_role.pop("", None), by_role
+
+
+def texts_by_name(texts: list[str], what: str = "api_base") -> dict[str, str] | None:
+    """`NAME=VALUE` texts by name; what is for all stands under the empty one. `None` for no text."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            name, value = "", text
+        if not value.strip():
+            raise RunError(f"{what} {text!r} names no {what.replace('_', '-')}", setting=what)
+        found[name] = value.strip()
+    return found or None
+
+
+def numbers(what: str, texts: list[str]) -> dict[str, float] | None:
+    """`NAME=NUMBER` texts by name.
+
+    Raises:
+        RunError: If one is no number.
+    """
+    found: dict[str, float] = {}
+    for name, text in (texts_by_name(texts, what) or {}).items():
+        try:
+            found[name] = float(text)
+        except ValueError as error:
+            raise RunError(f"{what} {text!r} is no number from 0 to 2", setting=what) from error
+    return found or None
+
+
+def _config_file(path: Path | None, recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A YAML file's options: those of every run, and the recipe's."""
+    if path is None:
+        return {}, {}
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise RunError(f"--config {path} cannot be read as YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise RunError(f"--config {path} holds {type(values).__name__}; options are 'name: value' lines")
+    names = {field.alias or name: name for name, field in recipe.options_type.model_fields.items()}
+    common: dict[str, Any] = {}
+    own: dict[str, Any] = {}
+    for key, value in values.items():
+        plain = str(key).replace("-", "_")
+        if plain in _Common.model_fields:
+            common[plain] = value
+        elif plain in names or plain in names.values():
+            own[names.get(plain, plain)] = value
+        else:
+            known = ", ".join(sorted({*_Common.model_fields, *names}))
+            raise RunError(f"--config {path}: unknown option {key!r}; there are {known}")
+    try:
+        _Common.model_validate(common)
+    except ValidationError as error:
+        problem = first_problem(error)
+        name = problem.place.partition(".")[0].replace("_", "-")
+        raise RunError(f"--config {path}: --{name} {problem.value!r}: {problem.message}") from error
+    return common, own
+
+
+def _texts(value: Any) -> list[str]:
+    """`NAME=VALUE` texts from what a flag or a YAML file gives."""
+    if value is None:
+        return []
+    if isinstance(value, dict):
+        return [f"{name}={_text(each)}" if name else _text(each) for name, each in value.items()]
+    return [str(each) for each in value] if isinstance(value, list) else [str(value)]
+
+
+def _text(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _budget(given: Mapping[str, Any]) -> Budget | None:
+    bounds = {name: given[name] for name in Budget.model_fields if given.get(name) is not None}
+    values = {name: None if str(value).lower() == UNBOUNDED else value for name, value in bounds.items()}
+    try:
+        return Budget.model_validate(values) if values else None
+    except ValidationError as error:
+        problem = first_problem(error)
+        what = "US dollars" if problem.place == "max_cost" else "a whole number"
+        raise RunError(
+            f"{problem.place} {problem.value!r} is no bound: give {what} from 0, or {UNBOUNDED!r}",
+            setting=problem.place,
+        ) from error
+
+
+def _prices(texts: list[str]) -> dict[str, Price] | None:
+    """`MODEL=IN,OUT` or `MODEL=IN,OUT,CACHED`, US dollars for a million tokens."""
+    prices: dict[str, Price] = {}
+    for text in texts:
+        model, _, figures = text.rpartition("=")
+        try:
+            first, second, *cached = [float(part) for part in figures.split(",")]
+            if not model or len(cached) > 1:
+                raise ValueError("a model and two or three figures are needed")
+            prices[model] = Price(first, second, *cached)
+        except ValueError as error:
+            raise RunError(
+                f"prices {text!r} is not MODEL=IN,OUT or MODEL=IN,OUT,CACHED in US dollars for a million tokens",
+                setting="prices",
+            ) from error
+    return prices or None
+
+
+def _rates(setting: str, texts: list[str]) -> dict[str, int | None] | None:
+    """`N` and `MODEL=N` texts, a minute; `none` takes a rate away."""
+    rates: dict[str, int | None] = {}
+    for text in texts:
+        model, _, figure = text.rpartition("=")
+        if figure.lower() == UNBOUNDED:
+            rates[model] = None
+        elif figure.isdecimal() and int(figure):
+            rates[model] = int(figure)
+        else:
+            raise RunError(
+                f"{setting} {figure!r} is no whole number from 1; give N, or MODEL=N for one model", setting=setting
+            )
+    return rates or None

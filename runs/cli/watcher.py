@@ -1,0 +1,289 @@
+"""What a user sees while a run is under way: a bar on a terminal, plain log lines elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import structlog
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from dialoom.roles.gateway.limits import LimitState
+from dialoom.runs.config import DEFAULT_MODEL
+from dialoom.runs.control import Control
+from dialoom.runs.errors import Fault
+from dialoom.runs.events import (
+    Began,
+    Ended,
+    Event,
+    NodeSaid,
+    Noted,
+    Planned,
+    Retrying,
+    ScenarioDone,
+    ScenarioFailed,
+    Stopping,
+)
+from dialoom.runs.store import RunFile
+
+from .exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
+from .wording import flag
+
+_EVERY = 5.0
+"""Seconds between log lines, and at the least between readings of the ledger."""
+
+
+class Watcher:
+    """Is told of each event, and shows it. Used as a context around the work.
+
+    Args:
+        control: Of the work.
+        again: Gives the command that goes on with work that has ended.
+        retry: Gives the command that tries again what failed; by default the same with `--retry-failed`.
+        log_format: `text` or `json`, of the lines on standard error.
+
+    Attributes:
+        control: Of the work.
+    """
+
+    def __init__(
+        self,
+        control: Control,
+        *,
+        again: Callable[[Ended], str] = lambda ended: f"dialoom resume {ended.path}",
+        retry: Callable[[Ended], str] | None = None,
+        log_format: str | None = None,
+    ) -> None:
+        self.control = control
+        self._again = again
+        self._retry = retry
+        self._json = log_format == "json"
+        self._done = self._failed = self._total = 0
+        self._what = ""
+        self._ended: Ended | None = None
+        self._throttled: dict[str, int] = {}
+        self._run: RunFile | None = None
+        self._started = self._shown = time.monotonic()
+        self._console = Console(stderr=True)
+        self._bar: Progress | None = None
+        self._task: Any = None
+        self._log = _logger(self._json)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._rest()
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        match event:
+            case Noted(text):
+                typer.echo(text)
+            case Planned():
+                self._planned(event)
+            case Retrying():
+                _say_what_is_retried(event)
+            case Began():
+                self._begin(event)
+            case ScenarioDone():
+                self._done += 1
+                self._show()
+            case ScenarioFailed():
+                self._failed += 1
+                self._log.warning("scenario failed", scenario=event.id, fault=str(event.fault), error=event.error)
+                self._show()
+            case NodeSaid():
+                self._log.info(event.text)
+            case Stopping():
+                self._log.warning("stopping", reason=_worded(event))
+            case Ended():
+                self._end(event)
+
+    async def watch(self) -> None:
+        """Show how things stand every few seconds, also while nothing is finished; until it is cancelled."""
+        while True:
+            await asyncio.sleep(_EVERY)
+            if self._run is not None:
+                self._tell_throttled()
+                self._show()
+
+    def exit_code(self) -> int:
+        """What the command ends with."""
+        ended = self._ended
+        if ended is None:
+            return EXIT_STOPPED
+        if ended.stopped is not None:
+            return EXIT_STOPPED if ended.stopped.fault is Fault.BUDGET else EXIT_SOME_FAILED
+        if not ended.is_complete:
+            return EXIT_STOPPED
+        if ended.failed or (ended.judging is None and _has_failures(ended.path)):
+            return EXIT_SOME_FAILED
+        return EXIT_DONE
+
+    def _planned(self, event: Planned) -> None:
+        if offline := [role for role, binding in event.config.models.items() if binding.model == DEFAULT_MODEL]:
+            typer.echo(
+                f"{', '.join(offline)}: played by {DEFAULT_MODEL}, a scripted stand-in; "
+                "--model [ROLE=]MODEL names another"
+            )
+        typer.echo(f"planned {event.scenarios:,} scenarios in {event.path}")
+
+    def _begin(self, event: Began) -> None:
+        self._what = event.action if event.judging is None else f"{event.action} as {event.judging!r}"
+        self._total, self._done, self._failed = event.scenarios, 0, 0
+        self._started = self._shown = time.monotonic()
+        self._run = RunFile(event.path)
+        if self._console.is_terminal and self._total and not self._json:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[figures]}"),
+                TimeRemainingColumn(),
+                console=self._console,
+            )
+            self._task = self._bar.add_task(self._what, total=self._total, figures="")
+            self._bar.start()
+
+    def _end(self, event: Ended) -> None:
+        """The last lines: what was done, and how to go on."""
+        assert self._run is not None, "what ends has begun"
+        self._ended = event
+        status = self._run.status()
+        self._rest()
+        seconds = time.monotonic() - self._started
+        typer.echo(
+            f"{event.done:,} done, {event.failed:,} failed in {seconds:,.1f} s "
+            f"({status.done:,} of {status.total:,} scenarios of the run are done)"
+        )
+        again = self._again(event)
+        retry = f"{again} --retry-failed" if self._retry is None else self._retry(event)
+        if event.stopped is not None:
+            typer.echo(f"stopped: {_worded(event.stopped)}")
+            more = f"{again} {flag(event.stopped.setting or '')} MORE"
+            typer.echo(f"what was answered is kept. Go on with: {more if event.stopped.fault else retry}")
+        elif not event.is_complete:
+            typer.echo(f"stopped early; nothing is lost. Go on with: {again}")
+        elif event.failed:
+            typer.echo(f"what failed can be tried again with: {retry}")
+
+    def _rest(self) -> None:
+        """Take the bar away, and let go of the file."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+        if self._run is not None:
+            self._run.close()
+            self._run = None
+
+    def _show(self) -> None:
+        finished, now = self._done + self._failed, time.monotonic()
+        due = now - self._shown >= _EVERY
+        if due:
+            self._shown = now
+        if self._bar is not None:
+            if due or finished == 1:
+                self._bar.update(self._task, figures=self._figures())
+            self._bar.update(self._task, completed=finished)
+        elif due:
+            self._log_progress(finished)
+
+    def _log_progress(self, finished: int) -> None:
+        if not self._json:
+            self._log.info(self._what, scenarios=f"{finished:,}/{self._total:,}", figures=self._figures())
+            return
+        assert self._run is not None
+        usage = self._run.status().usage
+        self._log.info(
+            self._what,
+            finished=finished,
+            total=self._total,
+            failed=self._failed,
+            calls=usage.calls,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cost=usage.cost,
+            models={model: asdict(state) for model, state in self.control.limits.items()},
+        )
+
+    def _tell_throttled(self) -> None:
+        """Say of each model whose provider has turned calls away since this was asked last."""
+        for model, state in self.control.limits.items():
+            more = state.throttled - self._throttled.get(model, 0)
+            self._throttled[model] = state.throttled
+            if more:
+                paused = {"paused": f"{state.paused:.0f} s"} if state.paused else {}
+                self._log.warning("throttled", model=model, calls=more, limit=state.limit, **paused)
+
+    def _figures(self) -> str:
+        assert self._run is not None
+        usage = self._run.status().usage
+        rate = (self._done + self._failed) / max(time.monotonic() - self._started, 1e-9)
+        parts = [f"{rate:.1f}/s"]
+        if usage.input_tokens is None or usage.output_tokens is None:
+            parts.append("tokens unknown")
+        else:
+            parts.append(f"{(usage.input_tokens + usage.output_tokens) / 1000:,.0f}k tokens")
+        parts.append("cost unknown" if usage.cost is None else f"${usage.cost:,.2f}")
+        if self._failed:
+            parts.append(f"{self._failed:,} failed")
+        parts += [_in_flight(model, state) for model, state in self.control.limits.items()]
+        return " · ".join(parts)
+
+
+def _worded(stopping: Stopping) -> str:
+    """Why the work is stopped, with the option as its flag."""
+    if stopping.setting is None:
+        return stopping.reason
+    return stopping.reason.replace(stopping.setting, flag(stopping.setting), 1)
+
+
+def _say_what_is_retried(event: Retrying) -> None:
+    if event.failed is not None:
+        what = "scenarios" if event.judging is None else "judgings"
+        typer.echo(f"{event.failed:,} failed {what} are tried again")
+    if event.anew is not None:
+        typer.echo(f"scenarios played anew: {event.anew:,}; what was judged of them is dropped")
+    if event.unparsed is not None:
+        typer.echo(f"scenarios with unparsed judgements in {event.judging!r}: {event.unparsed:,}; these are made again")
+
+
+def _has_failures(path: Path) -> bool:
+    with RunFile(path) as run:
+        return run.status().failed > 0
+
+
+def _in_flight(model: str, state: LimitState) -> str:
+    """A model's calls in flight, its limit, and how often its provider has turned calls away."""
+    text = f"{model} {state.in_flight}/{state.limit} in flight"
+    if state.throttled:
+        text += f", {state.throttled:,} throttled"
+    return text + (f", paused for {state.paused:.0f} s" if state.paused else "")
+
+
+def _logger(as_json: bool) -> Any:
+    """Plain lines on standard error, without colours where they would be noise; or JSON, one event a line."""
+    structlog.configure(
+        processors=[
+            structlog.processors.TimeStamper(fmt="iso" if as_json else "%H:%M:%S", utc=as_json),
+            structlog.processors.add_log_level,
+            structlog.processors.JSONRenderer(ensure_ascii=False)
+            if as_json
+            else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    return structlog.get_logger()

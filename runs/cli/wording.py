@@ -1,0 +1,53 @@
+"""Errors in the words of the command line: an option is its flag there, and what to do next is a command."""
+
+from __future__ import annotations
+
+from dialoom.errors import Advice, DialoomError
+
+_FLAGS = {
+    "encoding": "--as",
+    "metrics": "--metric",
+    "models": "--model",
+    "path": "-o",
+    "prices": "--price",
+    "scales": "--scale",
+    "scenarios": "--scenario",
+    "settings": "--setting",
+    "tables": "--table",
+}
+"""Flags that are not simply an option's name."""
+
+_ADVICE = {
+    "combine": "'dialoom personas combine' makes them out of two pools",
+    "judge": "'dialoom judge {path} --model MODEL' makes some",
+    "list": "'dialoom show {path}' lists them",
+    "new_name": "give these another name with --name",
+    "new_path": "give another file with -o",
+    "price": "give it in US dollars for a million tokens: --price {model}=IN,OUT (0,0 if it costs nothing)",
+    "resume": "go on with 'dialoom resume {path}'",
+    "resume_or_new_path": "go on with 'dialoom resume {path}', or give another file with -o",
+    "retry_scenario": "play a scenario anew with: dialoom retry {path} --scenario ID",
+    "run": "'dialoom run RECIPE -o {path}' makes one",
+    "status": "play a few scenarios with the real models instead; 'dialoom status' says what they took",
+}
+"""What dialoom can do next, by the word for it."""
+
+
+def worded(error: BaseException) -> str:
+    """An error as the command line says it."""
+    if not isinstance(error, DialoomError):
+        return str(error)
+    text = error.message
+    if error.setting is not None:
+        text = text.replace(error.setting, flag(error.setting), 1)
+    return text if error.advice is None else f"{text}; {advised(error.advice)}"
+
+
+def advised(advice: Advice) -> str:
+    """What to do next, as a command if there is one for it."""
+    return _ADVICE.get(advice.action, advice.text).format(**advice.values)
+
+
+def flag(setting: str) -> str:
+    """The flag of an option."""
+    return _FLAGS.get(setting) or "--" + setting.replace("_", "-")

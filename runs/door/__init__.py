@@ -1,0 +1,44 @@
+"""The door: what a library user does with runs. `import dialoom` has all of it; the command line is a face of it."""
+
+from .operations import (
+    aestimate,
+    ajudge,
+    aplan,
+    aplay,
+    aresume,
+    aretry,
+    estimate,
+    judge,
+    plan,
+    play,
+    resolve,
+    resume,
+    retry,
+    step,
+    stream,
+)
+from .run import Run, open_run, report
+from .settings import CallSettings, PlaySettings
+
+__all__ = [
+    "CallSettings",
+    "PlaySettings",
+    "Run",
+    "aestimate",
+    "ajudge",
+    "aplan",
+    "aplay",
+    "aresume",
+    "aretry",
+    "estimate",
+    "judge",
+    "open_run",
+    "plan",
+    "play",
+    "report",
+    "resolve",
+    "resume",
+    "retry",
+    "step",
+    "stream",
+]

@@ -1,0 +1,54 @@
+"""The blocking form of what the door does: in a thread of its own, so that it works wherever it is called."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+from dialoom.runs.control import Control
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Result]]) -> Callable[Arguments, Result]:
+    """The same operation for callers that do not await: it returns when the work is over.
+
+    It works in a running event loop (a notebook) and in any thread, as an event loop of its own carries it out in a
+    thread of its own. Ctrl-C stops the work at the next checkpoint of each conversation and is then raised; a second
+    one stops it at once. Nothing that was committed is lost.
+
+    Args:
+        name: What it is called.
+        operation: The awaitable form; it takes the keyword `control`.
+    """
+
+    @functools.wraps(operation)
+    def carried_out(*arguments: Arguments.args, **keywords: Arguments.kwargs) -> Result:
+        given = keywords.get("control")
+        control = given if isinstance(given, Control) else Control()
+        keywords["control"] = control
+        with ThreadPoolExecutor(1, thread_name_prefix="dialoom") as thread:
+            return _awaited(thread.submit(lambda: asyncio.run(operation(*arguments, **keywords))), control)
+
+    carried_out.__name__ = carried_out.__qualname__ = name
+    return carried_out
+
+
+def _awaited(work: Future[Result], control: Control) -> Result:
+    interrupt: KeyboardInterrupt | None = None
+    while True:
+        try:
+            result = work.result()
+        except KeyboardInterrupt as pressed:
+            if work.done():
+                raise
+            interrupt = pressed
+            control.interrupt()
+            continue
+        if interrupt is not None:
+            raise interrupt
+        return result

@@ -1,0 +1,104 @@
+"""Runs as other libraries hold data: pandas DataFrames and Hugging Face datasets. Both are extras."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from dialoom.runs.errors import RunError
+from dialoom.runs.export import ExportRequest, write
+from dialoom.runs.store import RunFile
+
+if TYPE_CHECKING:
+    import pandas
+
+Kind = Literal["episodes", "lines", "judgements", "calls"]
+_ONE = "all"
+
+
+def frame(run: RunFile, kind: str, judging: str | None) -> pandas.DataFrame:
+    """A run as a DataFrame; see `Run.frame`."""
+    if kind not in get_args(Kind):
+        raise RunError(f"kind {kind!r}: there are {', '.join(get_args(Kind))}", setting="kind")
+    library = _imported("pandas", "frames")
+    rows = list(_ROWS[kind](run, judging))
+    made: pandas.DataFrame = library.DataFrame(rows or None, columns=None if rows else list(_ALWAYS[kind]))
+    return made
+
+
+def dataset(
+    run: RunFile, format_: str, judging: str | None, test_share: float | None, options: Mapping[str, Any]
+) -> Any:
+    """An export as a Hugging Face dataset; see `Run.dataset`."""
+    datasets = _imported("datasets", "datasets")
+    tables = importlib.import_module("pyarrow.parquet")
+    request = ExportRequest(format_, judging, "parquet", test_share, options)
+    with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
+        target = Path(folder) / "rows"
+        parts = write(run, request, target)
+        if list(parts) == [_ONE]:
+            return datasets.Dataset(tables.read_table(target, memory_map=False))
+        return datasets.DatasetDict(
+            {part: datasets.Dataset(tables.read_table(target / f"{part}.parquet", memory_map=False)) for part in parts}
+        )
+
+
+def _imported(name: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise RunError(f"{name} is not installed: pip install 'dialoom[{extra}]'") from error
+
+
+def _episodes(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:
+    for number, episode in _numbered(run, judging):
+        scores: dict[str, list[float]] = {}
+        for judgement in episode.outcome.judgements:
+            if judgement.score is not None:
+                scores.setdefault(f"{judgement.metric}.{judgement.target}", []).append(float(judgement.score))
+        yield {
+            "number": number,
+            "id": episode.id,
+            "state": episode.state,
+            "ended_by": episode.outcome.ended_by,
+            "error": episode.error,
+            "branch": episode.branch.name if episode.branch else None,
+            "lines": len(episode.outcome.messages),
+            **episode.facets,
+            **episode.outcome.counts,
+            **{name: sum(values) / len(values) for name, values in scores.items()},
+        }
+
+
+def _lines(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:
+    for number, episode in _numbered(run, judging):
+        for place, line in enumerate(episode.outcome.messages):
+            yield {"number": number, "id": episode.id, "line": place, "role": line.role, "content": line.content}
+
+
+def _judgements(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:
+    for number, episode in _numbered(run, judging):
+        for judgement in episode.outcome.judgements:
+            score = None if judgement.score is None else float(judgement.score)
+            yield {"number": number, "id": episode.id, **episode.facets, **judgement.model_dump(), "score": score}
+
+
+def _calls(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001
+    return run.calls()
+
+
+def _numbered(run: RunFile, judging: str | None) -> Iterator[tuple[int, Any]]:
+    for episode in run.episodes(judging):
+        yield run.resolve(episode.id) + 1, episode
+
+
+_ROWS = {"episodes": _episodes, "lines": _lines, "judgements": _judgements, "calls": _calls}
+_ALWAYS = {
+    "episodes": ("number", "id", "state", "ended_by", "error", "branch", "lines"),
+    "lines": ("number", "id", "line", "role", "content"),
+    "judgements": ("number", "id", "metric", "target", "turn", "score", "status", "explanation"),
+    "calls": ("number", "node", "step", "role", "model", "reply"),
+}

@@ -1,0 +1,296 @@
+"""A run as a library user holds it: a light handle on a file, open only while something is read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from dialoom.graphs import Recipe, Scenario
+from dialoom.roles.binding import ModelLike
+from dialoom.runs.branch_taken import RecordedEpisode
+from dialoom.runs.config import RunConfig
+from dialoom.runs.errors import RunError
+from dialoom.runs.events import Event
+from dialoom.runs.recipes import find_recipe
+from dialoom.runs.report import Report
+from dialoom.runs.store import JudgementSet, RunFile, Status
+
+from .settings import CallSettings, PathLike, RecipeLike
+
+if TYPE_CHECKING:  # heavy, or an extra
+    import datasets
+    import pandas
+
+    from dialoom.runs.export import Encoding
+    from dialoom.runs.stepping import Session
+
+    from .frames import Kind
+
+
+class Run:
+    """A run's file. Reading it is possible at any time, also while another process plays it.
+
+    Args:
+        path: The file.
+        recipe: The recipe, if it was given as an object when the run was made.
+
+    Raises:
+        StoreError: If there is no such file, or it is no run.
+        RunError: If its recipe is not to be had, as soon as the recipe is needed.
+    """
+
+    def __init__(self, path: PathLike, recipe: RecipeLike | None = None) -> None:
+        self.path = Path(path)
+        self._given = None if recipe is None else find_recipe(recipe)[1]
+        with self._opened():
+            pass
+
+    def __repr__(self) -> str:
+        with self._opened() as file:
+            status = file.status()
+            return (
+                f"<Run {str(self.path)!r}: {file.config.recipe}, {status.done:,} of {status.total:,} scenarios done, "
+                f"{status.failed:,} failed>"
+            )
+
+    def __len__(self) -> int:
+        """How many scenarios are planned."""
+        return self.status().total
+
+    @property
+    def config(self) -> RunConfig:
+        """All that decides what the run does: recipe, options, models, seed."""
+        with self._opened() as file:
+            return file.config
+
+    @property
+    def recipe(self) -> Recipe:
+        """The run's recipe."""
+        with self._opened() as file:
+            return file.recipe
+
+    @property
+    def judgement_sets(self) -> list[JudgementSet]:
+        """The sets of judgements, oldest first."""
+        with self._opened() as file:
+            return file.judgement_sets()
+
+    def status(self) -> Status:
+        """How far the run is, and what its calls have taken."""
+        with self._opened() as file:
+            return file.status()
+
+    def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
+        """What came of each finished scenario (done or failed), in plan order, read a page at a time.
+
+        Args:
+            judging: The set of judgements that they are given with; by default the oldest.
+
+        Raises:
+            StoreError: If there is no such set.
+        """
+        with self._opened() as file:
+            yield from file.episodes(judging)
+
+    def episode(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode | None:
+        """What came of one scenario; `None` while it is pending.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            judging: The set of judgements; by default the oldest.
+
+        Raises:
+            StoreError: If there is no such scenario or set.
+        """
+        with self._opened() as file:
+            return file.episode(file.resolve(str(scenario)), judging)
+
+    def scenario(self, scenario: str | int) -> Scenario:
+        """A scenario as it was planned, finished or not; named as for `episode`."""
+        with self._opened() as file:
+            return file.scenario(file.recipe, file.resolve(str(scenario)))
+
+    def report(self, judging: str | None = None, tables: Sequence[str] = ()) -> Report:
+        """The recipe's tables and charts. Printed, it is Markdown; a notebook shows it as such.
+
+        Args:
+            judging: One set of judgements; by default all, compared.
+            tables: Only these, by name; by default all.
+
+        Raises:
+            RunError: If a table is not there.
+            StoreError: If there is no such set.
+        """
+        with self._opened() as file:
+            return Report.of([file], judging, tables)
+
+    def export(
+        self,
+        format: str = "dialogues",
+        path: PathLike | None = None,
+        *,
+        judging: str | None = None,
+        encoding: Encoding = "jsonl",
+        test_share: float | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> dict[str, int]:
+        """Write finished scenarios in plan order; nothing is left half-written.
+
+        Args:
+            format: `dialogues`, or one of the recipe's own.
+            path: A file; a folder for formats of files, and for a split. It is replaced when the new one is whole.
+            judging: The set of judgements; by default the oldest.
+            encoding: How rows are written.
+            test_share: The share of people (or what the recipe splits by) whose rows become a test split.
+            options: The format's own.
+
+        Returns:
+            How many rows (or files) were written, by part: `all`, or `train` and `test`.
+
+        Raises:
+            RunError: If the format is not there or cannot do that, or the path cannot be written.
+            StoreError: If there is no such set.
+        """
+        from dialoom.runs.export import ExportRequest, write
+
+        if path is None:
+            raise RunError("path is missing: where the export is to be written, such as 'out.jsonl'", setting="path")
+        request = ExportRequest(format, judging, encoding, test_share, options or {})
+        with self._opened() as file:
+            return write(file, request, Path(path))
+
+    def frame(self, kind: Kind = "episodes", judging: str | None = None) -> pandas.DataFrame:
+        """The run as a pandas DataFrame; needs the extra `frames`.
+
+        Args:
+            kind: `episodes`: a row for each finished scenario, with its facets, counts and mean score by metric;
+                `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `calls`: a row
+                for each call of a model, with tokens, cost, latency.
+            judging: The set of judgements; by default the oldest. Not of use for `lines` and `calls`.
+
+        Raises:
+            RunError: If pandas is not installed, or there is no such kind.
+            StoreError: If there is no such set.
+        """
+        from .frames import frame
+
+        with self._opened() as file:
+            return frame(file, kind, judging)
+
+    def dataset(
+        self,
+        format: str = "dialogues",
+        *,
+        judging: str | None = None,
+        test_share: float | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> datasets.Dataset | datasets.DatasetDict:
+        """An export as a Hugging Face `Dataset`, or with `test_share` a `DatasetDict` of train and test.
+
+        Needs the extra `datasets`. The arguments are those of `export`.
+
+        Raises:
+            RunError: If datasets is not installed, or the format's rows are not of one shape.
+        """
+        from .frames import dataset
+
+        with self._opened() as file:
+            return dataset(file, format, judging, test_share, options or {})
+
+    def step(
+        self,
+        scenario: str | int,
+        *,
+        branch: str = "main",
+        models: Mapping[str, ModelLike] | None = None,
+        **calls: Unpack[CallSettings],
+    ) -> AbstractAsyncContextManager[Session]:
+        """One conversation step by step: `async with run.step(1) as session`.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            branch: The branch to stand on.
+            models: Functions and graphs that were given as objects, by role.
+            **calls: How calls are made; see `CallSettings`.
+
+        Raises:
+            StoreError: If another process writes the run, or there is no such scenario.
+            SteppingError: If there is no such branch.
+        """
+        from .operations import step
+
+        return step(self.path, scenario, branch=branch, recipe=self._given, models=models, **calls)
+
+    def resume(
+        self,
+        *,
+        models: Mapping[str, ModelLike] | None = None,
+        retry_failed: bool = False,
+        **calls: Unpack[CallSettings],
+    ) -> Run:
+        """Go on with it where it stopped; see `dialoom.resume`."""
+        from .operations import resume
+
+        return resume(self.path, recipe=self._given, models=models, retry_failed=retry_failed, **calls)
+
+    def judge(
+        self,
+        model: ModelLike | None = None,
+        *,
+        models: Mapping[str, ModelLike] | None = None,
+        name: str | None = None,
+        **calls: Unpack[CallSettings],
+    ) -> Run:
+        """Judge it once more; see `dialoom.judge`."""
+        from .operations import judge
+
+        return judge(self.path, model=model, models=models, name=name, recipe=self._given, **calls)
+
+    def stream(
+        self, *, models: Mapping[str, ModelLike] | None = None, **calls: Unpack[CallSettings]
+    ) -> AsyncIterator[Event]:
+        """Go on with it, and give what happens; see `dialoom.stream`."""
+        from .operations import stream
+
+        return stream(self._given, path=self.path, is_new=False, models=models, **calls)
+
+    @contextmanager
+    def _opened(self) -> Iterator[RunFile]:
+        with RunFile(self.path, recipe=self._given) as file:
+            yield file
+
+
+def open_run(path: PathLike, recipe: RecipeLike | None = None) -> Run:
+    """A run's file, for reading, and as a handle for what is done with it.
+
+    Args:
+        path: The file.
+        recipe: The recipe, if it was given as an object when the run was made.
+
+    Raises:
+        StoreError: If there is no such file, or it is no run.
+    """
+    return Run(path, recipe)
+
+
+def report(*runs: Run | PathLike, judging: str | None = None, tables: Sequence[str] = ()) -> Report:
+    """The report of one run, or of several side by side.
+
+    Args:
+        *runs: Runs of one recipe.
+        judging: The set of judgements, in each of them.
+        tables: Only these, by name.
+
+    Raises:
+        RunError: If they are not of one recipe, one is named twice, or a table is not there.
+        StoreError: If a run has no such set.
+    """
+    from contextlib import ExitStack
+
+    if not runs:
+        raise RunError("runs: give at least one", setting="runs")
+    with ExitStack() as opened:
+        handles = [run if isinstance(run, Run) else Run(run) for run in runs]
+        return Report.of([opened.enter_context(handle._opened()) for handle in handles], judging, tables)

@@ -1,0 +1,104 @@
+"""What an operation of the door may be told, declared once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, TypedDict
+
+from dialoom.graphs import Recipe, RecipeOptions
+from dialoom.roles.binding import ModelLike
+from dialoom.roles.gateway.budget import Budget
+from dialoom.roles.gateway.prices import Price
+from dialoom.runs.calling import CallPolicy
+from dialoom.runs.config import DEFAULT_CONCURRENCY
+from dialoom.runs.control import Control
+from dialoom.runs.errors import RunError
+from dialoom.runs.events import Event
+from dialoom.runs.limits import FailOnError, Rates, RunLimits
+from dialoom.runs.store.connections import Synchronous
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+RecipeLike: TypeAlias = "str | Recipe | type[Recipe]"
+"""A registered name, `path/to/file.py:NAME`, a recipe, or its class."""
+
+Options: TypeAlias = "Mapping[str, Any] | RecipeOptions"
+
+
+class CallSettings(TypedDict, total=False):
+    """How calls are made. Nothing of it changes what is said; budget, prices and rates are kept for whoever goes on.
+
+    Attributes:
+        concurrency: Scenarios under way at once, and calls in flight for each model (16).
+        budget: The most that the whole run may take; bounds that it does not name stay as they are.
+        prices: Of models whose price LiteLLM does not know.
+        rpm: Requests per minute, for every model or by model.
+        tpm: Tokens per minute, likewise.
+        fail_on_error: Stop after so many failed scenarios, or `"5%"` of 20 or more.
+        cache: A file through which replies are shared with other runs of the same seed.
+        otel: Send a span of each call to OpenTelemetry.
+        replay_only: Make no call: every reply must be recorded.
+        synchronous: What a commit survives: `normal` a crash, `full` a power cut too.
+        on_event: Is told of each event, in the thread that plays.
+        control: Stops the work from another thread.
+    """
+
+    concurrency: int
+    budget: Budget | None
+    prices: Mapping[str, Price] | None
+    rpm: Rates
+    tpm: Rates
+    fail_on_error: int | str | None
+    cache: PathLike | None
+    otel: bool
+    replay_only: bool
+    synchronous: Synchronous
+    on_event: Callable[[Event], None] | None
+    control: Control | None
+
+
+class PlaySettings(CallSettings, total=False):
+    """What a new run may be told, besides its recipe and its file; see `play`."""
+
+    model: ModelLike | None
+    models: Mapping[str, ModelLike] | None
+    temperature: float | Mapping[str, float] | None
+    api_base: str | Mapping[str, str] | None
+    options: Options | None
+    seed: int
+    prompts: PathLike | None
+
+
+def call_policy(settings: CallSettings, kept: RunLimits, objects: Mapping[str, Any]) -> CallPolicy:
+    """How calls are made: what the run's file keeps, and what is given now, which wins.
+
+    Raises:
+        RunError, BindingError, CacheError: Naming the setting that is wrong.
+    """
+    concurrency = settings.get("concurrency", DEFAULT_CONCURRENCY)
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+        raise RunError(f"concurrency {concurrency!r} is no whole number from 1", setting="concurrency")
+    cache = settings.get("cache")
+    if cache is not None:
+        from dialoom.roles.gateway.cache import check_cache
+
+        check_cache(Path(cache))
+    if settings.get("otel"):
+        from dialoom.roles.gateway.tracing import check_tracing
+
+        check_tracing()
+    return CallPolicy(
+        limits=kept.changed(
+            budget=settings.get("budget"),
+            prices=settings.get("prices"),
+            rpm=settings.get("rpm"),
+            tpm=settings.get("tpm"),
+        ),
+        concurrency=concurrency,
+        replay_only=settings.get("replay_only", False),
+        fail_on_error=FailOnError.of(settings.get("fail_on_error")),
+        cache=None if cache is None else Path(cache),
+        otel=settings.get("otel", False),
+        objects=objects,
+    )

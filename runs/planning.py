@@ -1,0 +1,103 @@
+"""Making a run's file: everything is checked first, then the plan is written in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from dialoom.graphs import Recipe, Scenario, stream
+from dialoom.prompts import PromptLibrary
+from dialoom.roles import ModelBinding
+from dialoom.roles.cast import check_cast
+from dialoom.roles.gateway.gateway import check_model
+
+from .calling import prompts_of
+from .config import RunConfig
+from .errors import RunError, StoppedError
+from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
+from .store.connections import Synchronous
+from .store.store import remove
+
+Note = Callable[[str], None]
+
+
+def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> PromptLibrary:
+    """Check everything that can be checked before a file is made; returns the run's prompts.
+
+    Raises:
+        RunError, RecipeError, BindingError, PromptError: Naming what is wrong.
+    """
+    library = PromptLibrary.load(recipe.prompts, overrides, recipe.templates)
+    check_cast(prompts_of(library, config.models), config.models, recipe.reply_types)
+    for model in dict.fromkeys(config.model_names.values()):
+        check_model(model)
+    return library
+
+
+@contextmanager
+def planned(
+    path: Path,
+    recipe: Recipe,
+    config: RunConfig,
+    library: PromptLibrary,
+    note: Note,
+    *,
+    synchronous: Synchronous = "normal",
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Iterator[RunStore]:
+    """A new run, open for writing and planned. If planning fails, no file is left.
+
+    Args:
+        path: The file to be made.
+        recipe: The recipe.
+        config: All that decides what the run does.
+        library: Its prompts, from `prepare`.
+        note: Takes what planning has to say.
+        synchronous: What commits survive.
+        is_stopped: Asked before each scenario whether to give up.
+
+    Raises:
+        RecipeError, DataError, StoreError: With nothing left.
+        StoppedError: If planning was given up.
+    """
+    with RunStore.create(path, config, library, synchronous, recipe) as store:
+        try:
+            write_plan(store, recipe, note, is_stopped)
+        except BaseException:
+            store.close()
+            remove(path)
+            raise
+        yield store
+
+
+def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable[[], bool] = lambda: False) -> None:
+    """Write the plan of a run that has none yet.
+
+    Raises:
+        RecipeError, DataError, StoreError, StoppedError: With no plan written.
+        RunError: If no scenario fits the options.
+    """
+    config = store.config
+    notes: list[str] = []
+    judges = {role: config.models[role] for role in recipe.judging_roles() if role in config.models}
+    own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges)
+    options = recipe.options_type.model_validate(config.options)
+    scenarios = recipe.scenarios(options, stream(config.seed, "", "plan"), notes.append)
+    is_judged = bool(judges) and len(judges) == len(recipe.judging_roles())
+    if not store.plan(_until(is_stopped, scenarios), notes, own if is_judged else None):
+        raise RunError("the plan is empty: no scenario fits these options", setting="options")
+    for text in notes:
+        note(text)
+
+
+def judgement_set(name: str, library: PromptLibrary, models: Mapping[str, ModelBinding]) -> JudgementSet:
+    """A set of judgements to be: its name, who judges, and with which prompts."""
+    return JudgementSet(name, models, {prompt.id: prompt.hash for prompt in prompts_of(library, models).values()})
+
+
+def _until(is_stopped: Callable[[], bool], scenarios: Iterator[Scenario]) -> Iterator[Scenario]:
+    for scenario in scenarios:
+        if is_stopped():
+            raise StoppedError("stopped while it was planned")
+        yield scenario

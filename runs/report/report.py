@@ -1,0 +1,79 @@
+"""A report as a library user holds it: tables and charts with a title, in whatever form they are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dialoom.graphs import Chart, Table
+from dialoom.runs.errors import RunError
+from dialoom.runs.store import RunFile
+
+from .building import build, charts, compare
+from .writing import markdown, write
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Tables and charts of one run or several.
+
+    Attributes:
+        title: How far the runs are.
+        tables: The recipe's tables.
+        charts: What the recipe would have drawn; drawing needs the extra `plots`.
+    """
+
+    title: str
+    tables: Sequence[Table]
+    charts: Sequence[Chart]
+
+    @classmethod
+    def of(cls, runs: Sequence[RunFile], judging: str | None = None, names: Sequence[str] = ()) -> Report:
+        """The report of one run, or of several side by side.
+
+        Args:
+            runs: Runs of one recipe.
+            judging: One set of judgements; by default all of one run, the oldest of each of several.
+            names: Only these tables (and charts of these names).
+
+        Raises:
+            RunError: If the runs are not of one recipe, one is named twice, or a table is not there.
+            StoreError: If a run has no such set.
+        """
+        tables = compare(runs, judging) if len(runs) > 1 else build(runs[0], judging)
+        known = [table.name for table in tables]
+        if unknown := [name for name in names if name not in known]:
+            raise RunError(f"tables {unknown[0]!r}: there are {', '.join(known) or 'none yet'}", setting="tables")
+        statuses = [(run.path, run.status()) for run in runs]
+        return cls(
+            "; ".join(f"{path.name}: {each.done:,} of {each.total:,} scenarios done" for path, each in statuses),
+            [table for table in tables if not names or table.name in names],
+            [chart for chart in charts(runs, judging) if not names or chart.name in names],
+        )
+
+    def __getitem__(self, name: str) -> Table:
+        """A table by its name."""
+        for table in self.tables:
+            if table.name == name:
+                return table
+        raise KeyError(f"{name!r}; there are {', '.join(table.name for table in self.tables) or 'none'}")
+
+    def __str__(self) -> str:
+        return markdown(self.tables, self.title)
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+    def write(self, folder: Path, *, has_charts: bool = True) -> list[Path]:
+        """Write `report.md`, a CSV file per table, and a PNG and an SVG file per chart; returns the paths.
+
+        Args:
+            folder: Where to; made if need be.
+            has_charts: Whether to draw the charts, which needs matplotlib.
+
+        Raises:
+            RunError: If the folder cannot be written.
+            ModuleNotFoundError: If there are charts and nothing to draw them with.
+        """
+        return write(self.tables, Path(folder), self.title, self.charts if has_charts else ())

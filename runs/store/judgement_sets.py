@@ -1,0 +1,52 @@
+"""Sets of judgements: the one that a run makes itself, and those that other judges make of it later."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dialoom.roles import ModelBinding
+
+from .documents import canonical
+
+OWN_JUDGEMENTS = "run"
+"""The name of the set of judgements that a run makes itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgementSet:
+    """A set of judgements.
+
+    Attributes:
+        name: Its name in the run.
+        models: Who judged, by role.
+        prompts: With which prompts: their ids and hashes.
+    """
+
+    name: str
+    models: Mapping[str, ModelBinding]
+    prompts: Mapping[str, str]
+
+    @property
+    def model_names(self) -> dict[str, str]:
+        """The models by role, without their sampling."""
+        return {role: binding.model for role, binding in self.models.items()}
+
+
+def read_judgement_sets(connection: sqlite3.Connection) -> list[JudgementSet]:
+    """The sets of a run, oldest first."""
+    rows = connection.execute("SELECT name, models, prompts FROM judgement_sets ORDER BY rowid")
+    return [JudgementSet(name, _bindings(models), json.loads(prompts)) for name, models, prompts in rows]
+
+
+def insert_judgement_set(connection: sqlite3.Connection, judgement_set: JudgementSet) -> None:
+    """Add a set. For jobs of the writer."""
+    models = {role: binding.model_dump() for role, binding in judgement_set.models.items()}
+    row = (judgement_set.name, canonical(models), canonical(dict(judgement_set.prompts)))
+    connection.execute("INSERT INTO judgement_sets (name, models, prompts) VALUES (?, ?, ?)", row)
+
+
+def _bindings(text: str) -> dict[str, ModelBinding]:
+    return {role: ModelBinding.model_validate(binding) for role, binding in json.loads(text).items()}

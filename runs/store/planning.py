@@ -1,0 +1,33 @@
+"""Writing a run's plan. For jobs of the writer."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from dialoom.graphs import Scenario
+
+from .documents import canonical, pack
+from .errors import StoreError
+
+
+def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -> int:
+    """Add scenarios in their order, and that planning is finished; returns how many they are.
+
+    Raises:
+        StoreError: If two of them are the same.
+    """
+
+    def keep(hash_: bytes, content: str) -> None:
+        connection.execute("INSERT OR IGNORE INTO documents VALUES (?, ?)", (hash_, content))
+
+    insert = "INSERT INTO scenarios (position, id, facets, content, state) VALUES (?, ?, ?, ?, 'pending')"
+    count = 0
+    for count, scenario in enumerate(scenarios, start=1):
+        content = pack(scenario.model_dump(mode="json"), keep)
+        try:
+            connection.execute(insert, (count - 1, scenario.id, canonical(scenario.facets()), content))
+        except sqlite3.IntegrityError as error:
+            raise StoreError(f"the plan holds the scenario {scenario.id!r} twice") from error
+    connection.execute("INSERT INTO run VALUES ('planned', ?)", (str(count),))
+    return count

@@ -1,0 +1,139 @@
+"""Keeping what came of work: outcomes, judgements and failures."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from dialoom.graphs import Outcome
+from dialoom.runs.branch_taken import BranchTaken
+
+from .branches import MAIN, exchange_calls
+from .documents import canonical
+from .judgement_sets import OWN_JUDGEMENTS
+from .judgements import insert_judgements, replace_unparsed
+from .texts import Texts
+from .transactions import Transactions
+from .work import JudgeWork, PlayWork, RejudgeWork, Work
+
+
+class Results:
+    """Where results go. Each is one transaction, durable on return.
+
+    Args:
+        transactions: Write to the file.
+        texts: Its texts.
+    """
+
+    def __init__(self, transactions: Transactions, texts: Texts) -> None:
+        self._transactions = transactions
+        self._texts = texts
+
+    async def finish(self, work: Work, outcome: Outcome) -> None:
+        """Keep what came of work: the outcome of a scenario that was played, or the judgements of one that was judged.
+
+        Args:
+            work: The work.
+            outcome: What came of it, with its judgements.
+
+        Raises:
+            StoreError: If the file cannot be written.
+        """
+
+        def keep(connection: sqlite3.Connection) -> None:
+            judgements = outcome.judgements
+            match work:
+                case PlayWork(position):
+                    self._insert_outcome(connection, position, outcome)
+                    connection.execute("UPDATE scenarios SET state = 'done' WHERE position = ?", (position,))
+                    insert_judgements(connection, position, OWN_JUDGEMENTS, judgements)
+                case JudgeWork(position, judgement_set=name):
+                    insert = "INSERT INTO judged (judging, scenario, state) VALUES (?, ?, 'done')"
+                    connection.execute(insert, (name, position))
+                    insert_judgements(connection, position, name, judgements)
+                case RejudgeWork(position, judgement_set=name):
+                    replace_unparsed(connection, position, name, judgements)
+                    _end_rejudging(connection, work, "done")
+
+        await self._transactions.soon(keep)
+
+    async def fail(self, work: Work, fault: str, error: str, outcome: Outcome | None) -> None:
+        """Keep a failure.
+
+        Args:
+            work: The work.
+            fault: Whose fault it is.
+            error: What went wrong.
+            outcome: What a scenario that was played had come to; not needed for judging.
+
+        Raises:
+            StoreError: If the file cannot be written.
+        """
+
+        def keep(connection: sqlite3.Connection) -> None:
+            match work:
+                case PlayWork(position):
+                    if outcome is not None:
+                        self._insert_outcome(connection, position, outcome)
+                    update = "UPDATE scenarios SET state = 'failed', fault = ?, error = ? WHERE position = ?"
+                    connection.execute(update, (fault, error, position))
+                case JudgeWork(position, judgement_set=name):
+                    row = (name, position, "failed", fault, error)
+                    connection.execute("INSERT INTO judged VALUES (?, ?, ?, ?, ?)", row)
+                case RejudgeWork():
+                    _end_rejudging(connection, work, "failed")
+
+        await self._transactions.soon(keep)
+
+    async def promote(self, work: PlayWork, branch: BranchTaken | None, outcome: Outcome, calls: Sequence[int]) -> None:
+        """Make what came of a branch the scenario's outcome. All judgements of the one before are dropped.
+
+        Args:
+            work: The scenario.
+            branch: The branch; `None` for the scenario's own line.
+            outcome: What came of it.
+            calls: The ids of the calls that it came from.
+
+        Raises:
+            StoreError: If the file cannot be written.
+        """
+        position = work.position
+
+        def exchange(connection: sqlite3.Connection) -> None:
+            query = "SELECT branch ->> 'name' FROM scenarios WHERE position = ?"
+            before = connection.execute(query, (position,)).fetchone()[0] or MAIN
+            exchange_calls(connection, position, before, MAIN if branch is None else branch.name, calls)
+            connection.execute(
+                "UPDATE scenarios SET state = 'done', fault = NULL, error = NULL, branch = ? WHERE position = ?",
+                (branch and branch.model_dump_json(), position),
+            )
+            for table in ("outcomes", "judgements", "judged", "rejudgings"):
+                connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
+            _delete_judging_threads(connection, work.thread)
+            self._transactions.forget()
+            self._insert_outcome(connection, position, outcome)
+            insert_judgements(connection, position, OWN_JUDGEMENTS, outcome.judgements)
+
+        await self._transactions.soon(exchange)
+
+    def _insert_outcome(self, connection: sqlite3.Connection, position: int, outcome: Outcome) -> None:
+        messages = [[line.role, self._texts.id_of(connection, line.content)] for line in outcome.messages]
+        details = canonical(dict(outcome.details)) if outcome.details else None
+        connection.execute(
+            "INSERT INTO outcomes (scenario, ended_by, counts, messages, details) VALUES (?, ?, ?, ?, ?)",
+            (position, outcome.ended_by, canonical(dict(outcome.counts)), canonical(messages), details),
+        )
+
+
+def _end_rejudging(connection: sqlite3.Connection, work: RejudgeWork, state: str) -> None:
+    update = "UPDATE rejudgings SET state = ? WHERE scenario = ? AND judging = ?"
+    connection.execute(update, (state, work.position, work.judgement_set))
+
+
+def _delete_judging_threads(connection: sqlite3.Connection, thread: str) -> None:
+    """Remove the checkpoints of judges that had begun on a scenario's earlier outcome: they must not go on."""
+    from .checkpoints.upkeep import delete_threads  # here, as LangGraph comes with the package
+
+    query = "SELECT name FROM threads WHERE substr(name, 1, ?) = ?"
+    names = connection.execute(query, (len(thread) + 1, f"{thread}#")).fetchall()
+    delete_threads(connection, [name for (name,) in names])

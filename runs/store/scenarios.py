@@ -1,0 +1,99 @@
+"""Reading a run's plan: its scenarios, and what has become of each. Nothing is held that grows with the run."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from dialoom.errors import Advice
+from dialoom.graphs import Recipe, Scenario
+
+from . import documents
+from .errors import StoreError
+
+_PAGE = 200
+
+
+class ScenarioTable:
+    """The scenarios of a run, in plan order.
+
+    Args:
+        path: The run's file, for messages.
+        reader: Reads it.
+    """
+
+    def __init__(self, path: Path, reader: sqlite3.Connection) -> None:
+        self._path = path
+        self._reader = reader
+        self._document = lru_cache(maxsize=512)(self._read_document)
+
+    def rows(self, query: str, *values: Any) -> Iterator[sqlite3.Row]:
+        """A query's rows, read page by page as they are asked for, so that no read lasts long.
+
+        Args:
+            query: Takes the last position that was read and the size of a page, selects `position`, and is ordered by
+                it.
+            values: Its further parameters.
+        """
+        after = -1
+        while page := self._reader.execute(query, (after, _PAGE, *values)).fetchall():
+            yield from page
+            after = page[-1]["position"]
+
+    def scenario(self, recipe: Recipe, content: str) -> Scenario:
+        """A scenario of a recipe, from the column `content` of its row.
+
+        Raises:
+            StoreError: If the file lacks a part of it.
+        """
+        return recipe.scenario_type.model_validate(documents.unpack(content, self._document))
+
+    def resolve(self, name: str) -> int:
+        """The position of a scenario by its id, the beginning of its id, or its place in the plan (from 1).
+
+        Raises:
+            StoreError: If it fits none or several.
+        """
+        if name.isdecimal() and (position := self._find("position = ?", int(name) - 1)) is not None:
+            return position
+        if (position := self._find("id = ?", name)) is not None:
+            return position
+        # Ids sort by their text, so those that begin alike stand together in the index.
+        query = "SELECT position, id FROM scenarios WHERE id >= ? AND id < ? ORDER BY position LIMIT 4"
+        rows = self._reader.execute(query, (name, name + "\U0010ffff")).fetchall() if name else []
+        if len(rows) == 1:
+            return int(rows[0]["position"])
+        if rows:
+            some = ", ".join(row["id"] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
+            raise StoreError(f"{name!r} is the beginning of several scenarios: {some}; give more of the id")
+        raise StoreError(
+            f"{self._path} has no scenario {name!r}",
+            advice=Advice("list", "list its scenarios", {"path": self._path}),
+        )
+
+    def listing(self) -> Iterator[tuple[int, str, str, str | None]]:
+        """Every scenario's place in the plan, id, state and ending."""
+        query = (
+            "SELECT position, id, state, ended_by FROM scenarios LEFT JOIN outcomes ON scenario = position "
+            "WHERE position > ? ORDER BY position LIMIT ?"
+        )
+        yield from ((row["position"], row["id"], row["state"], row["ended_by"]) for row in self.rows(query))
+
+    def facets(self) -> Iterator[dict[str, Any]]:
+        """What every scenario shows of itself, finished or not."""
+        query = "SELECT position, facets FROM scenarios WHERE position > ? ORDER BY position LIMIT ?"
+        yield from (json.loads(row["facets"]) for row in self.rows(query))
+
+    def _find(self, condition: str, value: Any) -> int | None:
+        row = self._reader.execute(f"SELECT position FROM scenarios WHERE {condition}", (value,)).fetchone()
+        return None if row is None else int(row["position"])
+
+    def _read_document(self, hash_: bytes) -> str:
+        row = self._reader.execute("SELECT content FROM documents WHERE hash = ?", (hash_,)).fetchone()
+        if row is None:
+            raise StoreError(f"{self._path} lacks the document {hash_.hex()}; the file is damaged")
+        return str(row["content"])
