@@ -52,7 +52,7 @@ class Stage:
     tell: Callable[[str], None] = field(default=lambda _text: None)
 
 
-class Staging(Protocol):
+class StageFactory(Protocol):
     """A context that is no stage yet but makes one, as where it comes over a network in plain values."""
 
     async def stage(self, step: int) -> Stage:
@@ -103,7 +103,7 @@ def node(function: NodeFunction) -> Callable[..., Awaitable[Update]]:
     """A LangGraph node out of `async (state, scene) -> update`."""
 
     async def run(state: Any, config: RunnableConfig, runtime: Runtime[Any]) -> Update:
-        context: Stage | Staging = runtime.context
+        context: Stage | StageFactory = runtime.context
         metadata = config["metadata"]
         step = metadata["langgraph_step"]
         stage = context if isinstance(context, Stage) else await context.stage(step)

@@ -50,7 +50,7 @@ class Demographics(BaseModel):
     birth_country: str
     reside_country: str
 
-    def shown(self) -> dict[str, str]:
+    def for_prompt(self) -> dict[str, str]:
         """What models are shown: everything but the user id."""
         return self.model_dump(exclude={"user_id"})
 

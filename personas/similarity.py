@@ -149,7 +149,7 @@ def unpacked(text: str) -> Vector:
     return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float32)
 
 
-class Kept:
+class VectorIndex:
     """The vectors of what was kept, in order, and the nearest among them.
 
     Args:
@@ -178,8 +178,8 @@ class Kept:
         place = int(np.argmax(similarities))
         return place, round(float(similarities[place]), 6)
 
-    def keep(self, vector: Vector) -> None:
-        """Add one."""
+    def add(self, vector: Vector) -> None:
+        """Add a vector, behind the others."""
         if self._count == len(self._rows):
             grown = np.zeros((max(64, 2 * self._count), vector.shape[0]), dtype=np.float32)
             if self._count:

@@ -17,7 +17,7 @@ class Situation(BaseModel):
     day_of_week: str = Field(alias="Day of the Week")
     environment: str = Field(alias="Environment")
 
-    def shown(self) -> dict[str, str]:
+    def for_prompt(self) -> dict[str, str]:
         """What models are shown, under the names of the release."""
         return self.model_dump(by_alias=True)
 

@@ -72,13 +72,8 @@ def _problem(error: ValidationError) -> str:
     return f"{place or 'the object'}: {message}, got {value!r:.60}"
 
 
-def first_json_object(text: str) -> dict[str, Any] | None:
-    """The first JSON object in a text, whatever stands around it (a sentence, a code fence)."""
-    return _first_proper_object(text)[0]
-
-
 def _first_proper_object(text: str) -> tuple[dict[str, Any] | None, int]:
-    """The object and where it begins."""
+    """The first JSON object in a text, whatever stands around it (a sentence, a code fence), and where it begins."""
     decoder = json.JSONDecoder()
     start = text.find("{")
     while start >= 0:

@@ -82,7 +82,7 @@ def examine(models: Iterable[str] = (), api_base: str | None = None) -> list[Che
     """Look at everything. Nothing is sent unless models are given: two tiny requests to each.
 
     Args:
-        models: As `--model` takes them, without a role.
+        models: Names of models: LiteLLM's, or offline ones.
         api_base: Where they are served, if not at their providers' own addresses.
     """
     checks = [_python(), *_packages(), _keys()]

@@ -2,42 +2,73 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sqlite3
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
+import importlinter.cli
 
 from tests.conftest import ROOT, Command
 
-FLOORS = ["runs", "graphs", "roles", "prompts", "personas"]
+HOUSE = ("runs", "graphs", "roles", "prompts", "personas", "dialoom")
+COMMANDS = "run|resume|retry|status|show|step|replay|judge|report|agree|compact|export|personas|doctor"
+WORDS_OF_THE_COMMAND_LINE = re.compile(rf"(?<![\w-])--[a-z]|\bdialoom (?:{COMMANDS})\b")
 
 
-def test_each_floor_knows_only_the_floors_below_it() -> None:
-    """Runs > graphs > roles > {prompts, personas}; the last two know nothing of the project."""
+def test_the_import_rules_hold() -> None:
+    """Those of pyproject.toml, which `make check` looks at too; a floor is known to import the one below it."""
     graph = grimp.build_graph("dialoom")
-    found = {
-        (floor, other)
-        for floor in FLOORS
-        for other in FLOORS
-        if floor != other
-        and graph.direct_import_exists(importer=f"dialoom.{floor}", imported=f"dialoom.{other}", as_packages=True)
-    }
-    allowed = {(high, low) for index, high in enumerate(FLOORS) for low in FLOORS[index + 1 :]}
-    assert found <= allowed - {("prompts", "personas")}
-    assert ("runs", "graphs") in found, "the graph was really read"
+    assert graph.direct_import_exists(importer="dialoom.runs", imported="dialoom.graphs", as_packages=True)
+    assert importlinter.cli.lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 
-def test_runs_knows_no_system_by_name() -> None:
-    """Recipes come by entry point or by file."""
-    words = [path for path in (ROOT / "runs").rglob("*.py") if "import" in path.read_text()]
-    assert words
+def test_no_modules_import_each_other() -> None:
+    """Not even in a circle of several, nor for their types only.
+
+    But for a run's handle and the operations that give one: the handle imports them when it is asked for something.
+    """
     graph = grimp.build_graph("dialoom")
-    assert not graph.direct_import_exists(
-        importer="dialoom.runs", imported="dialoom.graphs.personalens", as_packages=True
-    )
+    graph.remove_import(importer="dialoom.runs.door.run", imported="dialoom.runs.door.operations")
+    imported = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    TopologicalSorter(imported).prepare()  # raises and names a circle
+
+
+def test_only_the_command_line_names_flags_and_commands() -> None:
+    """What is said elsewhere must be true for a library user, too: options go by their names, advice by its action."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.value!r:.100}"
+        for path, tree in _modules()
+        if not path.is_relative_to(ROOT / "runs" / "cli")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if WORDS_OF_THE_COMMAND_LINE.search(node.value)
+    ]
+    assert found == []
+
+
+def test_a_class_name_has_one_home() -> None:
+    """One name, one thing; private names are their module's own."""
+    homes: dict[str, list[str]] = defaultdict(list)
+    for path, tree in _modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert len(homes) > 100
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+
+
+def _modules() -> Iterator[tuple[Path, ast.Module]]:
+    """The house's modules, each once: the folders in `dialoom/` are links to those beside it."""
+    for folder in HOUSE:
+        for path in sorted((ROOT / folder).glob("*.py" if folder == "dialoom" else "**/*.py")):
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
 
 
 def test_help_imports_nothing_heavy() -> None:

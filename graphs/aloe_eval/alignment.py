@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,52 +18,19 @@ _WEIGHTS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Improvement:
-    """What is said of a series of alignment levels AL(1), ..., AL(K).
-
-    Attributes:
-        average: The mean of the levels that are there; on the scores' scale.
-        rate: IR, the slope of the least-squares line through them (equation 3); points per round. `None` with fewer
-            than two levels.
-        intercept: That line's value at k = 0.
-        normalized_rate: N-IR, the slope after min-max normalization over **all** rounds. Equation 4 writes a running
-            minimum and maximum, but only the global ones give the figures of table 1. `None` for flat levels.
-        r_squared: R^2 of the line, the same before and after normalization. `None` for flat levels.
-    """
-
-    average: float
-    rate: float | None
-    intercept: float | None
-    normalized_rate: float | None
-    r_squared: float | None
-
-
-def improvement(levels: Sequence[float | None]) -> Improvement:
-    """The figures of one series; a round without a level (`None`) is left out of all of them.
-
-    Raises:
-        ValueError: If no round has a level.
-    """
-    row = np.array([[np.nan if level is None else level for level in levels]], dtype=np.float64)
-    if np.isnan(row).all():
-        raise ValueError("no round has an alignment level, so there is nothing to fit")
-    figures = _figures(row)
-    average, rate, intercept, normalized, r_squared = (_known(values[0]) for values in figures)
-    assert average is not None
-    return Improvement(average, rate, intercept, normalized, r_squared)
-
-
-@dataclass(frozen=True, slots=True)
 class Alignment:
     """A model's alignment, each figure with its 95 % interval; `None` where it is undefined.
 
     Attributes:
-        levels: AL(k) for k = 1, ..., K, whose n is the number of dialogues with a score at that round.
+        levels: AL(k) for k = 1, ..., K, whose n is the number of dialogues with a score at that round. A round without
+            a level is left out of all other figures.
         average: Their mean; its n, as that of the following, is the number of dialogues with any score.
-        rate: IR.
-        normalized_rate: N-IR.
-        r_squared: R^2.
-        intercept: The fitted line's value at k = 0.
+        rate: IR, the slope of the least-squares line through the levels (equation 3); points per round. `None` with
+            fewer than two levels.
+        normalized_rate: N-IR, the slope after min-max normalization over **all** rounds. Equation 4 writes a running
+            minimum and maximum, but only the global ones give the figures of table 1. `None` for flat levels.
+        r_squared: R^2 of the line, the same before and after normalization. `None` for flat levels.
+        intercept: The line's value at k = 0.
     """
 
     levels: tuple[Estimate | None, ...]
@@ -175,7 +142,3 @@ def _estimate(n: int, value: float, resampled: Floats) -> Estimate | None:
     tail = (1.0 - LEVEL) / 2.0
     low, high = np.quantile(had, [tail, 1.0 - tail])
     return Estimate(n=n, mean=float(value), low=float(low), high=float(high))
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from dialoom.graphs.conversation import joined
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas import PoolEntry
-from dialoom.personas.similarity import Kept
+from dialoom.personas.similarity import VectorIndex
 
 from .embedding import embedded, pack_kept, unpack_kept
 from .scenario import PoolScenario
@@ -50,10 +50,10 @@ class PoolState(TypedDict, total=False):
 async def plant(state: PoolState, scene: Scene) -> Update:
     """The seeds go through the filter as everything else, so that no two texts of a pool are too near."""
     scenario: PoolScenario = scene.scenario
-    sifted = await _sifted(state, scene, list(scenario.seeds), round_=0)
-    scene.tell(f"{len(sifted.entries)} of {len(scenario.seeds)} seeds kept")
-    over = "target" if len(sifted.entries) >= scenario.target else ""
-    return {**sifted.update(0, len(scenario.seeds)), "ended_by": over}
+    filtered = await _filtered(state, scene, list(scenario.seeds), round_=0)
+    scene.tell(f"{len(filtered.entries)} of {len(scenario.seeds)} seeds kept")
+    over = "target" if len(filtered.entries) >= scenario.target else ""
+    return {**filtered.update(0, len(scenario.seeds)), "ended_by": over}
 
 
 async def propose(state: PoolState, scene: Scene) -> Update:
@@ -72,14 +72,14 @@ async def select(state: PoolState, scene: Scene) -> Update:
     """What is unlike everything kept so far joins the pool, until it is full."""
     scenario: PoolScenario = scene.scenario
     round_, proposed = len(state["rounds"]), state["proposed"]
-    sifted = await _sifted(state, scene, proposed, round_)
-    kept = len(sifted.entries)
+    filtered = await _filtered(state, scene, proposed, round_)
+    kept = len(filtered.entries)
     size = len(state["entries"]) + kept
     dry = 0 if kept >= scenario.least else state["dry"] + 1
-    full = f", which is full: {sifted.unseen} were not needed" if sifted.unseen else ""
+    full = f", which is full: {filtered.unseen} were not needed" if filtered.unseen else ""
     scene.tell(f"round {round_}: {kept} of {len(proposed)} kept, {size:,} in the pool{full}")
     return {
-        **sifted.update(round_, len(proposed)),
+        **filtered.update(round_, len(proposed)),
         "proposed": [],
         "dry": dry,
         "ended_by": "target" if size >= scenario.target else "bottleneck" if dry >= scenario.patience else "",
@@ -90,7 +90,7 @@ PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
 
 
 @dataclass(slots=True)
-class _Sifted:
+class _Filtered:
     """What came of some texts.
 
     Attributes:
@@ -114,26 +114,26 @@ class _Sifted:
         }
 
 
-async def _sifted(state: PoolState, scene: Scene, texts: list[str], round_: int) -> _Sifted:
+async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: int) -> _Filtered:
     """The texts through the filter, one after another; twins and empty ones count as too near."""
     scenario: PoolScenario = scene.scenario
     entries = [PoolEntry.model_validate(entry) for entry in state["entries"]]
     known = {entry.text for entry in entries}
     fresh = [text for text in dict.fromkeys(" ".join(text.split()) for text in texts) if text and text not in known]
     vectors = await embedded(fresh, scene)
-    pool = Kept(await unpack_kept(state["entries"], state["vectors"], scene))
-    sifted = _Sifted()
+    pool = VectorIndex(await unpack_kept(state["entries"], state["vectors"], scene))
+    filtered = _Filtered()
     for place, (text, vector) in enumerate(zip(fresh, vectors, strict=True)):
         # Seeds are the user's: the target cuts off what was written, not what was given.
         if round_ and len(entries) >= scenario.target:
-            sifted.unseen = len(fresh) - place
+            filtered.unseen = len(fresh) - place
             break
         nearest = pool.nearest(vector)
         if nearest is not None and nearest[1] > scenario.threshold:
             continue
         neighbour, similarity = (entries[nearest[0]].id, nearest[1]) if nearest else (None, None)
         entries.append(PoolEntry.of(text, round_, neighbour, similarity))
-        pool.keep(vector)
-        sifted.entries.append(entries[-1])
-        sifted.vectors.append(pack_kept(vector, scenario))
-    return sifted
+        pool.add(vector)
+        filtered.entries.append(entries[-1])
+        filtered.vectors.append(pack_kept(vector, scenario))
+    return filtered

@@ -9,7 +9,7 @@ from dialoom.graphs import Table
 from dialoom.graphs.reporting.statistics import RESAMPLES
 
 from .kappa import Kappa
-from .results import Agreement, Compared, GroupAgreement
+from .results import Agreement, GroupAgreement, RaterComparison
 
 _COLUMNS = ("metric", "between", "n", "kappa", "weighted kappa", "agreement %")
 _WHAT = (
@@ -80,7 +80,7 @@ def as_json(agreement: Agreement) -> dict[str, Any]:
     }
 
 
-def _rows(group: GroupAgreement) -> Iterator[tuple[str, Compared]]:
+def _rows(group: GroupAgreement) -> Iterator[tuple[str, RaterComparison]]:
     for name, compared in group.cohen.items():
         yield f"judge, {name}", compared
     if group.fleiss is not None:
@@ -105,7 +105,7 @@ def _text(kappa: Kappa, n: int) -> str:
     return "{:.2f} [{:.2f}, {:.2f}]".format(*(round(value, 2) + 0.0 for value in (kappa.value, kappa.low, kappa.high)))
 
 
-def _values(compared: Compared) -> dict[str, Any]:
+def _values(compared: RaterComparison) -> dict[str, Any]:
     return {
         "n": compared.n,
         **_interval(compared.kappa),

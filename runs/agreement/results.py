@@ -20,7 +20,7 @@ from .scales import Scale, Scales
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class RaterComparison:
     """Two raters or more.
 
     Attributes:
@@ -57,10 +57,10 @@ class GroupAgreement:
 
     group: Group
     scale: Scale
-    cohen: Mapping[str, Compared]
-    average: Compared
+    cohen: Mapping[str, RaterComparison]
+    average: RaterComparison
     averaged: int
-    fleiss: Compared | None
+    fleiss: RaterComparison | None
     missing: Mapping[str, int]
     unscored: int
 
@@ -154,10 +154,10 @@ def _group(group: Group, scale: Scale, names: tuple[str, ...], rows: Codes) -> G
     )
 
 
-def _pair(judge: Codes, annotator: Codes, scale: Scale) -> Compared:
+def _pair(judge: Codes, annotator: Codes, scale: Scale) -> RaterComparison:
     both = (judge != MISSING) & (annotator != MISSING)
     first, second = judge[both], annotator[both]
-    return Compared(
+    return RaterComparison(
         n=len(first),
         kappa=cohen(first, second, scale.size),
         agreement=observed(first, second),
@@ -167,10 +167,10 @@ def _pair(judge: Codes, annotator: Codes, scale: Scale) -> Compared:
     )
 
 
-def _average(judge: Codes, annotators: Codes, each: Collection[Compared], scale: Scale) -> Compared:
+def _average(judge: Codes, annotators: Codes, each: Collection[RaterComparison], scale: Scale) -> RaterComparison:
     used = (judge != MISSING) & (annotators != MISSING).any(axis=1)
     judge, annotators = judge[used], annotators[used]
-    return Compared(
+    return RaterComparison(
         n=len(judge),
         kappa=mean_cohen(judge, annotators, scale.size),
         agreement=_mean([compared.agreement for compared in each]),
@@ -179,10 +179,10 @@ def _average(judge: Codes, annotators: Codes, each: Collection[Compared], scale:
     )
 
 
-def _fleiss(annotators: Codes, scale: Scale) -> Compared:
+def _fleiss(annotators: Codes, scale: Scale) -> RaterComparison:
     whole = annotators[(annotators != MISSING).all(axis=1)]
     pairs = itertools.combinations(whole.T, 2)
-    return Compared(
+    return RaterComparison(
         n=len(whole),
         kappa=fleiss(whole, scale.size),
         agreement=_mean([observed(first, second) for first, second in pairs]),

@@ -3,21 +3,21 @@
 from .cases import Case, case_of, read_case, write_case
 from .conditions import Condition, ConditionError
 from .differences import Difference, diff
-from .gateway import Asked, SteppingError
+from .gateway import NextRequest, SteppingError
 from .paths import PathError
-from .replaying import Replayed, replay
+from .replaying import ReplayResult, replay
 from .session import Session
 from .stop import Cost, Stop
 
 __all__ = [
-    "Asked",
     "Case",
     "Condition",
     "ConditionError",
     "Cost",
     "Difference",
+    "NextRequest",
     "PathError",
-    "Replayed",
+    "ReplayResult",
     "Session",
     "SteppingError",
     "Stop",

@@ -51,7 +51,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]
     return list(_in_mapping(before, after, ""))
 
 
-def said(change: Change, width: int | None = 100) -> str:
+def change_text(change: Change, width: int | None = 100) -> str:
     """A change as one line: `turns: 1 -> 2`, `+ messages[2] user: Hello`, `- open[1] "r"`.
 
     Args:

@@ -85,7 +85,7 @@ class Condition:
             forms = _forms(nodes, roles, counted)
             raise ConditionError(f"{text!r} is no condition ({error}); give {forms}") from error
 
-    def met(self, at: Position) -> bool:
+    def is_met(self, at: Position) -> bool:
         """Whether it holds; what is asked of an item beyond a list's end does not hold yet.
 
         Raises:

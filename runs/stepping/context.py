@@ -143,7 +143,7 @@ class ScenarioContext:
         """All calls on a line."""
         return [call for end in range(2, len(line) + 1) for call in await self.calls(line[:end])]
 
-    def understood(self, call: StepCall) -> Any:
+    def parsed_reply(self, call: StepCall) -> Any:
         """What was understood of a reply that had to be of a form, as plain values; `None` of any other."""
         prompt = self.store.prompts.get(call.prompt)
         types = {**REPLY_TYPES, **self.recipe.reply_types}
@@ -177,7 +177,7 @@ class ScenarioContext:
         episode = Episode(scenario.id, scenario.facets(), "done", outcome)
         return self.recipe.outline(episode) or outcome.messages
 
-    async def taken(self, branch: Branch, line: Sequence[Point]) -> BranchTaken | None:
+    async def branch_taken(self, branch: Branch, line: Sequence[Point]) -> BranchTaken | None:
         """What an outcome of a branch says of its origin."""
         if branch.name == MAIN:
             return None

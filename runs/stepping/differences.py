@@ -12,7 +12,7 @@ from dialoom.graphs import Judgement, Line, Outline
 from .session import Session
 from .stop import Cost
 
-Said = tuple[str, str]
+SpokenLine = tuple[str, str]
 """Who said it (or what it is), and what."""
 
 
@@ -20,8 +20,8 @@ Said = tuple[str, str]
 class Pair:
     """A line of each branch that stand beside each other; `None` where one has nothing there."""
 
-    left: Said | None
-    right: Said | None
+    left: SpokenLine | None
+    right: SpokenLine | None
 
     @property
     def is_same(self) -> bool:
@@ -75,11 +75,11 @@ async def diff(left: Session, right: Session) -> Difference:
     )
 
 
-def spoken(transcript: Sequence[Line] | Outline) -> list[Said]:
+def spoken(transcript: Sequence[Line] | Outline) -> list[SpokenLine]:
     """A transcript as lines; those of an outline are set in by two spaces a step."""
     if not isinstance(transcript, Outline):
         return [(line.role, line.content) for line in transcript]
-    found: list[Said] = []
+    found: list[SpokenLine] = []
 
     def walk(outline: Outline, depth: int) -> None:
         found.append(("", "  " * depth + "".join(span.text for span in outline.spans)))
@@ -90,7 +90,7 @@ def spoken(transcript: Sequence[Line] | Outline) -> list[Said]:
     return found
 
 
-def _beside(left: Sequence[Said], right: Sequence[Said]) -> list[Pair]:
+def _beside(left: Sequence[SpokenLine], right: Sequence[SpokenLine]) -> list[Pair]:
     pairs: list[Pair] = []
     for _, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         pairs += [Pair(one, other) for one, other in zip_longest(left[a:b], right[c:d])]

@@ -21,12 +21,12 @@ class SteppingError(RunError):
     """Something that cannot be done in a stepping session: says what, and what could."""
 
 
-class NotAskedError(Exception):
+class NotSentError(Exception):
     """Ends a step that only shows what it would ask."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NextRequest:
     """A request that a step makes, or would make.
 
     Attributes:
@@ -53,7 +53,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class CallOverrides:
     """What a person changes in the calls of one step or more.
 
     Attributes:
@@ -91,7 +91,7 @@ class SteppingGateway:
         changes: What is changed.
     """
 
-    def __init__(self, gateway: Caller, ledger: Ledger, changes: Changes) -> None:
+    def __init__(self, gateway: Caller, ledger: Ledger, changes: CallOverrides) -> None:
         self._gateway = gateway
         self._ledger = ledger
         self._changes = changes
@@ -142,32 +142,32 @@ class SteppingGateway:
         return completion
 
 
-class NotingGateway:
+class RecordingGateway:
     """Notes what is asked, and answers nothing."""
 
     def __init__(self, models: Mapping[str, str]) -> None:
         self._models = models
         self._asked: dict[str, tuple[CallPlace, Request]] = {}
 
-    def asked(self) -> list[Asked]:
+    def asked(self) -> list[NextRequest]:
         """The first requests of each node, in the order of their places."""
-        found: list[Asked] = []
+        found: list[NextRequest] = []
         for key, (place, request) in sorted(
             self._asked.items(), key=lambda item: (item[1][0].node, item[1][0].ordinal)
         ):
             number = sum(each.node == place.node for each in found)
-            found.append(Asked(place.node, number, request, key))
+            found.append(NextRequest(place.node, number, request, key))
         return found
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """Note the request.
 
         Raises:
-            NotAskedError: Always.
+            NotSentError: Always.
         """
         if (model := self._models.get(request.role)) is not None:
             request = replace(request, model=model, api_base=None)
         self._asked[request.key(place)] = place, request
         for _ in range(_TURNS_OF_THE_LOOP):
             await asyncio.sleep(0)
-        raise NotAskedError
+        raise NotSentError

@@ -10,7 +10,7 @@ from dialoom.runs.store.branches import MAIN, Branch, Point
 from .branching import fork_branch
 from .conditions import Condition
 from .context import at, one_step, steps
-from .gateway import Changes, SteppingError, SteppingGateway
+from .gateway import CallOverrides, SteppingError, SteppingGateway
 from .stop import Stop
 from .view import SessionView
 
@@ -18,7 +18,7 @@ from .view import SessionView
 class Navigation(SessionView):
     """Moves along the branches of a scenario; its own line only goes forward, and a step elsewhere makes a branch."""
 
-    async def step(self, changed: Changes | None = None) -> Stop:
+    async def step(self, changed: CallOverrides | None = None) -> Stop:
         """Play one superstep.
 
         Args:
@@ -31,7 +31,7 @@ class Navigation(SessionView):
         await self._ensure_more()
         if self.branch != MAIN or not self._main_goes_on():
             await self._leave_main()
-        await self._play(changed or Changes())
+        await self._play(changed or CallOverrides())
         return await self.here()
 
     async def run(self, until: Sequence[Condition] = (), on_stop: Callable[[Stop], None] | None = None) -> Stop:
@@ -117,7 +117,7 @@ class Navigation(SessionView):
         name = next(f"b{number}" for number in range(1, len(names) + 2) if f"b{number}" not in names)
         self._branch = await fork_branch(self.context, self._branch, self._head, name)
 
-    async def _play(self, changed: Changes) -> None:
+    async def _play(self, changed: CallOverrides) -> None:
         context, branch = self.context, self._branch
         changed = replace(changed, models={**branch.models, **changed.models})
         gateway = SteppingGateway(context.gateway, context.store.ledger, changed)

@@ -18,14 +18,14 @@ from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store.checkpoints.values import revived
 
 from .cases import Case, RecordedCall, RecordedStep, digest
-from .changes import changes, said
+from .changes import change_text, changes
 from .context import Compiled, at, updates
 
 _WIDTH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayResult:
     """What came of playing a case again.
 
     Attributes:
@@ -39,7 +39,7 @@ class Replayed:
     departures: Sequence[str]
 
 
-async def replay(case: Case) -> Replayed:
+async def replay(case: Case) -> ReplayResult:
     """Play a case through today's code from its recorded replies. Nothing is sent and no run is touched.
 
     Raises:
@@ -66,7 +66,7 @@ class _Replay:
         self._departures: list[str] = []
         self._used = self._others = 0
 
-    async def play(self) -> Replayed:
+    async def play(self) -> ReplayResult:
         config = at(self._case.thread)
         initial = self._recipe.initial(self._scenario)
         await self._graph.ainvoke(initial, config, context=self._stage(_Recorded(()), 0), interrupt_before="*")
@@ -78,7 +78,7 @@ class _Replay:
             await self._compare()
         if self._others > 1:  # what the first one brings with it
             self._departures.append(f"{self._others - 1} more requests are other ones than those recorded")
-        return Replayed(number, self._used, self._departures)
+        return ReplayResult(number, self._used, self._departures)
 
     async def _played(self, step: RecordedStep, number: int) -> bool:
         """Whether the step could be played, so that the next one makes sense."""
@@ -130,7 +130,7 @@ class _Replay:
             self._departures.append(f"the outcome: it cannot be told: {_failure(error)}")
             return
         differing = changes(self._case.outcome.model_dump(mode="json"), outcome.model_dump(mode="json"))
-        self._departures += [f"the outcome: {said(change, _WIDTH)}" for change in differing]
+        self._departures += [f"the outcome: {change_text(change, _WIDTH)}" for change in differing]
 
     def _stage(self, recorded: _Recorded, step: int) -> Stage:
         library = PromptLibrary.from_sources(self._case.prompts)

@@ -16,7 +16,7 @@ from dialoom.runs.store.branches import MAIN
 
 from .branching import fork_branch, index_main
 from .context import START, ScenarioContext, at, open_context, updates
-from .gateway import Asked, Changes, SteppingError, check_said
+from .gateway import CallOverrides, NextRequest, SteppingError, check_said
 from .navigation import Navigation
 from .paths import replaced
 from .stop import Stop
@@ -103,7 +103,7 @@ class Session(Navigation):
         check_said(asked.request, text)
         sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._leave_main()
-        return await self.step(Changes(said={asked.key: (text, sample)}))
+        return await self.step(CallOverrides(said={asked.key: (text, sample)}))
 
     async def ask_instead(self, role: str, messages: Sequence[ChatMessage]) -> Stop:
         """Play one step in which a role is asked this, in place of what its prompt gives.
@@ -117,7 +117,7 @@ class Session(Navigation):
         """
         asked = await self._asked(role)
         await self._leave_main()
-        return await self.step(Changes(messages={asked.key: messages}))
+        return await self.step(CallOverrides(messages={asked.key: messages}))
 
     async def exchange(self, role: str, model: str) -> None:
         """Let another model play a role from here on, in this branch.
@@ -178,12 +178,12 @@ class Session(Navigation):
         line = self.context.line(self._head)
         calls = [call.id for call in await self.context.calls_on(line)]
         outcome = self.context.outcome(stop.state, is_end=True)
-        taken = await self.context.taken(self._branch, line)
+        taken = await self.context.branch_taken(self._branch, line)
         await self.context.store.results.promote(self.context.work, taken, outcome, calls)
         return outcome
 
-    async def _asked(self, who: str) -> Asked:
-        asked = await self.asking()
+    async def _asked(self, who: str) -> NextRequest:
+        asked = await self.next_requests()
         meant = [each for each in asked if who in (each.role, each.node, each.name)]
         if len(nodes := dict.fromkeys(each.node for each in meant)) > 1:
             raise SteppingError(f"the next step asks {who} in several nodes; name one: {', '.join(nodes)}")

@@ -9,7 +9,7 @@ _HERE = "here"
 
 
 @dataclass(frozen=True, slots=True)
-class Knot:
+class TreeNode:
     """One checkpoint.
 
     Attributes:
@@ -25,61 +25,61 @@ class Knot:
     marks: tuple[str, ...] = ()
 
 
-def drawn(knots: Sequence[Knot], here: int | None = None) -> list[str]:
+def draw_tree(nodes: Sequence[TreeNode], here: int | None = None) -> list[str]:
     r"""The tree: a line of text per checkpoint, one below each that forks, and one above each that begins anew.
 
     A line of descent stays in one column. Where it forks, the oldest child goes on in it, and each other child has a
     column that is free, to the right if there is one: `|\`; or, past other lines, `|-|-.`.
 
     Args:
-        knots: The checkpoints, in the order of their numbers.
+        nodes: The checkpoints, in the order of their numbers.
         here: The number of the one at which somebody stands; it is drawn as `@`.
 
     Raises:
         ValueError: If they are not in order, or a checkpoint is said to have come from a later one.
     """
-    _check(knots)
-    children = _children(knots)
+    _check(nodes)
+    children = _children(nodes)
     lines = _Lines()
-    rows: list[tuple[str, Knot | None]] = []
-    for knot in knots:
-        if rows and not lines.expect(knot.number):
+    rows: list[tuple[str, TreeNode | None]] = []
+    for node in nodes:
+        if rows and not lines.expect(node.number):
             rows.append((lines.row({}), None))  # so that a new line does not look as if it went on below another's end
-        column = lines.column_of(knot.number)
-        rows.append((lines.row({column: "@" if knot.number == here else "*"}), knot))
-        opened = lines.follow(column, children.get(knot.number, []))
+        column = lines.column_of(node.number)
+        rows.append((lines.row({column: "@" if node.number == here else "*"}), node))
+        opened = lines.follow(column, children.get(node.number, []))
         if opened:
             rows.append((lines.fork(column, opened), None))
     width = max((len(graph) for graph, _ in rows), default=0)
-    digits = max((len(str(knot.number)) for knot in knots), default=0)
-    return [graph if knot is None else f"{graph:<{width}}   {_told(knot, digits, here)}" for graph, knot in rows]
+    digits = max((len(str(node.number)) for node in nodes), default=0)
+    return [graph if node is None else f"{graph:<{width}}   {_told(node, digits, here)}" for graph, node in rows]
 
 
-def _check(knots: Sequence[Knot]) -> None:
+def _check(nodes: Sequence[TreeNode]) -> None:
     last: int | None = None
-    for knot in knots:
-        if last is not None and knot.number <= last:
-            raise ValueError(f"checkpoint {knot.number} stands after {last}; give each once, in the order of numbers")
-        if knot.parent is not None and knot.parent >= knot.number:
-            raise ValueError(f"checkpoint {knot.number} cannot have come from {knot.parent}, which is not before it")
-        last = knot.number
+    for node in nodes:
+        if last is not None and node.number <= last:
+            raise ValueError(f"checkpoint {node.number} stands after {last}; give each once, in the order of numbers")
+        if node.parent is not None and node.parent >= node.number:
+            raise ValueError(f"checkpoint {node.number} cannot have come from {node.parent}, which is not before it")
+        last = node.number
 
 
-def _children(knots: Sequence[Knot]) -> dict[int, list[int]]:
-    children: dict[int, list[int]] = {knot.number: [] for knot in knots}
-    for knot in knots:
-        if knot.parent in children:
-            children[knot.parent].append(knot.number)
+def _children(nodes: Sequence[TreeNode]) -> dict[int, list[int]]:
+    children: dict[int, list[int]] = {node.number: [] for node in nodes}
+    for node in nodes:
+        if node.parent in children:
+            children[node.parent].append(node.number)
     return children
 
 
-def _told(knot: Knot, digits: int, here: int | None) -> str:
-    marks = [mark for mark in knot.marks if mark != _HERE]
-    if knot.number == here:
+def _told(node: TreeNode, digits: int, here: int | None) -> str:
+    marks = [mark for mark in node.marks if mark != _HERE]
+    if node.number == here:
         marks.append(_HERE)
-    label = " ".join(knot.label.splitlines())
+    label = " ".join(node.label.splitlines())
     shown = f"  ({', '.join(marks)})" if marks else ""
-    return f"{knot.number:>{digits}} {label}".rstrip() + shown
+    return f"{node.number:>{digits}} {label}".rstrip() + shown
 
 
 class _Lines:

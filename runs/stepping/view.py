@@ -13,7 +13,7 @@ from dialoom.runs.store.branches import Branch, Point
 from .changes import changes
 from .conditions import Condition, Position
 from .context import START, ScenarioContext, at, one_step, steps
-from .gateway import Asked, NotAskedError, NotingGateway
+from .gateway import NextRequest, NotSentError, RecordingGateway
 from .stop import Stop
 
 
@@ -115,22 +115,22 @@ class SessionView:
             found.append(HistoryEntry(point.number, number, stop, tuple(heads.get(point.id, ()))))
         return found
 
-    def understood(self, stop: Stop) -> dict[int, Any]:
+    def parsed_replies(self, stop: Stop) -> dict[int, Any]:
         """What was understood of replies that had to be of a form, by the calls' rows in the ledger."""
-        return {call.id: known for call in stop.calls if (known := self.context.understood(call)) is not None}
+        return {call.id: known for call in stop.calls if (known := self.context.parsed_reply(call)) is not None}
 
     def branches(self) -> list[Branch]:
         """All branches of the scenario, `main` first."""
         return self.context.branches()
 
-    async def asking(self) -> list[Asked]:
+    async def next_requests(self) -> list[NextRequest]:
         """What the next step would ask first in each of its nodes; nothing is sent and nothing kept."""
         line = self.context.line(self._head)
         coming = await self.context.nodes_after(line[-1])
-        gateway = NotingGateway(self._branch.models)
+        gateway = RecordingGateway(self._branch.models)
         stage = replace(self.context.stage(gateway, self._branch, steps(line)), tell=lambda _text: None)
         config = at(self._branch.thread, self._head)
-        with suppress(NotAskedError):
+        with suppress(NotSentError):
             await self.context.scratch.ainvoke(None, config, context=stage, **one_step(coming))
         return gateway.asked()
 
@@ -138,9 +138,9 @@ class SessionView:
         """Whether one of the conditions is met at a stop of this branch."""
         if not conditions:
             return False
-        roles = frozenset(asked.role for asked in await self.asking()) if not stop.is_end else frozenset()
+        roles = frozenset(asked.role for asked in await self.next_requests()) if not stop.is_end else frozenset()
         position = Position(stop.next, roles, stop.counts, stop.state)
-        return any(condition.met(position) for condition in conditions)
+        return any(condition.is_met(position) for condition in conditions)
 
     def condition(self, text: str) -> Condition:
         """A condition in the words of `until`.

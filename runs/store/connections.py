@@ -96,7 +96,7 @@ def _connect(uri: str) -> sqlite3.Connection:
 def _version(path: Path, connection: sqlite3.Connection) -> int:
     """The file's version, if it is a run's and not a newer one."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise StoreError(f"{path} is an SQLite file, but not a dialoom run")
+        raise StoreError(f"{path} is an SQLite file, but not a run of dialoom")
     version = version_of(connection)
     if version > SCHEMA_VERSION:
         raise StoreError(

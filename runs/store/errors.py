@@ -14,7 +14,7 @@ def store_error(path: Path, error: Exception) -> StoreError:
     """SQLite's complaint in the user's terms."""
     text = str(error)
     if isinstance(error, sqlite3.DatabaseError) and "not a database" in text:
-        return StoreError(f"{path} is not a dialoom run: it is no SQLite file")
+        return StoreError(f"{path} is not a run of dialoom: it is no SQLite file")
     if "disk is full" in text or "disk I/O error" in text or "No space left" in text:
         return StoreError(
             f"{path} cannot be written ({text}); what was committed is kept. Make room on the disk",

@@ -333,7 +333,7 @@ def test_an_override_with_an_unknown_variable_is_refused(dialoom: Command, playe
 
 @pytest.mark.parametrize("command", ["resume", "status", "show", "report"])
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "no run file"), (b"hello " * 99, "not a dialoom run"), (b"", "is empty")]
+    ("content", "said"), [(None, "no run file"), (b"hello " * 99, "not a run of dialoom"), (b"", "is empty")]
 )
 def test_what_is_no_run_is_refused(
     dialoom: Command, tmp_path: Path, command: str, content: bytes | None, said: str
@@ -349,7 +349,7 @@ def test_another_programs_database_is_refused_and_left_alone(dialoom: Command, t
     with sqlite3.connect(tmp_path / "x.db") as connection:
         connection.execute("CREATE TABLE t (x)")
     before = (tmp_path / "x.db").read_bytes()
-    assert "not a dialoom run" in dialoom("resume", "x.db", code=2).stderr
+    assert "not a run of dialoom" in dialoom("resume", "x.db", code=2).stderr
     assert (tmp_path / "x.db").read_bytes() == before
 
 

@@ -264,7 +264,7 @@ def test_what_a_model_says_is_shown_and_not_obeyed(stepped: Stepped, tmp_path: P
     ("arguments", "complaint"),
     [
         (("nowhere.db",), "there is no run file nowhere.db"),
-        (("players.py",), "players.py is not a dialoom run"),
+        (("players.py",), "players.py is not a run of dialoom"),
         (("run.db", 99), "run.db has no scenario '99'"),
         (("run.db", 1, "--branch", "b7"), "there is no branch 'b7'; there are main"),
         (("run.db", 1, "--max-calls", "few"), "few"),

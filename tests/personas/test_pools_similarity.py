@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom.personas import KINDS, EmbedderError, LexicalEmbedder, check_embedder, local_embedder, shipped_seeds
-from dialoom.personas.similarity import Kept, content_words, nearest_neighbours, packed, unit, unpacked
+from dialoom.personas.similarity import VectorIndex, content_words, nearest_neighbours, packed, unit, unpacked
 
 
 def similarity(one: str, other: str) -> float:
@@ -85,9 +85,9 @@ def test_the_nearest_of_those_kept_is_found(values: list[list[float]]) -> None:
         vectors = [unit(value) for value in values]
     except ValueError:
         return  # too close to nothing to have a direction
-    kept = Kept(vectors[: len(vectors) // 2])
+    kept = VectorIndex(vectors[: len(vectors) // 2])
     for vector in vectors[len(vectors) // 2 :]:
-        kept.keep(vector)
+        kept.add(vector)
     place, nearest = kept.nearest(vectors[0]) or (0, 0.0)
     products = [float(vector @ vectors[0]) for vector in vectors]
     assert nearest == pytest.approx(max(products), abs=1e-5)
@@ -98,11 +98,11 @@ def test_the_nearest_of_those_kept_is_found(values: list[list[float]]) -> None:
 def test_vectors_that_cannot_be_compared_are_refused() -> None:
     """Another length, no direction, no vector."""
     with pytest.raises(ValueError, match="an embedding of 2 numbers cannot be compared with one of 3"):
-        Kept([unit([1, 0, 0])]).nearest(unit([1, 0]))
+        VectorIndex([unit([1, 0, 0])]).nearest(unit([1, 0]))
     for wrong in ([0.0, 0.0], [float("nan")], [[1.0]]):
         with pytest.raises(ValueError, match="not all 0"):
             unit(wrong)  # type: ignore[arg-type]
-    assert Kept().nearest(unit([1])) is None
+    assert VectorIndex().nearest(unit([1])) is None
     assert nearest_neighbours([unit([1])]) == [None]
 
 

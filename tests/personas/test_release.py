@@ -35,8 +35,8 @@ def test_a_person_is_read_with_tasks_in_order(tmp_path: Path) -> None:
     assert tasks == ["SD-Alarm-task-1", "MD-task-1"]
     assert release.mendings.summary() == "1 empty affinities left out"
     person = release.profile("user7")
-    assert person.demographics.shown()["reside_country"] == "Portugal"
-    assert "user_id" not in person.demographics.shown()
+    assert person.demographics.for_prompt()["reside_country"] == "Portugal"
+    assert "user_id" not in person.demographics.for_prompt()
     assert person.domains["Restaurants"].affinities == {"Favourite Cuisines": ("Peruvian", "Goan")}
 
 

@@ -17,9 +17,9 @@ from rich.text import Text
 
 from dialoom.graphs import Judgement
 from dialoom.runs.stepping import Cost, Difference, Stop
-from dialoom.runs.stepping.changes import ABSENT, said
-from dialoom.runs.stepping.differences import Said
-from dialoom.runs.stepping.tree import Knot, drawn
+from dialoom.runs.stepping.changes import ABSENT, change_text
+from dialoom.runs.stepping.differences import SpokenLine
+from dialoom.runs.stepping.tree import TreeNode, draw_tree
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store.branches import Branch
@@ -43,10 +43,10 @@ def label(stop: Stop) -> str:
         return what
     if isinstance(change.after, BaseMessage) and change.before is ABSENT:
         return f"{what}: {' '.join(str(plain(change.after)['content']).split())}"
-    return f"{what}: {said(change, None)}"
+    return f"{what}: {change_text(change, None)}"
 
 
-def history_answer(knots: Sequence[HistoryEntry], here: int) -> Answer:
+def history_answer(nodes: Sequence[HistoryEntry], here: int) -> Answer:
     """The tree of checkpoints."""
     data = [
         {
@@ -58,28 +58,28 @@ def history_answer(knots: Sequence[HistoryEntry], here: int) -> Answer:
             "branches": list(each.branches),
             "is_here": each.number == here,
         }
-        for each in knots
+        for each in nodes
     ]
-    return Answer({"history": data}, [_Tree(knots, here)])
+    return Answer({"history": data}, [_Tree(nodes, here)])
 
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
     """A tree of checkpoints as wide as the terminal: what came is cut for it, the names of branches are not."""
 
-    knots: Sequence[HistoryEntry]
+    nodes: Sequence[HistoryEntry]
     here: int
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """A line per checkpoint, and those between."""
-        bare = [cell_len(line) - 1 for line in self._drawn([_PLACE] * len(self.knots)) if _PLACE in line]
+        bare = [cell_len(line) - 1 for line in self._drawn([_PLACE] * len(self.nodes)) if _PLACE in line]
         rooms = [max(_LEAST, options.max_width - taken) for taken in bare]
-        for line in self._drawn([cut(label(each.stop), room) for each, room in zip(self.knots, rooms, strict=True)]):
+        for line in self._drawn([cut(label(each.stop), room) for each, room in zip(self.nodes, rooms, strict=True)]):
             yield Text(line, no_wrap=True, overflow="ellipsis")
 
     def _drawn(self, labels: Sequence[str]) -> list[str]:
-        each = zip(self.knots, labels, strict=True)
-        return drawn([Knot(at.number, at.parent, told, at.branches) for at, told in each], self.here)
+        each = zip(self.nodes, labels, strict=True)
+        return draw_tree([TreeNode(at.number, at.parent, told, at.branches) for at, told in each], self.here)
 
 
 def forks_answer(branches: Iterable[tuple[Branch, Stop]], here: str, taken: str | None) -> Answer:
@@ -145,7 +145,7 @@ def _add_rows(table: RichTable, rows: Iterable[tuple[RenderableType, RenderableT
 
 
 def _difference_data(difference: Difference) -> dict[str, Any]:
-    def line(side: Said | None) -> dict[str, str] | None:
+    def line(side: SpokenLine | None) -> dict[str, str] | None:
         return None if side is None else {"role": side[0], "content": side[1]}
 
     def word(judgement: Judgement | None) -> dict[str, Any] | None:

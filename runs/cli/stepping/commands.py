@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from dialoom.runs.stepping import Asked, Condition, Session, SteppingError, Stop, case_of, diff, write_case
+from dialoom.runs.stepping import Condition, NextRequest, Session, SteppingError, Stop, case_of, diff, write_case
 from dialoom.runs.stepping.paths import look, parsed
 from dialoom.runs.store.branches import MAIN
 
@@ -74,7 +74,7 @@ class CommandInterpreter:
 
     async def stopped(self, stop: Stop) -> Answer:
         """The answer that shows a stop."""
-        return stop_answer(stop, self.session.understood(stop), self.is_full)
+        return stop_answer(stop, self.session.parsed_replies(stop), self.is_full)
 
     async def run(self, until: Sequence[Condition]) -> Answer:
         """Play on to one of the conditions, a breakpoint or the end; the answer names the stops on the way."""
@@ -173,7 +173,7 @@ async def _say(interpreter: CommandInterpreter, rest: str) -> Answer:
     role, _, text = rest.partition(" ")
     if not role or not text.strip():
         raise SteppingError("say takes a role and its words: say user I would rather take the train.")
-    node = _only(await interpreter.session.asking(), role)
+    node = _only(await interpreter.session.next_requests(), role)
     return await interpreter.stopped(await interpreter.session.say(node or role, text.strip()))
 
 
@@ -185,7 +185,7 @@ async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer:
         raise SteppingError(f"prompt takes 'edit', and a role or a node, so not {rest!r}")
     if is_edit:
         return await _edit_prompt(interpreter, who)
-    asked = await interpreter.session.asking()
+    asked = await interpreter.session.next_requests()
     chosen = [each for each in asked if not who or who[0] in (each.role, each.node)]
     if who and not chosen:
         raise SteppingError(f"the next step asks {_roles(asked)}, not {who[0]!r}")
@@ -193,7 +193,7 @@ async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer:
 
 
 async def _edit_prompt(interpreter: CommandInterpreter, who: Sequence[str]) -> Answer:
-    asked = await interpreter.session.asking()
+    asked = await interpreter.session.next_requests()
     node = _only(asked, who[0] if who else None)
     if node is None:
         raise SteppingError(f"the next step asks {_roles(asked)}{f', not {who[0]!r}' if who else ''}")
@@ -274,7 +274,7 @@ async def _save(interpreter: CommandInterpreter, rest: str) -> Answer:
 async def _calls(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "calls")
     stop = await interpreter.session.here()
-    return views.calls_answer(stop, interpreter.session.understood(stop))
+    return views.calls_answer(stop, interpreter.session.parsed_replies(stop))
 
 
 async def _transcript(interpreter: CommandInterpreter, rest: str) -> Answer:
@@ -349,7 +349,7 @@ COMMANDS = (
 BY_NAME = {name: command for command in COMMANDS for name in (command.name, command.key)}
 
 
-def _only(asked: Sequence[Asked], who: str | None) -> str | None:
+def _only(asked: Sequence[NextRequest], who: str | None) -> str | None:
     """The only node in which a role is asked, or anybody; `None` if there is none.
 
     Raises:
@@ -361,7 +361,7 @@ def _only(asked: Sequence[Asked], who: str | None) -> str | None:
     return nodes[0] if nodes else None
 
 
-def _roles(asked: Sequence[Asked]) -> str:
+def _roles(asked: Sequence[NextRequest]) -> str:
     return ", ".join(dict.fromkeys(each.role for each in asked)) or "nobody"
 
 

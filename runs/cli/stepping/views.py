@@ -12,9 +12,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from dialoom.graphs import Line, Outline
-from dialoom.runs.stepping import Asked, Cost, Stop
-from dialoom.runs.stepping.changes import ABSENT, Change, said
-from dialoom.runs.stepping.differences import Said, spoken
+from dialoom.runs.stepping import Cost, NextRequest, Stop
+from dialoom.runs.stepping.changes import ABSENT, Change, change_text
+from dialoom.runs.stepping.differences import SpokenLine, spoken
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.store.branches import StepCall
 from dialoom.runs.store.ledger import SAID
@@ -81,7 +81,7 @@ def stop_data(stop: Stop, parsed: Mapping[int, Any]) -> dict[str, Any]:
         "next": list(stop.next),
         "why": dict(stop.why),
         "counts": dict(stop.counts),
-        "changes": [{"path": each.path, "line": said(each, None)} for each in stop.changes],
+        "changes": [{"path": each.path, "line": change_text(each, None)} for each in stop.changes],
         "calls": [call_data(call, parsed.get(call.id)) for call in stop.calls],
         "transcript": [{"role": role, "content": content} for role, content in spoken(stop.transcript)],
     }
@@ -115,7 +115,7 @@ def calls_answer(stop: Stop, parsed: Mapping[int, Any]) -> Answer:
     return Answer(data, _calls(stop.calls, parsed, is_full=True))
 
 
-def asked_answer(asked: Sequence[Asked]) -> Answer:
+def asked_answer(asked: Sequence[NextRequest]) -> Answer:
     """The prompts of the step to come."""
     data = [
         {
@@ -175,7 +175,7 @@ def cost_text(cost: Cost) -> str:
     return f"{cost.calls} {'call' if cost.calls == 1 else 'calls'}, {tokens}, {dollars}, {cost.seconds:.2f} s"
 
 
-def spoken_line(line: Said | None) -> RenderableType:
+def spoken_line(line: SpokenLine | None) -> RenderableType:
     """Who says what; a line of an outline is set in as far as it stands."""
     if line is None:
         return Text("")
@@ -272,7 +272,7 @@ def _message(role: str, content: str, lines: int | None = None) -> Text:
 def _changes(found: Sequence[Change], is_full: bool) -> list[RenderableType]:
     """What has changed in the state, a line each, unless all is to be shown."""
     if is_full:
-        return [Text(said(each, None), style=_style(each)) for each in found]
+        return [Text(change_text(each, None), style=_style(each)) for each in found]
     shown: list[RenderableType] = [_change(each) for each in found[:_CHANGES]]
     if left := len(found) - len(shown):
         shown.append(Text(f"... {left} more {'change' if left == 1 else 'changes'}: 'full' shows all", style="dim"))
@@ -280,7 +280,7 @@ def _changes(found: Sequence[Change], is_full: bool) -> list[RenderableType]:
 
 
 def _change(change: Change) -> Fitted:
-    return Fitted(lambda room: said(change, room), _style(change))
+    return Fitted(lambda room: change_text(change, room), _style(change))
 
 
 def _style(change: Change) -> str:

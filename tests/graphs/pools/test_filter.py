@@ -16,7 +16,7 @@ from dialoom.graphs.pools import RECIPE, PoolScenario
 from dialoom.graphs.pools.nodes import PoolTexts
 from dialoom.graphs.pools.options import PoolOptions
 from dialoom.personas import DataError, LexicalEmbedder
-from dialoom.personas.similarity import Kept
+from dialoom.personas.similarity import VectorIndex
 
 words = st.sampled_from("heron otter lemon glacier piano canal violin thistle ferry lantern".split())
 texts = st.lists(words, min_size=0, max_size=5).map(" ".join)
@@ -59,7 +59,7 @@ def test_no_two_texts_of_a_pool_are_nearer_than_the_threshold(
     kept = [entry["text"] for entry in state["entries"]]
     vectors = LexicalEmbedder().embed(kept)
     for place, vector in enumerate(vectors):
-        nearest = Kept(vectors[:place]).nearest(vector)
+        nearest = VectorIndex(vectors[:place]).nearest(vector)
         entry = state["entries"][place]
         assert nearest is None or nearest[1] <= threshold
         assert (entry["neighbour"], entry["similarity"]) == (
@@ -69,7 +69,7 @@ def test_no_two_texts_of_a_pool_are_nearer_than_the_threshold(
     if state["ended_by"] == "bottleneck":
         seen = [text for batch in written[: len(state["rounds"]) - 1] for text in batch if text]
         left_out = LexicalEmbedder().embed([text for text in seen if " ".join(text.split()) not in kept])
-        assert all(nearest[1] > threshold for vector in left_out if (nearest := Kept(vectors).nearest(vector)))
+        assert all(nearest[1] > threshold for vector in left_out if (nearest := VectorIndex(vectors).nearest(vector)))
     for figures, batch in zip(state["rounds"][1:], written, strict=False):
         assert figures["kept"] + figures["too_near"] + figures["unseen"] == len(batch)
 

@@ -9,7 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import dialoom as door
+from dialoom.roles.gateway.budget import Budget
+from dialoom.runs.door import step
 from dialoom.runs.stepping import Session, Stop
 from tests.conftest import ROOT, Command
 from tests.invented import write_release
@@ -26,6 +27,10 @@ RECIPES: dict[str, list[object]] = {
     "a file": [EXAMPLE, "--words", "piano", "--questions", 4],
 }
 """A small run of each recipe, with as much going on at once as it can have."""
+
+
+UNBOUNDED = Budget(max_calls=None)
+"""Takes away the bound that a run was made with."""
 
 
 class Calls(NamedTuple):
@@ -79,7 +84,7 @@ def stepping(path: Path, act: Callable[[Session], Awaitable[T]], **options: Any)
     """What comes of acting in a session on a run's first scenario."""
 
     async def within() -> T:
-        async with door.open_run(path).step(1, **options) as session:
+        async with step(path, 1, **options) as session:
             return await act(session)
 
     return asyncio.run(within())

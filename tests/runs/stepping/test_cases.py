@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dialoom.runs.errors import RunError
-from dialoom.runs.stepping import Replayed, Session, case_of, read_case, replay, write_case
+from dialoom.runs.stepping import ReplayResult, Session, case_of, read_case, replay, write_case
 from tests.conftest import ROOT, Command
 from tests.runs.stepping.played import RECIPES, dialogue, play, stepping
 
@@ -30,12 +30,12 @@ def saved(path: Path, act: Act | None = None) -> Path:
     return path.parent / "case.json"
 
 
-def replayed(case: Path) -> Replayed:
+def replayed(case: Path) -> ReplayResult:
     """What comes of it."""
     return asyncio.run(replay(read_case(case)))
 
 
-def rewritten(case: Path, old: str, new: str) -> Replayed:
+def rewritten(case: Path, old: str, new: str) -> ReplayResult:
     """What comes of a case in whose file some text is another."""
     text = case.read_text()
     assert old in text

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 from rich.cells import cell_len
 
 from dialoom.graphs.conversation import said as message
-from dialoom.runs.stepping.changes import ABSENT, Change, changes, said
+from dialoom.runs.stepping.changes import ABSENT, Change, change_text, changes
 from dialoom.runs.stepping.paths import look
 
 values = st.recursive(
@@ -99,25 +99,25 @@ def test_there_are_changes_exactly_where_two_states_differ(before: dict[str, Any
 )
 def test_a_change_is_said_on_one_line(change: Change, line: str) -> None:
     """Signs for what came and went, both values for what changed."""
-    assert said(change) == line
-    assert said(change, None) == line
+    assert change_text(change) == line
+    assert change_text(change, None) == line
 
 
 def test_a_line_that_is_too_long_is_cut() -> None:
     """What is short is shown whole; of two long texts the part where they differ is shown."""
     long = "The heron stands by the weir and waits for the fish to come up. " * 3
     new = Change("messages[0]", ABSENT, message("user", long, 0))
-    assert said(new, 40) == "+ messages[0] user: The heron stands ..."
-    assert said(Change("note", None, long), 40) == 'note: null -> "The heron stands by th...'
-    line = said(Change("note", f"{long}It goes.", f"{long}It stays."), 60)
+    assert change_text(new, 40) == "+ messages[0] user: The heron stands ..."
+    assert change_text(Change("note", None, long), 40) == 'note: null -> "The heron stands by th...'
+    line = change_text(Change("note", f"{long}It goes.", f"{long}It stays."), 60)
     assert line == 'note: ...come up. It goes." -> ...come up. It stays."'
-    assert said(Change("note", long, ABSENT), None) == f'- note "{long.strip()}"'
+    assert change_text(Change("note", long, ABSENT), None) == f'- note "{long.strip()}"'
 
 
 @given(states, states, st.integers(1, 40))
 def test_no_line_is_wider_than_it_may_be(before: dict[str, Any], after: dict[str, Any], width: int) -> None:
     """In the columns of a terminal, where some letters take two; nor does it have control characters."""
     for change in changes(before, after):
-        line = said(change, width)
+        line = change_text(change, width)
         assert cell_len(line) <= width
         assert line.isprintable()

@@ -30,22 +30,22 @@ def condition(text: str, *channels: str) -> Condition:
 
 def test_a_node_is_met_where_it_comes_next() -> None:
     """A name of both a node and a role is the node's."""
-    assert condition("judge/tone").met(at("assistant", "judge/tone"))
-    assert not condition("judge/tone").met(at("assistant", roles="judge"))
-    assert not condition("user").met(at("assistant", roles="user"))
-    assert condition("user").met(at("user"))
+    assert condition("judge/tone").is_met(at("assistant", "judge/tone"))
+    assert not condition("judge/tone").is_met(at("assistant", roles="judge"))
+    assert not condition("user").is_met(at("assistant", roles="user"))
+    assert condition("user").is_met(at("user"))
 
 
 def test_a_role_is_met_where_it_is_asked_next() -> None:
     """Whatever the node is called."""
-    assert condition("judge").met(at("judge/tone", roles="judge assistant"))
-    assert not condition("judge").met(at("judge/tone"))
+    assert condition("judge").is_met(at("judge/tone", roles="judge assistant"))
+    assert not condition("judge").is_met(at("judge/tone"))
 
 
 def test_a_counter_is_met_from_its_number_on() -> None:
     """One that has not begun to count is at nothing."""
-    assert [condition("turn 3").met(at(turn=number)) for number in (2, 3, 4)] == [False, True, True]
-    assert not condition("round 1").met(at(turn=3))
+    assert [condition("turn 3").is_met(at(turn=number)) for number in (2, 3, 4)] == [False, True, True]
+    assert not condition("round 1").is_met(at(turn=3))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_counter_is_met_from_its_number_on() -> None:
 )
 def test_an_expression_is_met_where_it_is_true(text: str, met: bool) -> None:
     """It sees the state as plain values; what it says of an item that is not there yet does not hold."""
-    assert condition(text).met(at(state=STATE)) is met
+    assert condition(text).is_met(at(state=STATE)) is met
 
 
 def test_a_condition_is_written_as_it_was_given() -> None:
@@ -91,7 +91,7 @@ def test_a_condition_is_written_as_it_was_given() -> None:
 def test_what_cannot_be_told_of_a_state_is_an_error(text: str, words: str) -> None:
     """At the first look: the name, and what the state has."""
     with pytest.raises(ConditionError) as caught:
-        condition(text).met(at(state=STATE))
+        condition(text).is_met(at(state=STATE))
     assert words in str(caught.value)
     assert repr(text) in str(caught.value)
 
@@ -113,6 +113,6 @@ def test_channels_that_are_known_tell_a_typo_from_what_comes_later() -> None:
     with pytest.raises(ConditionError, match="there is no 'trns'; the state has turns, ended_by"):
         condition("trns > 3", "turns", "ended_by")
     later = condition("ended_by == 'limit'", "turns", "ended_by")
-    assert not later.met(at(state={"turns": 3}))
-    assert later.met(at(state={"turns": 3, "ended_by": "limit"}))
-    assert condition("ended_by is not defined", "ended_by").met(at(state={}))
+    assert not later.is_met(at(state={"turns": 3}))
+    assert later.is_met(at(state={"turns": 3, "ended_by": "limit"}))
+    assert condition("ended_by is not defined", "ended_by").is_met(at(state={}))

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from dialoom import Budget, open_run
 from dialoom.roles import ProviderError
+from dialoom.runs.door import step
 from dialoom.runs.stepping import Session, SteppingError
 from dialoom.runs.store import RunStore, StoreError
 from tests.conftest import ROOT, Command
 from tests.invented import write_release
-from tests.runs.stepping.played import RECIPES, counted, dialogue, play, stepping, stood
+from tests.runs.stepping.played import RECIPES, UNBOUNDED, counted, dialogue, play, stepping, stood
 from tests.server import Answer, Response, completion, error, serving, silence
 
 
@@ -62,7 +62,7 @@ def test_what_is_stepped_of_a_pending_scenario_comes_to_the_same_as_a_run(
             await session.run()
             assert stood(await session.stops()) == stood(await branch.stops())
 
-    stepping(path, act, budget=Budget(max_calls=None))
+    stepping(path, act, budget=UNBOUNDED)
     made = counted(path).rows
     dialoom("resume", "run.db", "--max-calls", "none")
     write_release(tmp_path / "other")
@@ -120,7 +120,7 @@ def test_a_step_that_fails_leaves_the_session_where_it_was(
 
     with serving(answer) as server:
         path = served(tmp_path, dialoom, players, server.url)
-        stepping(path, act, budget=Budget(max_calls=None))
+        stepping(path, act, budget=UNBOUNDED)
     dialoom("resume", "run.db", "--max-calls", "none")
     assert b'"ended_by": "user_terminated"' in exported(dialoom, path)
 
@@ -157,16 +157,17 @@ def test_a_step_that_is_cancelled_leaves_the_session_where_it_was(
                 is_silent = False
                 assert (await there.step()).ran == ("assistant",)
 
-        stepping(path, act, budget=Budget(max_calls=None))
+        stepping(path, act, budget=UNBOUNDED)
         dialoom("resume", "run.db", "--max-calls", "none")
     assert b'"ended_by": "user_terminated"' in exported(dialoom, path)
 
 
 _STEPPER = """
-import asyncio, dialoom
+import asyncio, sys
+import dialoom
 
 async def main():
-    async with dialoom.open_run("run.db").step(1) as session:
+    async with dialoom.step("run.db", 1) as session:
         await session.goto(1)
         branch = await session.fork("mine")
         await branch.resample()
@@ -216,7 +217,7 @@ def test_a_scenario_that_is_not_there_and_a_run_that_is_taken(
     path = dialogue(dialoom, tmp_path, *players)
 
     async def opened(scenario: str, **options: Any) -> None:
-        async with open_run(path).step(scenario, **options):
+        async with step(path, scenario, **options):
             raise AssertionError("there is nothing to step through")
 
     for scenario in ("17", "nobody"):

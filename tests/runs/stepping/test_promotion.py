@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from dialoom import Budget
 from dialoom.roles import UnparsedReplyError
 from dialoom.runs.stepping import Session, SteppingError
 from dialoom.runs.store import RunFile
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
-from tests.runs.stepping.played import RECIPES, counted, dialogue, play, stepping
+from tests.runs.stepping.played import RECIPES, UNBOUNDED, counted, dialogue, play, stepping
 
 
 def exported(dialoom: Command, path: Path, *options: object) -> bytes:
@@ -304,7 +303,7 @@ def test_a_branch_of_a_scenario_that_was_not_played_to_its_end_is_promoted(
         with pytest.raises(SteppingError, match="main is not at its end"):
             await (await session.switch("main")).promote()
 
-    stepping(tmp_path / "run.db", promote, budget=Budget(max_calls=None))
+    stepping(tmp_path / "run.db", promote, budget=UNBOUNDED)
     rows = counted(tmp_path / "run.db")
     dialoom("resume", "run.db", "--max-calls", "none")
     assert counted(tmp_path / "run.db") == rows

@@ -132,7 +132,7 @@ def test_one_of_them_is_said_or_asked_something_else(run: Path) -> None:
 
     async def act(session: Session) -> None:
         await session.goto(2)
-        assert [each.name for each in await session.asking()] == ["write:0", "write:1", "write:2"]
+        assert [each.name for each in await session.next_requests()] == ["write:0", "write:1", "write:2"]
         with pytest.raises(SteppingError, match="no such role as 'write:3'; there are writer"):
             await session.say("write:3", "Nothing.")
         stop = await session.say("write:1", "Alpacas hum.")

@@ -8,33 +8,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialoom.runs.stepping.tree import Knot, drawn
+from dialoom.runs.stepping.tree import TreeNode, draw_tree
 
 
 def tree(*parents: int | None, here: int | None = None) -> list[str]:
     """The drawing of checkpoints 0, 1, 2, ... with these parents, without their labels."""
-    return drawn([Knot(number, parent, "") for number, parent in enumerate(parents)], here)
+    return draw_tree([TreeNode(number, parent, "") for number, parent in enumerate(parents)], here)
 
 
 @st.composite
-def families(draw: st.DrawFn) -> list[Knot]:
+def families(draw: st.DrawFn) -> list[TreeNode]:
     """Checkpoints, each from an earlier one or from none; numbers with gaps."""
     numbers: list[int] = []
-    knots = []
+    nodes = []
     for _ in range(draw(st.integers(0, 25))):
         parent = draw(st.one_of(st.none(), st.sampled_from(numbers))) if numbers else None
         number = (numbers[-1] if numbers else 0) + draw(st.integers(1, 3))
         numbers.append(number)
-        knots.append(Knot(number, parent, "step"))
-    return knots
+        nodes.append(TreeNode(number, parent, "step"))
+    return nodes
 
 
-def most_open_lines(knots: list[Knot]) -> int:
+def most_open_lines(nodes: list[TreeNode]) -> int:
     """The most ways on that are open at once: those that pass a checkpoint with itself, or with those that it opens."""
-    drawn_ones = {knot.number for knot in knots}
-    edges = [(knot.parent, knot.number) for knot in knots if knot.parent in drawn_ones and knot.parent is not None]
-    passing = [sum(parent < knot.number < child for parent, child in edges) for knot in knots]
-    opened = [sum(parent == knot.number for parent, _ in edges) for knot in knots]
+    drawn_ones = {node.number for node in nodes}
+    edges = [(node.parent, node.number) for node in nodes if node.parent in drawn_ones and node.parent is not None]
+    passing = [sum(parent < node.number < child for parent, child in edges) for node in nodes]
+    opened = [sum(parent == node.number for parent, _ in edges) for node in nodes]
     return max((old + max(1, new) for old, new in zip(passing, opened, strict=True)), default=0)
 
 
@@ -46,15 +46,15 @@ def row_of(lines: list[str], number: int) -> tuple[int, int]:
 
 def test_an_edit_opens_a_column_to_the_right() -> None:
     """The picture of a branch, with labels, marks and the place where one stands."""
-    knots = [
-        Knot(0, None, "input"),
-        Knot(1, 0, "user  + messages[0]"),
-        Knot(2, 1, "assistant"),
-        Knot(7, 1, "edit"),
-        Knot(8, 7, "assistant", ("b1",)),
-        Knot(10, 2, "user", ("main", "saved")),
+    nodes = [
+        TreeNode(0, None, "input"),
+        TreeNode(1, 0, "user  + messages[0]"),
+        TreeNode(2, 1, "assistant"),
+        TreeNode(7, 1, "edit"),
+        TreeNode(8, 7, "assistant", ("b1",)),
+        TreeNode(10, 2, "user", ("main", "saved")),
     ]
-    assert drawn(knots, 8) == [
+    assert draw_tree(nodes, 8) == [
         r"*      0 input",
         r"*      1 user  + messages[0]",
         "|\\",
@@ -97,53 +97,55 @@ def test_a_column_that_became_free_is_taken_again() -> None:
 def test_a_second_beginning_stands_apart() -> None:
     """It takes the free column, but does not look like what came before it."""
     assert tree(None, 0, None, 2) == ["*   0", "*   1", "", "*   2", "*   3"]
-    assert drawn([Knot(5, 3, "the parent is not drawn")]) == ["*   5 the parent is not drawn"]
+    assert draw_tree([TreeNode(5, 3, "the parent is not drawn")]) == ["*   5 the parent is not drawn"]
 
 
 def test_an_empty_tree_has_no_lines() -> None:
     """And a label of several lines has one."""
-    assert drawn([]) == []
-    assert drawn([Knot(0, None, "two\nlines", ("here",))], 0) == ["@   0 two lines  (here)"]
+    assert draw_tree([]) == []
+    assert draw_tree([TreeNode(0, None, "two\nlines", ("here",))], 0) == ["@   0 two lines  (here)"]
 
 
-@pytest.mark.parametrize("knots", [[Knot(1, None, ""), Knot(1, None, "")], [Knot(1, 2, ""), Knot(2, None, "")]])
-def test_checkpoints_out_of_order_are_refused(knots: list[Knot]) -> None:
+@pytest.mark.parametrize(
+    "nodes", [[TreeNode(1, None, ""), TreeNode(1, None, "")], [TreeNode(1, 2, ""), TreeNode(2, None, "")]]
+)
+def test_checkpoints_out_of_order_are_refused(nodes: list[TreeNode]) -> None:
     """A number twice, or a parent that comes later."""
     with pytest.raises(ValueError, match="checkpoint 1 "):
-        drawn(knots)
+        draw_tree(nodes)
 
 
 @given(families())
-def test_every_checkpoint_is_drawn_once_and_after_its_parent(knots: list[Knot]) -> None:
+def test_every_checkpoint_is_drawn_once_and_after_its_parent(nodes: list[TreeNode]) -> None:
     """In the order of numbers, and in the parent's column if it is the oldest child."""
-    lines = drawn(knots)
+    lines = draw_tree(nodes)
     first: set[int] = set()
-    for knot in knots:
-        row, column = row_of(lines, knot.number)
-        if knot.parent is not None:
-            above, beside = row_of(lines, knot.parent)
+    for node in nodes:
+        row, column = row_of(lines, node.number)
+        if node.parent is not None:
+            above, beside = row_of(lines, node.parent)
             assert above < row
-            assert (column == beside) == (knot.parent not in first)
-            first.add(knot.parent)
-    assert sum("step" in line for line in lines) == len(knots)
+            assert (column == beside) == (node.parent not in first)
+            first.add(node.parent)
+    assert sum("step" in line for line in lines) == len(nodes)
 
 
 @given(families())
-def test_there_are_no_more_columns_than_open_lines(knots: list[Knot]) -> None:
+def test_there_are_no_more_columns_than_open_lines(nodes: list[TreeNode]) -> None:
     """A column is opened only when all the others are taken."""
-    width = max((len(re.split(r" {3} *\d+ step", line)[0].rstrip()) for line in drawn(knots)), default=0)
-    assert (width + 1) // 2 <= most_open_lines(knots)
+    width = max((len(re.split(r" {3} *\d+ step", line)[0].rstrip()) for line in draw_tree(nodes)), default=0)
+    assert (width + 1) // 2 <= most_open_lines(nodes)
 
 
 @given(families())
-def test_lines_are_unbroken_from_parent_to_child(knots: list[Knot]) -> None:
+def test_lines_are_unbroken_from_parent_to_child(nodes: list[TreeNode]) -> None:
     """A child's column shows nothing but its line since the parent, or since it was opened right below the parent."""
-    lines = drawn(knots)
-    places = {knot.number: row_of(lines, knot.number) for knot in knots}
-    for knot in knots:
-        if knot.parent is None:
+    lines = draw_tree(nodes)
+    places = {node.number: row_of(lines, node.number) for node in nodes}
+    for node in nodes:
+        if node.parent is None:
             continue
-        (row, column), (above, beside) = places[knot.number], places[knot.parent]
+        (row, column), (above, beside) = places[node.number], places[node.parent]
         if column != beside:
             above += 1
             bar = lines[above][2 * column : 2 * column + 1] == "."
