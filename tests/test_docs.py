@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from .conftest import ROOT, Command
 
@@ -19,6 +24,28 @@ def test_the_checkpointer_works_in_a_graph_of_ones_own(tmp_path: Path) -> None:
     assert done.stdout.startswith(
         "['Ada', 'Hello for the 1. time.', 'Ben', 'Hello for the 3. time.']\nCompacted(before="
     )
+
+
+def test_the_examples_of_the_python_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In their order, as one program; where a comment behind an expression is a value, that is what comes out."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {"__name__": "__main__"}
+    compared = 0
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        for statement in ast.parse(block).body:
+            source = ast.get_source_segment(block, statement)
+            assert source is not None
+            if not isinstance(statement, ast.Expr):
+                exec(compile(ast.Module([statement], []), "docs/python.md", "exec"), names)
+                continue
+            value = eval(compile(ast.Expression(statement.value), "docs/python.md", "eval"), names)
+            line = block.splitlines()[(statement.end_lineno or 1) - 1]
+            with contextlib.suppress(SyntaxError, ValueError):
+                expected = ast.literal_eval(line.rpartition("  # ")[2].partition(":")[0].strip() or "none")
+                assert value == expected, source
+                compared += 1
+    assert compared >= 6
 
 
 def test_the_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> None:
