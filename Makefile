@@ -7,10 +7,13 @@ TORCH  ?= .venv-training
 PROXY  ?= .venv-proxy
 # And LangGraph's development server, for the same reason.
 STUDIO ?= .venv-studio
+# The documentation is built from the sources alone, without what they import.
+DOCS   ?= .venv-docs
 BIN    := $(VENV)/bin
+COG    := -I docs docs/commands.md
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-soak test-proxy test-studio test-training check install bench clean
+.PHONY: demo test test-soak test-proxy test-studio test-training check docs commands install bench clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -47,6 +50,15 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m cogapp --check $(COG)
+
+# The site, in site/; a warning fails. To search in it, it must be served: 'python3 -m http.server -d site'.
+docs: $(DOCS)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet
+
+# The page of the commands, written anew from what the command line says of itself.
+commands: $(VENV)/.installed-dev
+	$(BIN)/python -m cogapp -r $(COG)
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/planning.py
@@ -83,5 +95,13 @@ $(STUDIO)/.installed-studio: pyproject.toml constraints.txt
 		--editable '.[studio]' pytest pytest-asyncio
 	@touch $@
 
+# Only the tools: nothing of dialoom is imported.
+$(DOCS)/.installed-docs: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' > $(DOCS)/requirements.txt
+	$(DOCS)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
+		--requirement $(DOCS)/requirements.txt
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) .langgraph_api demo build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) $(DOCS) .langgraph_api demo build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

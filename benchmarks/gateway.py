@@ -25,15 +25,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dialoom.graphs.personalens import RECIPE
+import dialoom
 from dialoom.prompts import ChatMessage
 from dialoom.roles import CallPlace, Gateway
-from dialoom.roles.binding import bindings
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.gateway import Limits
 from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.runs import RunConfig
-from dialoom.runs.session import start
+from dialoom.runs.store import RunStore
 
 MODEL = "openai/gpt-4o-mini"
 HANDLER = "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"
@@ -138,13 +136,11 @@ async def through_litellm(calls: int, concurrency: int, *, like: bool) -> Figure
 
 async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int) -> Figures:
     """The gateway, with the ledger of a run that was just planned; calls belong to its first scenarios."""
-    options = RECIPE.options_type.model_validate({"limit": 50})
-    models = bindings(RECIPE.roles, [MODEL], [])
-    config = RunConfig(recipe="personalens", options=options.model_dump(mode="json"), models=models, seed=7)
     os.environ[HANDLER] = "True"
-    store = start(folder / f"{turn}.db", config, None, lambda _line: None)
-    try:
-        todo = list(store.queue.pending(RECIPE))
+    path = folder / f"{turn}.db"
+    await dialoom.aplan("personalens", path=path, model=MODEL, options={"limit": 50}, seed=7)
+    with RunStore(path) as store:
+        todo = list(store.queue.pending(store.recipe))
         for work in todo:
             store.queue.begin(work)
         gateway = Gateway(store.ledger, Limits(concurrency))
@@ -155,8 +151,6 @@ async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int)
             await gateway.complete(request, place)
 
         return await at_once(calls, concurrency, call)
-    finally:
-        store.close()
 
 
 async def measure(arguments: argparse.Namespace, folder: Path) -> list[tuple[Figures, Figures]]:

@@ -18,47 +18,21 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dialoom.graphs.personalens import RECIPE
+import dialoom
 from dialoom.prompts import ChatMessage
-from dialoom.roles import Gateway
-from dialoom.roles.binding import bindings
 from dialoom.roles.gateway.litellm_backend import alternating, load_litellm
-from dialoom.runs import Fault, RunConfig
-from dialoom.runs.session import play, start
-from dialoom.runs.store import Work
 from dialoom.runs.store.connections import open_for_reading
-
-
-class Silent:
-    """Nobody watches."""
-
-    def finished(self, work: Work) -> None:
-        """A scenario is done."""
-
-    def failed(self, work: Work, fault: Fault, error: str) -> None:
-        """None may fail: the figures would compare different things."""
-        raise RuntimeError(error)
-
-    def told(self, work: Work, text: str) -> None:
-        """Not of interest."""
-
-    def stopping(self, fault: Fault | None, reason: str) -> None:
-        """Nothing bounds the work."""
-
-    def calling(self, gateway: Gateway) -> None:
-        """Not of interest."""
 
 
 def play_job(path: Path, scenarios: int, concurrency: int) -> float:
     """Play the job into a new run; returns its seconds."""
-    options = RECIPE.options_type.model_validate({"limit": scenarios, "setting": ["base", "I"]})
-    models = bindings(RECIPE.roles, ["offline/attentive"], [])
-    config = RunConfig(recipe="personalens", options=options.model_dump(mode="json"), models=models, seed=7)
+    options = {"limit": scenarios, "setting": ["base", "I"]}
     started = time.perf_counter()
-    store = start(path, config, None, lambda _line: None)
-    asyncio.run(play(store, concurrency, Silent(), resuming=False))
-    store.close()
-    return time.perf_counter() - started
+    run = dialoom.play("personalens", path=path, options=options, seed=7, concurrency=concurrency)
+    seconds = time.perf_counter() - started
+    if run.status().failed:
+        raise RuntimeError("a scenario failed: the figures would compare different things")
+    return seconds
 
 
 def requests_of(path: Path) -> list[list[dict[str, Any]]]:
@@ -103,6 +77,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--repeat", type=int, default=7)
     arguments = parser.parse_args()
+    dialoom.tune_process()
     load_litellm()
     jobs: list[float] = []
     bare: list[float] = []

@@ -12,6 +12,7 @@ Names are imported when they are first used: `import dialoom` costs next to noth
 from __future__ import annotations
 
 from importlib import import_module
+from os.path import isfile
 from typing import TYPE_CHECKING, Any
 
 from dialoom.version import __version__
@@ -49,6 +50,11 @@ if TYPE_CHECKING:
     from dialoom.runs.report import Report
     from dialoom.runs.stepping import Session
 
+if isfile(f"{__path__[0]}/runs"):  # noqa: PTH113 - pathlib would take longer than the rest of this module
+    raise ImportError(
+        "dialoom/runs is a text file where a symbolic link belongs: this checkout was made without links; "
+        "in it, 'git config core.symlinks true' and 'git checkout -- dialoom' make them (Windows: in Developer Mode)"
+    )
 
 _HOMES = {
     "dialoom.errors": ("Advice", "DialoomError"),

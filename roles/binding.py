@@ -16,7 +16,7 @@ from dialoom.prompts import ChatMessage
 from .errors import BindingError
 
 OBJECT = "object:"
-"""Begins the name of a model that was given as an object: it is known to the process that was given it, and no other."""
+"""Begins the name of a model that was given as an object: only the process that was given it knows it."""
 
 Reply: TypeAlias = Callable[[list[ChatMessage]], Awaitable[str]]
 """An async function from the chat messages that a model would get to the reply's text."""

@@ -1,9 +1,12 @@
-"""The wheel: whole, and at peace with folders of the user's that have the same names as ours."""
+"""What is given away: the sdist and the wheel, whole, and at peace with folders of the user's named as ours are."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -11,30 +14,73 @@ import pytest
 
 from tests.conftest import ROOT
 
+FLOORS = ("runs", "graphs", "roles", "prompts", "personas")
+_MADE = (".git", ".venv*", ".*_cache", ".hypothesis", ".langgraph_api", "__pycache__", "*.egg-info", "build", "dist")
+_BUILD = "import sys; from setuptools import build_meta; print(build_meta.build_{kind}(sys.argv[1]))"
+
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the wheel installs."""
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the sdist holds, built from a copy, so that nothing of an earlier build takes part."""
+    folder = tmp_path_factory.mktemp("sdist")
+    shutil.copytree(ROOT, folder / "checkout", symlinks=True, ignore=shutil.ignore_patterns(*_MADE, "site", "demo"))
+    with tarfile.open(_built("sdist", folder / "checkout", folder)) as packed:
+        packed.extractall(folder, filter="data")
+    (unpacked,) = folder.glob("dialoom-*/")
+    return unpacked
+
+
+@pytest.fixture(scope="module")
+def unpacked(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the wheel installs that is built from the sdist, as an index's users get it."""
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", folder, ROOT]
-    subprocess.run(command, check=True, cwd=folder)
-    (wheel,) = folder.glob("dialoom-*.whl")
-    zipfile.ZipFile(wheel).extractall(folder / "site")
+    zipfile.ZipFile(_built("wheel", sdist, folder)).extractall(folder / "site")
     return folder / "site"
 
 
-def test_the_wheel_holds_one_package_with_templates_and_samples(unpacked: Path) -> None:
-    """Everything under `dialoom`, nothing else at the top."""
+def _built(kind: str, source: Path, folder: Path) -> Path:
+    command = [sys.executable, "-c", _BUILD.format(kind=kind), str(folder)]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder / done.stdout.splitlines()[-1]
+
+
+def _files(folder: Path) -> set[str]:
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {str(path) for path in found if "__pycache__" not in path.parts}
+
+
+def test_the_sdist_holds_what_it_takes_to_test_and_to_read_it(sdist: Path) -> None:
+    """Every test, every page and example, and what makes and checks them."""
+    for folder in ("tests", "docs", "benchmarks"):
+        assert _files(sdist / folder) == _files(ROOT / folder)
+        assert len(_files(sdist / folder)) > 3
+    for name in ("LICENSE", "CONTRIBUTING.md", "SECURITY.md", "Makefile", "constraints.txt", "mkdocs.yml", ".ci/run"):
+        assert (sdist / name).read_bytes() == (ROOT / name).read_bytes()
+
+
+def test_the_wheel_holds_one_package_with_all_its_files(unpacked: Path) -> None:
+    """Everything under `dialoom`, nothing else at the top; of the floors each file, so also templates and word data."""
     tops = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}
     assert tops == {"dialoom"}
-    assert (unpacked / "dialoom" / "prompts" / "personalens" / "user.md").is_file()
-    assert len(list((unpacked / "dialoom" / "personas" / "samples").rglob("profile.json"))) >= 12
     assert (unpacked / "dialoom" / "py.typed").is_file()
+    for floor in FLOORS:
+        ours = _files(ROOT / "dialoom" / floor)
+        assert _files(unpacked / "dialoom" / floor) == ours
+        assert "__init__.py" in ours
+    assert "samples/README.md" in _files(unpacked / "dialoom" / "personas")
+
+
+def test_the_licence_goes_with_the_wheel(unpacked: Path) -> None:
+    """Its text, and its name for those who only read the metadata."""
+    (information,) = unpacked.glob("*.dist-info")
+    assert (information / "licenses" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    assert "License-Expression: Apache-2.0\n" in (information / "METADATA").read_text(encoding="utf-8")
 
 
 def test_it_works_beside_folders_called_prompts_and_runs(unpacked: Path, tmp_path: Path) -> None:
     """Even as packages of the user's, and even first on the path."""
-    for name in ("prompts", "runs", "graphs", "roles", "personas"):
+    for name in FLOORS:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('the wrong one was imported')\n")
     script = (
@@ -52,3 +98,24 @@ def test_it_works_beside_folders_called_prompts_and_runs(unpacked: Path, tmp_pat
     assert done.returncode == 0, done.stderr
     assert str(unpacked) in done.stdout
     assert "2 done, 0 failed" in done.stdout
+
+
+def test_a_checkout_without_links_says_so(tmp_path: Path) -> None:
+    """As git makes one on a system that has none: what a link leads to stands in a text file."""
+    package = tmp_path / "dialoom"
+    package.mkdir()
+    for module in (ROOT / "dialoom").glob("*.py"):
+        shutil.copy(module, package)
+    for name in FLOORS:
+        (package / name).write_text(f"../{name}")
+    done = subprocess.run(
+        [sys.executable, "-c", "import dialoom.runs"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: dialoom/runs is a text file where a symbolic link belongs")
+    assert "git config core.symlinks true" in last

@@ -7,8 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialoom.roles import Score4, Score5, Verdict
-from dialoom.roles.binding import bindings
-from dialoom.roles.errors import BindingError
 from dialoom.roles.replies import parse_reply
 
 
@@ -107,64 +105,3 @@ def test_parsing_gives_the_type_or_says_why_not(text: str) -> None:
         assert 1 <= parse_reply(text, Score4).score <= 4  # type: ignore[attr-defined]
     except ValueError as error:
         assert str(error)
-
-
-def test_roles_are_bound_one_by_one_or_all_at_once() -> None:
-    """A named role wins over `MODEL`; a later option over an earlier one."""
-    bound = bindings({"user": 0.5, "judge": 0.0}, ["a", "judge=b", "judge=c"], ["user=0.9"])
-    assert {role: binding.model for role, binding in bound.items()} == {"user": "a", "judge": "c"}
-    assert bound["user"].temperature == 0.9
-    assert bound["judge"].temperature == 0.0
-
-
-@pytest.mark.parametrize(
-    ("models", "temperatures", "said"),
-    [
-        (["user=a"], [], "role 'judge' has no model"),
-        (["clerk=a"], [], "unknown role 'clerk'"),
-        (["a"], ["judge=3"], "'3' is no number from 0 to 2"),
-        (["judge="], [], "names no model"),
-    ],
-)
-def test_a_wrong_binding_is_told(models: list[str], temperatures: list[str], said: str) -> None:
-    """With the value and what would be right."""
-    with pytest.raises(BindingError) as caught:
-        bindings({"user": 0.5, "judge": 0.0}, models, temperatures)
-    assert said in str(caught.value)
-
-
-def test_an_address_is_bound_to_a_role_or_to_all_that_have_one() -> None:
-    """A named role wins; models that are called at no address are left alone."""
-    roles = {"user": 0.5, "judge": 0.0, "clerk": 0.0}
-    models = ["openai/a", "clerk=offline/generic"]
-    given = ["http://127.0.0.1:8000/v1", "judge=https://judge.test/v1"]
-    bound = bindings(roles, models, [], api_bases=given)
-    assert {role: binding.api_base for role, binding in bound.items()} == {
-        "user": "http://127.0.0.1:8000/v1",
-        "judge": "https://judge.test/v1",
-        "clerk": None,
-    }
-
-
-@pytest.mark.parametrize(
-    ("address", "said"),
-    [
-        ("clerk=http://a.test/v1", "unknown role 'clerk'"),
-        ("user=a.test/v1", "is no address"),
-        ("user=ftp://a.test/v1", "is no address"),
-        ("user=http://", "is no address"),
-        ("user=", "names no api-base"),
-        ("user=http://me:hidden@a.test/v1", "a.test holds a login"),
-        ("https://hidden@a.test/v1", "a.test holds a login"),
-        ("user=http://a.test/v1?key=hidden", "a.test holds a login or a query"),
-        ("user=//me:hidden@a.test", "holds a login"),
-        ("user=http://me:hidden@[a/v1", "holds a login"),
-        ("judge=http://a.test/v1", "judge is played by offline/generic"),
-    ],
-)
-def test_a_wrong_address_is_told_and_no_secret_of_it_repeated(address: str, said: str) -> None:
-    """Keys come by the environment: an address is kept in the run's file."""
-    with pytest.raises(BindingError) as caught:
-        bindings({"user": 0.5, "judge": 0.0}, ["openai/a", "judge=offline/generic"], [], api_bases=[address])
-    assert said in str(caught.value)
-    assert "hidden" not in str(caught.value)

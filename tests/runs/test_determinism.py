@@ -2,62 +2,50 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
+import itertools
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dialoom.roles import Gateway
-from dialoom.roles.binding import bindings
-from dialoom.runs import RunConfig, RunFile, load_recipe
-from dialoom.runs.engine import Fault
-from dialoom.runs.export import export
-from dialoom.runs.session import play, reopen, start
-from dialoom.runs.store import Work
+import dialoom
+from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed
 from tests.invented import write_release
-
-
-class InterruptAfter:
-    """Presses Ctrl-C after so many results."""
-
-    def __init__(self, results: int) -> None:
-        self.left = results
-
-    def calling(self, gateway: Gateway) -> None:
-        """Not of interest."""
-
-    def finished(self, work: Work) -> None:
-        """Count down."""
-        self.left -= 1
-        if self.left == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    def failed(self, work: Work, fault: Fault, error: str) -> None:
-        """Nothing fails here."""
-        raise AssertionError(error)
 
 
 def played(folder: Path, seed: int, concurrency: int, interruptions: list[int]) -> bytes:
     """The export of a run that was interrupted after so many results, and so many again, ..."""
-    recipe = load_recipe("personalens")
-    options = recipe.options_type.model_validate({"profiles": folder / "release", "setting": ["base", "all"]})
-    models = bindings(recipe.roles, ["offline/attentive"], [])
-    config = RunConfig(recipe="personalens", options=options.model_dump(mode="json"), models=models, seed=seed)
     path = folder / "run.db"
-    store = start(path, config, None, lambda _line: None)
+    options = {"profiles": folder / "release", "setting": ["base", "all"]}
     for count, results in enumerate([*interruptions, 0]):
+        control = dialoom.Control()
+        watched: dict[str, Any] = {
+            "concurrency": concurrency,
+            "control": control,
+            "on_event": interrupting(control, results),
+        }
         if count:
-            store = reopen(path, lambda _line: None)
-        asyncio.run(play(store, concurrency, InterruptAfter(results), resuming=count > 0))
-        store.close()
-    with RunFile(path) as run:
-        assert run.status().pending == 0
-        export(run, "dialogues", folder / "out.jsonl")
+            run = dialoom.resume(path, **watched)
+        else:
+            run = dialoom.play("personalens", path=path, options=options, seed=seed, **watched)
+    assert run.status().pending == 0
+    run.export("dialogues", folder / "out.jsonl")
     return (folder / "out.jsonl").read_bytes()
+
+
+def interrupting(control: dialoom.Control, results: int) -> Callable[[Event], None]:
+    """Stops the work after so many results; 0 for never. Nothing may fail."""
+    left = itertools.count(results - 1, -1)
+
+    def on_event(event: Event) -> None:
+        assert not isinstance(event, ScenarioFailed), event
+        if isinstance(event, ScenarioDone) and next(left) == 0:
+            control.drain()
+
+    return on_event
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
@@ -18,11 +17,7 @@ from typing import Any
 
 import pytest
 
-from dialoom.roles import Gateway
-from dialoom.runs import Fault, RunFile
-from dialoom.runs.export import export
-from dialoom.runs.session import play, reopen
-from dialoom.runs.store import Work
+from dialoom import resume
 from tests.conftest import Command
 from tests.invented import write_release
 from tests.server import Answer, completion, serving
@@ -121,20 +116,6 @@ def test_no_request_is_sent_again_whose_reply_was_recorded(dialoom: Command, tmp
     assert (tmp_path / "run.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
-class _Nobody:
-    """Watches without a word."""
-
-    def calling(self, gateway: Gateway) -> None:
-        """Not of interest."""
-
-    def finished(self, work: Work) -> None:
-        """Fine."""
-
-    def failed(self, work: Work, fault: Fault, error: str) -> None:
-        """Not fine."""
-        raise AssertionError(error)
-
-
 def test_a_log_cut_short_anywhere_still_opens_and_resumes(
     dialoom: Command, players: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,11 +136,9 @@ def test_a_log_cut_short_anywhere_still_opens_and_resumes(
         shutil.copy("run.db", "cut.db")
         Path("cut.db-wal").write_bytes(log[:cut])
         Path("cut.db-shm").unlink(missing_ok=True)
-        store = reopen(Path("cut.db"), lambda _line: None)
-        asyncio.run(play(store, 2, _Nobody(), resuming=True))
-        store.close()
-        with RunFile(Path("cut.db")) as run:
-            export(run, "dialogues", Path("cut.jsonl"))
+        run = resume("cut.db", concurrency=2)
+        assert run.status().failed == 0
+        run.export("dialogues", "cut.jsonl")
         assert Path("cut.jsonl").read_bytes() == Path("whole.jsonl").read_bytes(), cut
         Path("cut.db").unlink()
 

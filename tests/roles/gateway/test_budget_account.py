@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialoom.roles import BindingError, BudgetError
+from dialoom.roles import BudgetError
 from dialoom.roles.gateway import Completion
 from dialoom.roles.gateway.budget import Account, Budget, Taken
-from dialoom.roles.gateway.prices import Price, Prices, parse_prices
+from dialoom.roles.gateway.prices import Price, Prices
+from dialoom.runs.cli.settings import call_settings
+from dialoom.runs.errors import RunError
 
 takings = st.builds(Taken, st.just(1), st.integers(0, 500), st.integers(0, 500).map(lambda cents: cents / 100))
 bounds = st.builds(
@@ -51,7 +53,7 @@ def test_tenths_of_a_dollar_add_up() -> None:
     account = Account(Budget(max_cost=0.3))
     for _ in range(3):
         account.reserve(Taken(1, 0, 0.1))
-    with pytest.raises(BudgetError, match=r"--max-cost 0\.3"):
+    with pytest.raises(BudgetError, match=r"max_cost 0\.3"):
         account.reserve(Taken(1, 0, 0.1))
 
 
@@ -66,7 +68,7 @@ def test_a_failed_call_gives_back_what_was_set_aside() -> None:
 def test_earlier_sittings_count() -> None:
     """The bound is the run's; the message names the figures in full."""
     account = Account(Budget(max_tokens=1_234_567), spent=Taken(10, 1_234_000, 0.0))
-    with pytest.raises(BudgetError, match=r"--max-tokens 1,?234,?567 is used up: 1,?234,?000 spent"):
+    with pytest.raises(BudgetError, match=r"max_tokens 1,?234,?567 is used up: 1,?234,?000 spent"):
         account.reserve(Taken(1, 568, 0.0))
     account.reserve(Taken(1, 567, 0.0))
 
@@ -98,7 +100,7 @@ def test_more_cached_tokens_than_tokens_are_not_believed() -> None:
 
 def test_a_stated_price_wins_and_an_unknown_one_stays_unknown() -> None:
     """Tokens that are not known have no price either."""
-    prices = parse_prices(["house/small=1,2", "openai/gpt-4o-mini=10,20,5"])
+    prices = Prices({"house/small": Price(1, 2), "openai/gpt-4o-mini": Price(10, 20, 5)})
     reply = Completion("Yes.", 1_000_000, 1_000_000, 500_000, cost=0.75)
     assert prices.applied(reply, "openai/gpt-4o-mini").cost == pytest.approx(5 + 2.5 + 20)
     assert prices.applied(reply, "openai/gpt-4o").cost == 0.75
@@ -113,5 +115,5 @@ def test_a_stated_price_wins_and_an_unknown_one_stays_unknown() -> None:
 @pytest.mark.parametrize("option", ["m", "m=", "m=1", "=1,2", "m=1,2,3,4", "m=one,2", "m=-1,2", "m=nan,2", "m=1,inf"])
 def test_a_price_of_another_form_is_refused(option: str) -> None:
     """With the form that is right."""
-    with pytest.raises(BindingError, match="MODEL=IN,OUT"):
-        parse_prices([option])
+    with pytest.raises(RunError, match="MODEL=IN,OUT"):
+        call_settings({"price": [option]})

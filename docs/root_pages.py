@@ -1,0 +1,59 @@
+"""What the site has besides the pages of docs/: those at the repository's root, where people look for them.
+
+A hook of mkdocs (mkdocs.yml names it). The files become pages, with their links as these need them. And a pattern in
+the navigation stands for all pages that it fits, so that a new design note is in the site without being listed.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changelog.md",
+}
+"""The files, and what their pages are called."""
+
+FOLDERS = {"docs/design/": "design/packages-and-names.md"}
+"""Links to a folder, which is no page: the first page of it."""
+
+_LINK = re.compile(r"(?<=\]\()([\w./-]+)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put pages in place of patterns in the navigation."""
+    for part in config.nav or ():
+        for title, pages in part.items():
+            if isinstance(pages, list):
+                part[title] = [found for page in pages for found in _expanded(page, Path(config.docs_dir))]
+    return config
+
+
+def _expanded(page: Any, folder: Path) -> list[Any]:
+    if not isinstance(page, str) or "*" not in page:
+        return [page]
+    return sorted(path.relative_to(folder).as_posix() for path in folder.glob(page))
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages to those of docs/."""
+    root = Path(config.config_file_path).parent
+    for name, page in PAGES.items():
+        text = _LINK.sub(lambda link: _target(link[1]), (root / name).read_text(encoding="utf-8"))
+        files.append(File.generated(config, page, content=text))
+    files.append(File.generated(config, "LICENSE.txt", content=(root / "LICENSE").read_text(encoding="utf-8")))
+    return files
+
+
+def _target(link: str) -> str:
+    """Where a link leads in the site that leads to a file in the repository."""
+    if link == "LICENSE":
+        return "LICENSE.txt"
+    return PAGES.get(link) or FOLDERS.get(link) or link.removeprefix("docs/")
