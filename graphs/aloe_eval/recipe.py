@@ -113,8 +113,8 @@ class AloeEval(Recipe):
 
     def judging_state(self, scenario: PersonaScenario, outcome: Outcome) -> dict[str, Any]:  # noqa: ARG002
         """The conversation as it ended, and the judgements of it that stand."""
-        standing = [judgement.model_dump(mode="json") for judgement in outcome.judgements]
-        return {"messages": messages_of(outcome.messages), "judgements": standing}
+        kept = [judgement.model_dump(mode="json") for judgement in outcome.judgements]
+        return {"messages": messages_of(outcome.messages), "judgements": kept}
 
     def judging_roles(self) -> Mapping[str, float]:
         """The judge."""

@@ -191,12 +191,15 @@ def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--format", "aloe", "--verified-only"], "format 'aloe' has no --verified-only; sft, dpo, kto, reward have"),
-        (["--round-range", "1-2"], "format 'dialogues' has no --round-range"),
+        (
+            ["--format", "aloe", "--verified-only"],
+            "--verified-only: format 'aloe' has no such option; sft, dpo, kto, reward have",
+        ),
+        (["--round-range", "1-2"], "--round-range: format 'dialogues' has no such option"),
         (["--format", "dpo", "--round-range", "9-3"], "--round-range: '9-3' is no range of rounds"),
-        (["--format", "dpo", "--round-range", "9-10"], "--round-range 9-10 leaves no row of 12 finished scenarios"),
+        (["--format", "dpo", "--round-range", "9-10"], "round_range=9-10 leaves no row of 12 finished scenarios"),
         (["--format", "dpo", "--test-share", "1"], "a share lies between 0 and 1"),
-        (["--format", "dpo", "--test-share", "0.1", "--round-range", "9"], "split has no row with --round-range 9"),
+        (["--format", "dpo", "--test-share", "0.1", "--round-range", "9"], "split has no row with round_range=9"),
         (["--format", "cpo"], "there are dialogues, aloe, sft, dpo, kto, reward, tree"),
     ],
 )
@@ -279,9 +282,9 @@ def test_a_recipe_of_anyones_has_formats_and_flags_of_its_own(dialoom: Command, 
     (tmp_path / "counting.py").write_text(RECIPE)
     dialoom("run", "counting.py:RECIPE", "-o", "n.db")
     assert "2 lines" in dialoom("export", "n.db", "--format", "rows", "--from-n", 1198, "-o", "n.jsonl").stdout
-    assert "`--from-n 1198`" in (tmp_path / "n.card.md").read_text()
+    assert "`from_n=1198`" in (tmp_path / "n.card.md").read_text()
     foreign = dialoom("export", "n.db", "--format", "mixed", "--from-n", 3, "-o", "x.jsonl", code=2).stderr
-    assert "format 'mixed' has no --from-n; rows has" in foreign
+    assert "--from-n: format 'mixed' has no such option; rows has" in foreign
     assert not (tmp_path / "x.jsonl").exists()
 
 
