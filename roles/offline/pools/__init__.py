@@ -1,5 +1,1 @@
-"""The offline writer: it fills the pools of profiles and personalities."""
-
-from .writer import pool_texts
-
-__all__ = ["pool_texts"]
+"""Pools: the writer of profiles and personalities."""

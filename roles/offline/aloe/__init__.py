@@ -1,0 +1,1 @@
+"""ALOE: an open chat between a person and a model that gets to know them."""

@@ -1,0 +1,1 @@
+"""PersonaLens: the simulated user, the assistant and the judges of a dialogue about everyday tasks."""
