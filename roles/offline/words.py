@@ -70,6 +70,8 @@ class Words:
     def say(self, name: str, draws: Draws, slots: Mapping[str, str] | None = None) -> str:
         """Fill a template of the bank at a dotted name; empty if there is no such bank or no template can be filled."""
         bank = self.get(name, ())
+        if isinstance(bank, Mapping):
+            return ""
         return say([bank] if isinstance(bank, str) else bank, draws, slots)
 
 
@@ -80,6 +82,37 @@ def say(templates: Sequence[str], draws: Draws, slots: Mapping[str, str] | None 
         if text:
             return tidy(text)
     return ""
+
+
+def heard(templates: Sequence[str], text: str) -> dict[str, str] | None:
+    """Read a line the other way round: the slots with which one of the templates gives the text; None if none does.
+
+    It is how one understudy follows another without understanding a word. An ending mark and capitals do not matter.
+    """
+    for template in templates:
+        found = _pattern(template).fullmatch(text.strip().rstrip(".!?"))
+        if found:
+            return {name: value for name, value in found.groupdict().items() if value}
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _pattern(template: str) -> re.Pattern[str]:
+    return re.compile(_regular(_parse(template.strip().rstrip(".!?"))), re.IGNORECASE)
+
+
+def _regular(pieces: Iterable[_Piece]) -> str:
+    done: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            done.append(re.escape(piece))
+        elif isinstance(piece, _Slot):
+            done.append(f"(?P<{piece.name}>.+)")
+        elif isinstance(piece, _Optional):
+            done.append(f"(?:{_regular(piece.body)})?")
+        else:
+            done.append(f"(?:{'|'.join(map(_regular, piece.options))})")
+    return "".join(done)
 
 
 @lru_cache(maxsize=256)
