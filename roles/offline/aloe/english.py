@@ -10,21 +10,15 @@ from pathlib import Path
 from ..words import Words
 
 DATA = Path(__file__).parent.parent / "data" / "aloe"
+ENGLISH = Words(DATA / "english.toml")
 LINES = Words(DATA / "lines.toml")
-_ENGLISH, _STEMS = Words(DATA / "english.toml"), Words(DATA / "stems.toml")
 _ENDINGS = (("ings", 3), ("ing", 3), ("ied", 2), ("ies", 2), ("ers", 4), ("ed", 3), ("ly", 4), ("s", 3))
 
 
 @cache
 def listed(name: str) -> frozenset[str]:
     """Give the words of one of the lists in `english.toml`."""
-    return frozenset(_ENGLISH.get(name).split())
-
-
-@cache
-def pairs(name: str) -> dict[str, str]:
-    """Give one of the tables in `english.toml`."""
-    return dict(_ENGLISH.get(name))
+    return frozenset(ENGLISH.get(name).split())
 
 
 @cache
@@ -35,13 +29,19 @@ def beginnings(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 def sentences(text: str) -> list[str]:
     """Cut a line into its sentences."""
-    return [part for part in re.split(r"(?<=[.!?…])[\"”')]*\s+|\n+", text.strip()) if part]
+    return [part for part in re.split(r"(?<=[.!?…])[\"”')]*\s+|\n+", text.replace("’", "'").strip()) if part]
 
 
-def quoted(text: str, most: int = 14) -> str:
+def quoted(text: str, most: int = 10) -> str:
     """Quote the beginning of a text."""
     words = text.split()
     return '"' + " ".join(words[:most]).rstrip(".,;:") + ('..."' if len(words) > most else '"')
+
+
+def plain(text: str) -> str:
+    """Give a text in small letters without accents and typographic apostrophes."""
+    spelled = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
+    return "".join(letter for letter in spelled if not unicodedata.combining(letter))
 
 
 @lru_cache(maxsize=16384)
@@ -64,20 +64,9 @@ def stem(word: str) -> str:
 def telling(text: str) -> frozenset[str]:
     """Give the stems of a text's words that say what it is about."""
     words = re.findall(r"[^\W_]+", re.sub(r"'\w+", "", plain(text)))
-    return frozenset(stem(word) for word in words if word not in _stop() and (len(word) > 1 or word.isdigit()))
-
-
-def plain(text: str) -> str:
-    """Give a text in small letters without accents and typographic apostrophes."""
-    spelled = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
-    return "".join(letter for letter in spelled if not unicodedata.combining(letter))
-
-
-@cache
-def _stop() -> frozenset[str]:
-    return frozenset(_STEMS.get("stop").split())
+    return frozenset(stem(word) for word in words if word not in listed("stop") and (len(word) > 1 or word.isdigit()))
 
 
 @cache
 def _same() -> dict[str, str]:
-    return {word: as_one for as_one, words in _STEMS.get("same").items() for word in words.split()}
+    return {word: as_one for as_one, words in ENGLISH.get("same").items() for word in words.split()}

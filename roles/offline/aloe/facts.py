@@ -1,35 +1,37 @@
-"""A description cut into its sentences, and which of them a line gives away.
+"""A description cut into its sentences, which of them a line gives away, and the induction.
 
 The rule: a line gives away a fact if it holds two of its telling words (or all, if it has only one) and 45 % of their
 weight. A word of several facts is shared between them; the fact that explains most of a line takes its words with it,
-so that a paraphrase gives away its own fact and no other.
+so that a paraphrase gives away its own fact and no other. A trait is also known once a manner that it names shows. Only
+the person's own lines are evidence, and what is known is given in the description's own words.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
+from ..draws import Draws
+from ..request import Request
+from ..understudy import understudy
 from .english import telling
-from .manners import Manner, manners_of
+from .manners import manners_of, shown_in
 from .retelling import speaker_of, told_by
 
 _END = re.compile(
     r"(?<=[.!?…])(?<!\b[A-Z]\.)(?<!\b(?:Mr|St|Dr|vs)\.)(?<!\bMrs\.)(?<!e\.g\.)[\"”')]*\s+|\s*\n\s*|\s*;\s*\n?(?=[A-Z])"
 )
 _LEANS = re.compile(
-    r"(?:(?:she|he|i) \w+ (?:them|it)\b|it|its|they|their|this (?!(?:winter|summer|spring|autumn|year|week|month|person))|"
-    r"that|these|those|there|both|the (?:dog|cat|boy|girl|two|other)s?)\b",
-    re.IGNORECASE,
+    r"(?:(?:she|he|i|they) \w+ (?:them|it)|it|its|that|these|those|there|both|the (?:dog|cat|two))\b", re.I
 )
-_KNOWN_SHARE = 0.45
+_ENOUGH = 0.45
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """One sentence of a description.
 
     Attributes:
@@ -47,77 +49,75 @@ class Fact:
     leans: bool
 
 
-def _is_enough(words: frozenset[str], told: frozenset[str]) -> bool:
-    """Whether a statement, perhaps cut short, still gives its fact away."""
-    return len(words & told) >= max(_KNOWN_SHARE * len(words), min(2, len(words)))
+Facts = tuple[Fact, ...]
+
+
+@understudy("induction")
+def induce(request: Request, draws: Draws) -> str:  # noqa: ARG001
+    """Answer with one JSON object: the known sentences of `profile` and `personality`, or null."""
+    lines = request.said_by("user")
+    facts, traits = facts_of(request.part("profile")), facts_of(request.part("personality"))
+    shown = {name for line in lines for name in shown_in(line)}
+    showing = {at for at, trait in enumerate(traits) if shown & {*manners_of(trait.source)}}
+    profile, personality = given_away(facts, lines), given_away(traits, lines) | showing
+    found = {"profile": _as_written(facts, profile), "personality": _as_written(traits, personality)}
+    return json.dumps(found, ensure_ascii=False)
 
 
 @lru_cache(maxsize=512)
-def facts_of(text: str) -> tuple[Fact, ...]:
+def facts_of(text: str) -> Facts:
     """Cut a description into its facts, in its order."""
-    speaker = speaker_of(text)
     found: list[Fact] = []
     at, joint = 0, ""
     for end in (*_END.finditer(text), None):
         source = text[at : end.start() if end else len(text)].strip()
         if re.search(r"\w", source):
-            words = telling(source)
-            told = told_by(source, speaker)
-            if not _is_enough(words, telling(told)):
-                told = ""
-            own = source.lower().startswith((f"{speaker.pronoun or '-'} ", "their ")) and speaker.pronoun == "they"
-            leans = bool(found) and bool(_LEANS.match(source)) and not own
-            found.append(Fact(source, told, words, joint, leans))
+            told, words = told_by(source, speaker_of(text)), telling(source)
+            if len(words & telling(told)) < max(_ENOUGH * len(words), min(2, len(words))):
+                told = ""  # cut so short that it would not give the fact away
+            found.append(Fact(source, told, words, joint, bool(found and _LEANS.match(source))))
         if end:
             joint = "\n" if "\n" in end.group() else " "
             at = end.end()
     return tuple(found)
 
 
-def traits_of(personality: str) -> list[tuple[Fact, tuple[Manner, ...]]]:
-    """Cut a personality into its sentences, each with the manners that it names."""
-    return [(fact, manners_of(fact.source)) for fact in facts_of(personality)]
+def traits_of(personality: str) -> list[str]:
+    """Give the manners that a personality names."""
+    return list(dict.fromkeys(name for fact in facts_of(personality) for name in manners_of(fact.source)))
 
 
-def joined_as_written(facts: Iterable[Fact]) -> str:
-    """Put facts of one description together again, as they stood there."""
-    done = ""
-    for fact in facts:
-        done += (fact.joint or " " if done else "") + fact.source
-    return done
+def weight(words: Iterable[str], facts: Facts) -> float:
+    """Tell how much some words say within one description: a word of several facts is shared between them."""
+    return sum(1 / (_counts(facts)[word] or 1) for word in words)
 
 
-class Weights:
-    """How much each word says within one description: a word of several facts is shared between them."""
-
-    def __init__(self, facts: Sequence[Fact]) -> None:
-        self._counts = Counter(word for fact in facts for word in fact.words)
-
-    def of(self, words: Iterable[str]) -> float:
-        """Give the weight of some words together."""
-        return sum(1 / (self._counts[word] or 1) for word in words)
-
-
-def given_away(facts: Sequence[Fact], lines: Iterable[str]) -> set[int]:
+def given_away(facts: Facts, lines: Iterable[str]) -> set[int]:
     """Tell the places of the facts that any single line gives away; more lines never make it fewer."""
-    return {at for line in lines for at in _in_line(tuple(facts), line)}
+    return {at for line in lines for at in _in_line(facts, line)}
+
+
+@lru_cache(maxsize=64)
+def _counts(facts: Facts) -> Counter[str]:
+    return Counter(word for fact in facts for word in fact.words)
 
 
 @lru_cache(maxsize=4096)
-def _in_line(facts: tuple[Fact, ...], line: str) -> tuple[int, ...]:
-    weights = Weights(facts)
+def _in_line(facts: Facts, line: str) -> tuple[int, ...]:
     left, found = set(telling(line)), []
-    open_ = {at: fact for at, fact in enumerate(facts) if fact.words & left}
-    while open_:
-        at = max(open_, key=lambda each: (_share(open_[each].words, left, weights), -each))
-        fact = open_.pop(at)
-        hits = fact.words & left
-        if len(hits) >= min(2, len(fact.words)) and _share(fact.words, left, weights) >= _KNOWN_SHARE:
+    whole = {at: weight(fact.words, facts) for at, fact in enumerate(facts) if fact.words & left}
+    while whole:
+        shares = {at: weight(facts[at].words & left, facts) / whole[at] for at in whole}
+        at = max(shares, key=lambda each: (shares[each], -each))
+        if len(facts[at].words & left) >= min(2, len(facts[at].words)) and shares[at] >= _ENOUGH:
             found.append(at)
-            left -= hits
+            left -= facts[at].words
+        del whole[at]
     return tuple(found)
 
 
-def _share(words: frozenset[str], left: set[str], weights: Weights) -> float:
-    whole = weights.of(words)
-    return weights.of(words & left) / whole if whole else 0.0
+def _as_written(facts: Facts, known: Collection[int]) -> str | None:
+    done = ""
+    for at in sorted(known):
+        done += (facts[at].joint or " " if done else "") + facts[at].source
+    return done or None

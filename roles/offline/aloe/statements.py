@@ -3,90 +3,68 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import NamedTuple
 
 from ..verbs import ing_form
 from ..words import Words
-from .english import DATA, beginnings, listed, plain, sentences, stem, telling
+from .english import DATA, ENGLISH, beginnings, listed, sentences, stem, telling
 from .manners import shown_in
 from .retelling import lowered, told_to
 
-_SUBJECTS = Words(DATA / "subjects.toml")
-_ANYTHING = "anything"
+SUBJECTS = Words(DATA / "subjects.toml")
 _DOING = re.compile(
-    r"^(?:(?:On|Every|In|At|Most|Once|Twice|Each) (?:[\w'-]+ ){1,4}?)?"
-    r"I (?:(?:also|often|usually|still|sometimes|always|mostly|regularly|really|just|proudly) )*([a-z]+) (.+)$"
+    r"(?:(?:On|Every|In|At) (?:[\w'-]+ ){1,4}?)?I (?:(?:also|often|usually|still|always) )*([a-z]+) (.+)"
 )
 _CLAUSE = re.compile(
-    r"[,;:–—(]|\s-\s|\s(?:because|but|so|since|while|when|whenever|although|though|which|who|where|until|unless|if|"
-    r"after|before|even|as (?:I|it|he|she|they|if|soon|well)|to (?:avoid|save|help|keep)|"
-    r"and (?:I|my|we|the|now|then|often|usually|always|never|sometimes|[a-z]+ (?:a|an|the|my|to|in|on|at|for|with|it|"
-    r"them|every|up|out)))\b"
+    r"[,;:–—(]|\s(?:because|but|so|since|while|when|whenever|although|which|who|where|until|if|after|before|as (?:I|it)|"
+    r"and (?:I|my|[a-z]+ (?:a|an|the|my|to|in|on|at|for|with|it|them)))\b"
 )
 _LEAD = re.compile(
-    r"^(?:(?:by the way|something else|on another note|what else|that reminds me|and then there's this|anyway|well|oh|"
-    r"you may not know this yet|you know|honestly|so|also|actually|ah|hm+|hey|hi|and|but|ok(?:ay)?|yes|no)"
-    r"[,:;?.!]*\s+|(?:did I say|I don't think I've mentioned|I told you|it came up again today),?(?: that)?\s+)+",
+    r"^(?:(?:by the way|something else|on another note|what else|that reminds me|and then there's this|anyway|well|oh|so|"
+    r"you may not know this yet|honestly|also|actually|ah|hm+|hey|hi|and|but|ok(?:ay)?|yes|no)[,:;?.!]*\s+|(?:did I say|"
+    r"I don't think I've mentioned|I told you|it came up again today),?(?: that)?\s+)+",
     re.IGNORECASE,
 )
-_VAGUE = re.compile(r"I(?:'d| would) (?:rather not|have to|say|think)\b|I (?:suppose|think so|can guess|guess)\b", re.I)
-_OWN = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Ww]e|[Oo]ur)\b")
+_VAGUE = re.compile(r"I(?:'d| would) (?:rather|have to|say|think)\b|I (?:suppose|think so|can guess|guess)\b")
+_OWN = re.compile(r"\b(?:I|I'\w+|[Mm]y|[Mm]e|[Ww]e|[Oo]ur)\b")
 _LONGEST = 26
+GRAVE = frozenset(("hardship", "dislike"))
+"""Subjects that are nothing to be merry about."""
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(NamedTuple):
     """Something that somebody told.
 
     Attributes:
         text: As its owner says it, without an end mark.
-        inside: The same with a small letter first; empty where that could be wrong.
-        you: The same said to its owner, likewise.
-        doing: What its owner does, `playing the cello in a small orchestra`; empty where that makes no sense.
-        who: Somebody in its owner's life, as told to the owner: `your sister`, or an animal's name; or empty.
-        is_pet: Whether `who` is an animal.
         subject: The name of the subject that it is about.
         words: What it is about, as stems.
+        slots: What fills templates: `you`, the same said to its owner; `doing`, what its owner does; `who` or `pet`,
+            somebody in its owner's life. Each is empty where it could be wrong, and has a form `my_...` for its owner.
     """
 
     text: str
-    inside: str
-    you: str
-    doing: str
-    who: str
-    is_pet: bool
     subject: str
     words: frozenset[str]
-
-    @property
-    def is_grave(self) -> bool:
-        """Whether it is nothing to be merry about."""
-        return self.subject in ("hardship", "dislike")
-
-    def slots(self) -> Mapping[str, str]:
-        """Give what fills templates said to its owner."""
-        return {"you": self.you, "doing": self.doing, "who": self.who}
-
-    def own_slots(self) -> Mapping[str, str]:
-        """Give what fills templates said by its owner."""
-        mine = {"your": "my", "yours": "mine", "yourself": "myself", "you": "me"}
-        doing, who = (re.sub(r"\byou\w*\b", lambda at: mine.get(at[0], at[0]), text) for text in (self.doing, self.who))
-        return {"fact": self.text, "inside": self.inside, "doing": doing, "who": who}
+    slots: dict[str, str]
 
 
 @lru_cache(maxsize=8192)
 def stated(text: str) -> Statement:
     """Find the forms of one statement in the first person."""
     text = re.sub(r"\s+", " ", text).strip().rstrip(".!;,")
-    subject = subject_of(text)
-    who, is_pet = ("", False) if subject in ("hardship", "origin") else _who(text)
-    doing = "" if subject in ("hardship", "dislike") else _doing(text)
-    safe = text[:2] in ("I ", "I'") or lowered(text)[:1].islower() or re.match(r"\d", text)
-    inside, you = (lowered(text), told_to(_shortened(text))) if safe else ("", "")
-    return Statement(text, inside, you, doing, who, is_pet, subject, telling(text))
+    subject, inside = subject_of(text), lowered(text)
+    mine = {"fact": text, "inside": inside if inside[:2] == "I " or not inside[:1].isupper() else ""}
+    if subject not in GRAVE:
+        mine["doing"] = _doing(text)
+        mine |= _somebody(text) if subject != "origin" else {}
+    yours = {"you" if name == "fact" else name: told_to(each) for name, each in mine.items() if each}
+    if len(text.split()) > 15:
+        yours["you"] = told_to(re.split(r"(?<=\w{4})[,;:–—]| (?:because|but|although|which) ", text)[0])
+    if not mine["inside"]:
+        yours["you"] = ""
+    return Statement(text, subject, telling(text), yours | {f"my_{name}": each for name, each in mine.items()})
 
 
 @lru_cache(maxsize=8192)
@@ -94,8 +72,8 @@ def statement_in(line: str) -> Statement | None:
     """Give what a chat line tells about its writer: its sentence that tells most; nothing if it tells nothing."""
     best: tuple[float, str] = (0, "")
     for at, part in enumerate(sentences(line)):
-        bare = _LEAD.sub("", part.replace("’", "'")).strip()
-        asks = part.endswith("?") and bare[:1] == part[:1]
+        bare = _LEAD.sub("", part)
+        asks = part.endswith("?") and bare == part
         if asks or _VAGUE.match(bare) or not _OWN.search(bare) or re.search(r"\b[Yy]ou(?:r|'\w+)?\b", bare):
             continue
         # What comes first is the news; what follows is what its writer thinks of it.
@@ -108,29 +86,18 @@ def statement_in(line: str) -> Statement | None:
 @lru_cache(maxsize=4096)
 def subject_of(text: str) -> str:
     """Give the subject that a text is about: of which it has a pattern, or else the most words."""
-    for name, entry in _SUBJECTS.table.items():
+    for name, entry in SUBJECTS.table.items():
         if "patterns" in entry and beginnings(tuple(entry["patterns"])).search(text):
             return name
-    words = telling(text)
-    best = max(_subject_words(), key=lambda name: len(words & _subject_words()[name]))
-    return best if words & _subject_words()[best] else _ANYTHING
-
-
-def remarks(subject: str, kind: str) -> list[str]:
-    """Give the templates of one kind (says, again, reacts, asks, plain) for a subject."""
-    found: list[str] = _SUBJECTS.get(f"{subject}.{kind}", [])
-    return found
-
-
-def circle_of(subject: str) -> str:
-    """Give the larger circle of life that a subject belongs to."""
-    return str(_SUBJECTS.get(f"{subject}.circle", ""))
+    named = {name: len(telling(text) & words) for name, words in _subject_words().items()}
+    best = max(named, key=lambda name: named[name])
+    return best if named[best] else "anything"
 
 
 @cache
 def _subject_words() -> dict[str, frozenset[str]]:
-    table: Mapping[str, Any] = _SUBJECTS.table
-    return {name: frozenset(map(stem, entry["words"].split())) for name, entry in table.items() if "words" in entry}
+    entries = SUBJECTS.table.items()
+    return {name: frozenset(map(stem, entry["words"].split())) for name, entry in entries if "words" in entry}
 
 
 def _doing(text: str) -> str:
@@ -138,40 +105,15 @@ def _doing(text: str) -> str:
     if not found:
         return ""
     verb, rest = found.groups()
-    cut = _CLAUSE.search(rest)
-    rest = (rest[: cut.start()] if cut else rest).strip()
-    if verb in ("like", "love", "enjoy", "adore", "prefer") and re.match(r"[a-z]{3,}ing\b", rest):
-        doing = rest
-    elif verb in listed("states") or verb not in listed("verbs"):
-        return ""
-    else:
-        doing = f"{ing_form(verb)} {rest}"
-    return told_to(doing) if 1 < len(doing.split()) <= 12 else ""
+    rest = _CLAUSE.split(rest)[0].strip()
+    if verb not in ("like", "love", "enjoy") or not re.match(r"[a-z]{3,}ing\b", rest):
+        rest = f"{ing_form(verb)} {rest}" if verb in listed("verbs") and verb not in listed("states") else ""
+    return rest if 1 < len(rest.split()) <= 12 else ""
 
 
-def _who(text: str) -> tuple[str, bool]:
-    kin, kinds, pets = ("|".join(sorted(listed(name), reverse=True)) for name in ("kin", "kin_kind", "pets"))
-    called = _pattern(rf"\b(?:{pets})s?\b(?:,| (?:called|named)) ([A-Z][\w-]+)").search(text)
-    if called:
-        return called[1], True
-    found = _pattern(rf"\b(?:my|My) ((?:(?:{kinds}) )*(?:{kin}))\b(?!['’-])").search(text)
-    if found and "late " not in found[1]:
-        return f"your {found[1]}", False
-    pet = _pattern(rf"\b(?:[Mm]y|an?) (?:[a-z-]+ ){{0,2}}({pets})\b(?! (?:show|food|hair|park|shelter))").search(text)
-    return (f"your {pet[1]}", True) if pet and "allergic" not in plain(text) else ("", False)
-
-
-@cache
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text)
-
-
-def _shortened(text: str, most: int = 15) -> str:
-    """Cut a long statement where a clause ends, so that it can be taken up in passing."""
-    if len(text.split()) <= most:
-        return text
-    for found in re.finditer(r"[,;:–—]|\s(?:because|but|so|while|although|though|which|and (?=I\b|my\b))", text):
-        head = text[: found.start()].strip()
-        if len(head.split()) >= 5 and not re.match(r"(?:On|In|At|When|Since|After|Before|Every|If|While|As)\b", head):
-            return head
-    return text
+def _somebody(text: str) -> dict[str, str]:
+    for each in ENGLISH.get("somebody"):
+        found = re.search(each["pattern"], text)
+        if found:
+            return {each["slot"]: each["say"].format(found[1])}
+    return {}
