@@ -6,12 +6,6 @@ import re
 from functools import cache
 
 _THIRD = {"be": "is", "am": "is", "have": "has", "do": "does", "go": "goes", "cannot": "cannot"}
-_ING = {"be": "being", "am": "being", "travel": "travelling"}
-_DOUBLED = frozenset(
-    "beg begin bet brag chat chop commit cut dig drop fit forget get grab hug hum jog knit let mop nap pat pet plan "
-    "pop put quit rub run scan set shop sip sit skip slip spin split spot step stop swap swim tap tip trim win "
-    "wrap".split()
-)
 
 
 @cache
@@ -27,9 +21,7 @@ def third_person(verb: str) -> str:
 @cache
 def ing_form(verb: str) -> str:
     """Give the form that names an activity: `run` -> `running`."""
-    if verb in _ING:
-        return _ING[verb]
-    if verb in _DOUBLED:
+    if re.fullmatch(r"(?:qu|[^aeiou])*[aeiou][^aeiouwxy]|(?:be|com|for)[gm][ei]t|begin|travel", verb):
         return verb + verb[-1] + "ing"
     if verb.endswith("ie"):
         return verb[:-2] + "ying"

@@ -29,7 +29,7 @@ from ..request import Request
 from ..understudy import understudy
 from ..words import Words, joined, tidy
 from .domains import FOLDER, Domain, Facet, Kind, domain_named, offers, signal, topic_of_line
-from .user import told_by
+from .user import least_repeating, told_by
 
 _WORDS = Words(FOLDER / "assistant.toml")
 
@@ -38,14 +38,9 @@ _WORDS = Words(FOLDER / "assistant.toml")
 def assistant_reply(request: Request, draws: Draws) -> str:
     """Write the next reply."""
     scene = _Scene(request)
-    own = request.said_by("assistant")
-    text = ""
-    for attempt in range(6):
-        turn = _Turn(scene, draws.fork(attempt))
-        text = tidy(" ".join(turn.reply() if request.model == "attentive" else turn.generic_reply()))
-        if text and text not in own:
-            break
-    return text
+    turns = [_Turn(scene, draws.fork(attempt)) for attempt in range(3)]
+    tries = [turn.reply() if request.model == "attentive" else turn.generic_reply() for turn in turns]
+    return least_repeating([tidy(" ".join(parts)) for parts in tries], request.said_by("assistant"))
 
 
 class _Scene:
@@ -114,7 +109,7 @@ class _Turn:
     @cached_property
     def fresh(self) -> str:
         """What the last line tells, to be said back: the values if they can be made out."""
-        return joined([_yours(value) for _, value in told_by([self.scene.last], self.domain)])
+        return "; ".join(_yours(value) for _, value in told_by([self.scene.last], self.domain))
 
     @cached_property
     def free(self) -> str:
@@ -143,8 +138,16 @@ class _Turn:
             return self._next_reply(visits[-1])
         return self._first_reply(bool(visits))
 
+    def _left_behind(self) -> str:
+        """Confirm the matter before, if the last line accepts what was offered in it and goes on to this one."""
+        scene = self.scene
+        if len(scene.history) < 2 or scene.history[-2] in ("", self.domain.name) or not offers(scene.own[-1]):
+            return ""
+        before = scene.kind(domain_named(scene.history[-2]))
+        return self.say("attentive.confirm", done=before.done) if signal("accepts").search(scene.last) else ""
+
     def _first_reply(self, again: bool) -> list[str]:
-        noted = self._noted() or self.say("attentive.leads")
+        noted = self._noted() or self._left_behind() or self.say("attentive.leads")
         remembered = [] if again else self._remembered()
         if not (again or remembered or self.told) and self.scene.personal:
             return [noted, self._context(), self._question()]
@@ -160,10 +163,13 @@ class _Turn:
             return [changed, self.say("attentive.more")]
         parts = [self._noted(), self.say("attentive.confirm")]
         if accepted and self.told and self.draws.chance(0.5):
-            parts.append(self.say("attentive.confirm_with", told=joined([_yours(value) for _, value in self.told])))
+            parts.append(self.say("attentive.confirm_with", told="; ".join(_yours(value) for _, value in self.told)))
         return [*parts, self.say("attentive.more")]
 
     def _noted(self) -> str:
+        """Take up what the last line tells; now and then only, if the help is not to be personal."""
+        if not (self.scene.personal or self.scene.lasting.fork("notes", len(self.scene.user)).chance(0.3)):
+            return ""
         if self.fresh:
             return self.say("attentive.noted", told=self.fresh)
         return self.say("attentive.noted_quote", told=self.free) if self.free else ""
@@ -232,14 +238,22 @@ def _yours(value: str) -> str:
 @lru_cache(maxsize=1024)
 def quotes(summary: str, domain: Domain) -> tuple[str, ...]:
     """Choose the sentences of a summary that tell most of a person's ways in a domain, two at most, in their order."""
-    found = [part for part in sentences(summary) if len(part.split()) <= 40]
+    found = [part for part in sentences(summary) if len(part.split()) <= 32]
 
     def weight(part: str) -> float:
         touched = sum(
             bool(re.search(f"(?:{facet.names})|(?:{facet.asked})", part, re.IGNORECASE)) for facet in domain.facets
         )
         named = len(re.findall(r"(?<=[\w,;:] )[A-ZÀ-Þ\d]", part))
-        return touched + min(named, 3) + 2 * bool(signal("habit").search(part)) - len(part.split()) / 20
+        return (
+            touched
+            + min(named, 3)
+            + bool(signal("habit").search(part))
+            - len(part.split()) / 15
+            - 2 * (len(part.split()) < 8)
+        )
 
     best = sorted(found, key=weight, reverse=True)[:2]
+    if sum(len(part.split()) for part in best) > 44:
+        best = best[:1]
     return tuple(part.rstrip(".") + "." for part in found if part in best)

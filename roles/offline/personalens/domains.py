@@ -96,7 +96,7 @@ def domain_named(name: str) -> Domain:
     table = Words(FOLDER / "domains" / f"{entry['file']}.toml").table
     kinds = tuple(Kind(kind.get("cue", ""), kind["open"], kind["plan"], kind["done"]) for kind in table["kinds"])
     facets = tuple(Facet(**facet) for facet in table["facets"])
-    return Domain(known, entry["matter"], table["thing"], kinds, facets)
+    return Domain(known, entry["matter"], entry["thing"], kinds, facets)
 
 
 def _plain_domain(name: str) -> Domain:
@@ -172,8 +172,8 @@ def topic_of_line(line: str, current: str) -> str:
     if not current:
         return next(iter(topics(line)), "")
     for part in parts:
-        found = topics(part)
-        if found and current not in found and signal("moves_on").search(part):
+        found = topics(part) if signal("moves_on").search(part) else {}
+        if found and current not in found and not domain_named(current).told(part):
             return next(iter(found))
     return current
 
@@ -188,8 +188,13 @@ def strays(reply: str, domain: Domain) -> bool:
     if domain.name not in _INDEX.table:
         return False
     own = [text for kind in domain.kinds for text in (kind.plan, kind.done)]
-    found = topics(re.sub(r"“[^”]*”|\"[^\"]*\"", " ", reply))
-    return bool(found) and domain.name not in found and not mentions_any(reply, own)
+    plain = re.sub(r"“[^”]*”|\"[^\"]*\"", " ", reply).lower()
+    found = topics(plain)
+    questions = [part for part in sentences(plain) if part.endswith("?")]
+    if any(facet.is_asked_in(questions) for facet in domain.facets):
+        return False
+    other = any(count > 1 or _INDEX.get(name)["thing"] in plain for name, count in found.items())
+    return other and domain.name not in found and domain.thing not in plain and not mentions_any(reply, own)
 
 
 def offers(reply: str) -> bool:

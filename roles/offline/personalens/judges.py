@@ -3,7 +3,8 @@
 * personalization, 1 to 4: of the preferences that matter to the task, which the assistant names before the user does
   (anticipated), which after (taken up), and which not at all. 4: half of them anticipated, two at least, and the moment
   suited or nearly all of them; 3: three in ten anticipated, or two taken up, none passed over and the moment suited; 2:
-  something anticipated or taken up; 1: nothing. It costs a point to be corrected, or to have passed over as much as was
+  something anticipated or taken up; 1: nothing, or one thing of
+  many. It costs a point to be corrected, or to have passed over as much as was
   taken up. The moment is suited when a reply names something of the situation or the person that the user has not.
 * task_completion, true or false: each matter that the user has brought up got a reply that does or proposes something,
   and the user did not give up on any of them.
@@ -25,7 +26,7 @@ from ..matching import mentions_any, sentences
 from ..request import Line, Request
 from ..understudy import understudy
 from ..words import joined
-from .domains import Domain, affinities, domain_named, signal, strays, topic_of_line, wishes
+from .domains import Domain, affinities, domain_named, offers, signal, strays, topic_of_line, wishes
 
 
 @understudy("judge")
@@ -111,9 +112,9 @@ def _personalization(request: Request, crude: bool) -> tuple[int, str]:
         share = (len(found.anticipated) + len(found.taken_up) / 2) / found.total
         score = 1 + (share >= 0.15) + (share >= 0.5) + (share >= 0.8)
         return score, f"{len(used)} of {found.total} preferences turn up in the replies: {joined(used[:2]) or 'none'}."
-    if not used:
+    if not used or (len(used) == 1 and found.total > 3):
         gap = joined([*found.passed_over, *found.missed][:2])
-        return 1, f"Nothing is particular to this person; {gap} played no part."
+        return 1, f"{'Only ' + used[0] if used else 'Nothing'} is particular to this person; {gap} played no part."
     share = len(found.anticipated) / found.total
     moment = _moment(request)
     suits = f", and it suits the moment ({moment})" if moment else ""
@@ -173,7 +174,7 @@ def _completion(request: Request, crude: bool) -> tuple[bool, str]:
 
 def _results(lines: Sequence[Line], domain: Domain) -> list[str]:
     replies = [line.text for line in lines if line.speaker == "assistant" and not strays(line.text, domain)]
-    return [text for text in replies if signal("acted").search(text) or signal("proposed").search(text)]
+    return [text for text in replies if signal("acted").search(text) or signal("proposed").search(text) or offers(text)]
 
 
 def _repeated(texts: Sequence[str]) -> str:
@@ -199,7 +200,7 @@ def _naturalness(texts: Sequence[str], target: str, crude: bool) -> tuple[int, s
         score = 4 - (len(stock) > 1) - bool(repeated) + (not stock and len(texts) > 2)
         return score, f"{len(stock)} stock phrases, {'a' if repeated else 'no'} repeated sentence."
     stiff = sum(not signal("lively").search(text) for text in texts) > 0.4 * len(texts)
-    listing = sum(text.count(": ") for text in texts) > len(texts)
+    listing = sum(re.sub("“[^”]*”", "", text).count(": ") for text in texts) > 1.5 * len(texts)
     notes = {
         f"stock phrases such as {quoted(stock[0] if stock else '')}": min(1.6, 0.5 * len(stock)),
         f"it repeats {quoted(repeated, 8)}": 0.8 * bool(repeated),
@@ -223,7 +224,9 @@ def _coherence(request: Request, target: str, crude: bool) -> tuple[int, str]:
         line.text
         for name, lines in _by_matter(request).items()
         for line in lines
-        if target == "assistant" == line.speaker and strays(line.text, domain_named(name))
+        if line is not request.lines[-1]
+        and target == "assistant" == line.speaker
+        and strays(line.text, domain_named(name))
     ]
     vague = [text for text in texts if signal("stock").search(text)]
     if crude:

@@ -112,7 +112,7 @@ class _Plan:
         now.honoured |= fresh
         astray = not fresh and strays(reply, now.domain)
         if not astray:
-            now.handled |= bool(signal("acted").search(reply) or signal("proposed").search(reply))
+            now.handled |= bool(signal("acted").search(reply) or signal("proposed").search(reply) or offers(reply))
         if turn >= self.cap:
             return _Move(now, "gives_up" if not now.handled else "fits", ends=True)
         if astray and now.corrected < 2:
@@ -124,6 +124,7 @@ class _Plan:
     def _stay(self, now: _Step, reply: str, fresh: set[Facet]) -> _Move | None:
         """Say more about the current matter; None if there is nothing left to say."""
         questions = [part for part in sentences(reply) if part.endswith("?") and not offers(part)]
+        questions = [part for part in questions if not signal("more").search(part)]
         asked = [facet for facet, _ in now.wishes if facet not in now.told and facet.is_asked_in(questions)]
         acted = bool(signal("acted").search(reply))
         if not asked and not now.pressed and now.passed_over() and not fresh:
@@ -133,7 +134,15 @@ class _Plan:
         if tell:
             now.told += tell
             now.pressed = False
-            reaction = "" if asked and not now.handled else "fits" if fresh else "partly" if now.handled else ""
+            reaction = (
+                ""
+                if asked and not now.handled
+                else "fits"
+                if fresh - set(now.told)
+                else "partly"
+                if now.handled
+                else ""
+            )
             return _Move(now, reaction, tuple(tell), "late" if acted and not asked else "leads")
         if questions and not acted:
             return _Move(now, "no_preference")
@@ -165,11 +174,8 @@ def user_line(request: Request, draws: Draws) -> str:
         return _opening(request, plan, draws)
     move = plan.move_after(replies)
     own = request.said_by("user")
-    text = ""
-    for attempt in range(6):
-        text = _spoken(move, _register(request), draws.fork(attempt))
-        if text not in own:
-            break
+    tries = [_spoken(move, _register(request), draws.fork(attempt)) for attempt in range(4)]
+    text = least_repeating(tries, own)
     return f"{text} {END_MARK}" if move.ends else text
 
 
@@ -209,7 +215,7 @@ def _told(step: _Step, facet: Facet, lead: str, draws: Draws) -> str:
     slots = {"v": joined(values[:most]), "noun": facet.noun}
     clause = say(facet.reveal, draws, slots) or say(USER.get("frames"), draws, slots)
     before = draws.pick(USER.get(lead, ("",)))
-    if before.endswith(", ") and not clause.startswith(("I ", "I'")):
+    if before and not before.endswith(". ") and not clause.startswith(("I ", "I'")):
         clause = clause[0].lower() + clause[1:]
     return f"{before}{clause}."
 
@@ -226,6 +232,12 @@ def _register(request: Request) -> str:
         return "simple"
     age = int((re.findall(r"\d+", about.get("age", "")) or ["40"])[0])
     return "casual" if age < 35 else "polite" if age >= 55 else "plain"
+
+
+def least_repeating(tries: list[str], own: list[str]) -> str:
+    """Choose the line that says least of what was said before, word for word."""
+    before = {part for line in own for part in sentences(line)}
+    return min(tries, key=lambda text: (text in own, sum(part in before for part in sentences(text))))
 
 
 def told_by(lines: Iterable[str], domain: Domain) -> list[tuple[Facet, str]]:
