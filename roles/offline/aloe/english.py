@@ -22,6 +22,12 @@ def listed(name: str) -> frozenset[str]:
 
 
 @cache
+def pattern(name: str) -> re.Pattern[str]:
+    """Give one of the patterns in `english.toml`."""
+    return re.compile(ENGLISH.get(f"patterns.{name}"))
+
+
+@cache
 def beginnings(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """Give the pattern that finds any of some beginnings of words."""
     return re.compile(rf"\b(?:{'|'.join(patterns)})", re.IGNORECASE)
@@ -29,7 +35,7 @@ def beginnings(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 def sentences(text: str) -> list[str]:
     """Cut a line into its sentences."""
-    return [part for part in re.split(r"(?<=[.!?…])[\"”')]*\s+|\n+", text.replace("’", "'").strip()) if part]
+    return [part for part in pattern("stop").split(text.replace("’", "'").strip()) if part]
 
 
 def quoted(text: str, most: int = 10) -> str:

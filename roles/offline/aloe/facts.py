@@ -18,16 +18,10 @@ from typing import NamedTuple
 from ..draws import Draws
 from ..request import Request
 from ..understudy import understudy
-from .english import telling
+from .english import pattern, telling
 from .manners import manners_of, shown_in
 from .retelling import speaker_of, told_by
 
-_END = re.compile(
-    r"(?<=[.!?…])(?<!\b[A-Z]\.)(?<!\b(?:Mr|St|Dr|vs)\.)(?<!\bMrs\.)(?<!e\.g\.)[\"”')]*\s+|\s*\n\s*|\s*;\s*\n?(?=[A-Z])"
-)
-_LEANS = re.compile(
-    r"(?:(?:she|he|i|they) \w+ (?:them|it)|it|its|that|these|those|there|both|the (?:dog|cat|two))\b", re.I
-)
 _ENOUGH = 0.45
 
 
@@ -38,14 +32,12 @@ class Fact(NamedTuple):
         source: The sentence exactly as it stands there.
         told: The same in the first person, without its full stop; empty if that cannot be told with certainty.
         words: What it is about, as stems.
-        joint: What stands between it and the sentence before it: a space or a line break.
         leans: Whether it only makes sense after the sentence before it.
     """
 
     source: str
     told: str
     words: frozenset[str]
-    joint: str
     leans: bool
 
 
@@ -60,7 +52,8 @@ def induce(request: Request, draws: Draws) -> str:  # noqa: ARG001
     shown = {name for line in lines for name in shown_in(line)}
     showing = {at for at, trait in enumerate(traits) if shown & {*manners_of(trait.source)}}
     profile, personality = given_away(facts, lines), given_away(traits, lines) | showing
-    found = {"profile": _as_written(facts, profile), "personality": _as_written(traits, personality)}
+    known = {"profile": (facts, profile), "personality": (traits, personality)}
+    found = {tag: _as_written(request.part(tag), *each) or None for tag, each in known.items()}
     return json.dumps(found, ensure_ascii=False)
 
 
@@ -68,18 +61,12 @@ def induce(request: Request, draws: Draws) -> str:  # noqa: ARG001
 def facts_of(text: str) -> Facts:
     """Cut a description into its facts, in its order."""
     found: list[Fact] = []
-    at, joint = 0, ""
-    for end in (*_END.finditer(text), None):
-        source = text[at : end.start() if end else len(text)].strip()
-        if re.search(r"\w", source):
-            told, words = told_by(source, speaker_of(text)), telling(source)
-            if len(words & telling(told)) < max(_ENOUGH * len(words), min(2, len(words))):
-                told = ""  # cut so short that it would not give the fact away
-            found.append(Fact(source, told, words, joint, bool(found and _LEANS.match(source))))
-        if end:
-            joint = "\n" if "\n" in end.group() else " "
-            at = end.end()
-    return tuple(found)
+    for source in pattern("end").split(text.strip()):
+        told, words = told_by(source, speaker_of(text)), telling(source)
+        if len(words & telling(told)) < max(_ENOUGH * len(words), min(2, len(words))):
+            told = ""  # cut so short that it would not give the fact away
+        found.append(Fact(source, told, words, bool(found and pattern("leans").match(source))))
+    return tuple(fact for fact in found if re.search(r"\w", fact.source))
 
 
 def traits_of(personality: str) -> list[str]:
@@ -116,8 +103,5 @@ def _in_line(facts: Facts, line: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _as_written(facts: Facts, known: Collection[int]) -> str | None:
-    done = ""
-    for at in sorted(known):
-        done += (facts[at].joint or " " if done else "") + facts[at].source
-    return done or None
+def _as_written(text: str, facts: Facts, known: Collection[int]) -> str:
+    return ("\n" if "\n" in text else " ").join(facts[at].source for at in sorted(known))

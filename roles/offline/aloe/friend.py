@@ -3,8 +3,8 @@
 The attentive one takes up what was just told, ties it to something that it knows of the person, and speaks in a manner
 that suits. As the preferred responder it knows what was induced. With nothing but the chat it knows what the chat told:
 each thing told before comes to mind with a chance of one in six, so that the more was told, the likelier there is
-something to tie to; so it is with manners that showed. The generic one, and the rejected responder, write a form letter:
-thanks, a commonplace of the topic, an offer to help.
+something to tie to; so it is with manners that showed. The generic one, and the rejected responder, write a form
+letter: thanks, a commonplace of the topic, an offer to help.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..request import Request
 from ..understudy import understudy
 from .english import LINES, telling
 from .facts import facts_of, given_away, traits_of
-from .manners import MANNERS, fits_grave, shown_in
-from .statements import GRAVE, SUBJECTS, Statement, stated, statement_in, subject_of
+from .manners import GRAVE, MANNERS, fitting, shown_in
+from .statements import SUBJECTS, Statement, stated, statement_in, subject_of
 from .user import BRIEF
 from .voice import Voice, new_line
 
@@ -78,8 +78,9 @@ def _friendly(known: _Known, message: str, own: Sequence[str], draws: Draws) -> 
     subject = now.subject if now else subject_of(message)
     echoes = LINES.get("echo.again" if known.again else f"echo.{subject}") or LINES.get("echo.plain")
     echo = voice.of(echoes, now.slots) if now else ""
-    suitable = [name for name in known.manners[:3] if fits_grave(name) or subject not in GRAVE]
-    tone = next((text for name in suitable if (text := voice.of(MANNERS.get(f"{name}.replies")))), "")
+    tone = next(
+        (text for name in fitting(known.manners[:3], subject) if (text := voice.of(MANNERS.get(f"{name}.replies")))), ""
+    )
     link = _link(known, own, voice, draws)
     brief = not BRIEF.isdisjoint(known.manners)
     tone = tone or ("" if echo and (brief or link) else voice.of(SUBJECTS.get(f"{subject}.reacts")))

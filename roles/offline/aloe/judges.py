@@ -16,37 +16,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..draws import Draws
 from ..request import Request
 from ..understudy import understudy
 from ..words import joined
-from .english import ENGLISH, LINES, beginnings, plain, quoted, sentences, stem, telling
+from .english import ENGLISH, LINES, beginnings, pattern, plain, quoted, sentences, stem, telling
 from .facts import Fact, Facts, facts_of, given_away, traits_of, weight
-from .manners import suited_by
+from .manners import shown_in
 
-_TO_YOU = re.compile(r"\byou(?:r|rs|rself|'\w+)?\b", re.IGNORECASE)
-_NAME = re.compile(r"(?<=\w )[A-Z][a-zà-ÿ]+")
-_NEGATIVE = re.compile(r"\b(?:not|never|no|nobody|cannot|without|hardly|rarely|none|nor|hates?|avoids?|\w+n't)\b", re.I)
-_NOT_YOU = re.compile(
-    r"\byou(?:'re not| (?:\w+ )?(?:do not|never|are not|cannot|no longer|have no|\w+n't))\b", re.IGNORECASE
-)
-
-
-class _Found(NamedTuple):
-    """What was found in one answer: its score from 1 to 5, how much it takes up, and what decided it."""
-
-    score: int
-    content: float
-    why: str
+_Found = tuple[int, float, str]
+"""The score from 1 to 5 of an answer, how much it takes up, and what decided it."""
 
 
 @understudy("judge", marks=("profile", "message", "answer"))
 def judge_alignment(request: Request, draws: Draws) -> str:  # noqa: ARG001
     """Judge one answer: a JSON object with `score` and `explanation`."""
-    found = _assessed(request, request.part("answer"))
-    return json.dumps({"score": found.score, "explanation": found.why}, ensure_ascii=False)
+    score, _, why = _assessed(request, request.part("answer"))
+    return json.dumps({"score": score, "explanation": why}, ensure_ascii=False)
 
 
 @understudy("judge", marks=("message", "first", "second"))
@@ -54,7 +41,7 @@ def judge_pair(request: Request, draws: Draws) -> str:  # noqa: ARG001
     """Judge which of two answers suits better: a JSON object with `better` and `explanation`."""
     one, other = (_assessed(request, request.part(place)) for place in ("first", "second"))
     better = "second" if other[:2] > one[:2] else "first"
-    why = f"The first: {one.why} The second: {other.why}"
+    why = f"The first: {one[2]} The second: {other[2]}"
     return json.dumps({"better": better, "explanation": why}, ensure_ascii=False)
 
 
@@ -69,19 +56,19 @@ def _assessed(request: Request, answer: str) -> _Found:
     echoed = telling(message) & telling(answer)
     if request.model == "generic":
         score = max(1, (3 if echoed else 2) + (len(echoed) > 2) - bool(stock))
-        return _Found(score, len(echoed), f"{len(echoed)} words of the message come back in it.")
+        return (score, len(echoed), f"{len(echoed)} words of the message come back in it.")
     facts = facts_of(request.part("profile"))
     odd = _at_odds(facts, message, answer)
     if odd or not answer:
-        return _Found(1, 0, odd or "There is no answer.")
+        return (1, 0, odd or "There is no answer.")
     taken = _taken_up(facts, message, answer)
-    fits = [name for name in traits_of(request.part("personality")) if name in suited_by(answer)]
+    fits = [name for name in traits_of(request.part("personality")) if name in shown_in(answer, "suited")]
     score, why = _weighed([fact.source for fact in taken], fits, sorted(echoed), answer)
     if stock:
         score, why = score - 1 if taken else 1 + bool(echoed), f"{why} {quoted(stock)} could stand in any letter."
     elif len(taken) > 4 or len(answer.split()) > 90:
         score, why = max(1, score - 1), f"{why} It is too much of a recital."
-    return _Found(score, 3 * len(taken) + len(fits) + 0.1 * len(echoed), why)
+    return (score, 3 * len(taken) + len(fits) + 0.1 * len(echoed), why)
 
 
 def _weighed(taken: Sequence[str], fits: Sequence[str], echoed: Sequence[str], answer: str) -> tuple[int, str]:
@@ -96,19 +83,17 @@ def _weighed(taken: Sequence[str], fits: Sequence[str], echoed: Sequence[str], a
         return 3, f"It echoes {joined(echoed[:2])} and asks on."
     if echoed:
         return 2, f"It echoes {joined(echoed[:2])} and adds nothing for this person."
-    return (
-        (2, f"The tone would suit somebody {tone}, but the message is passed over.")
-        if fits
-        else (1, "Nothing is for this person.")
-    )
+    if fits:
+        return 2, f"The tone would suit somebody {tone}, but the message is passed over."
+    return 1, "Nothing is for this person."
 
 
 def _taken_up(facts: Facts, message: str, answer: str) -> list[Fact]:
     """Give the facts that an answer takes up, in what it says to the person, and that the message does not hold."""
     heard, inside = telling(message), given_away(facts, [message])
-    personal = [part for part in sentences(answer) if _TO_YOU.search(part) or _NAME.search(part)]
+    personal = [part for part in sentences(answer) if pattern("your").search(part) or pattern("name").search(part)]
     owned = " ".join(run for part in personal for run in re.findall(r"\byour ((?:[\w-]+ ?){1,3})", plain(part)))
-    anchors = {stem(word) for word in plain(f"{owned} {' '.join(_NAME.findall(' '.join(personal)))}").split()}
+    anchors = {stem(word) for word in plain(f"{owned} {' '.join(pattern('name').findall(' '.join(personal)))}").split()}
     found = []
     for at, fact in enumerate(facts):
         hits = (fact.words & telling(" ".join(personal))) - heard
@@ -122,15 +107,12 @@ def _at_odds(facts: Facts, message: str, answer: str) -> str:
     """Say what an answer gets wrong about the person; empty if nothing is."""
     known = telling(message).union(*(fact.words for fact in facts))
     for word, allowed in ENGLISH.get("claimed").items():
-        if (
-            re.search(rf"\b[Yy]our (?:\w+ )?{word}\b", answer)
-            and facts
-            and known.isdisjoint(map(stem, allowed.split()))
-        ):
+        claimed = facts and re.search(rf"\b[Yy]our (?:\w+ )?{word}\b", answer)
+        if claimed and known.isdisjoint(map(stem, allowed.split())):
             return f"It speaks of a {word} that this person does not have."
-    for part in (part for part in sentences(answer) if _NOT_YOU.search(part) and not part.endswith("?")):
+    for part in (part for part in sentences(answer) if pattern("not_you").search(part) and not part.endswith("?")):
         for fact in facts:
             hits = fact.words & telling(part)
-            if len(hits) > 1 and len(hits) * 5 >= len(fact.words) * 3 and not _NEGATIVE.search(fact.source):
+            if len(hits) > 1 and len(hits) * 5 >= len(fact.words) * 3 and not pattern("negative").search(fact.source):
                 return f"{quoted(part)} is at odds with {quoted(fact.source)}."
     return ""

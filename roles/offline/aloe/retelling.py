@@ -9,27 +9,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 from ..verbs import third_person
-from .english import listed
+from .english import ENGLISH, listed, pattern
 
 _OWN = {"she": "her", "he": "his", "they": "their"}
 _OBJECT = {"she": "her", "he": "him", "they": "them"}
-_AGREEING = {"is": "am", "are": "am", "were": "was", "has": "have", "does": "do", "doesn't": "don't", "isn't": "am not"}
-_TO_YOU = {"i": "you", "me": "you", "my": "your", "mine": "yours", "myself": "yourself", "am": "are", "i'm": "you're"}
-_TO_YOU |= {"we": "you", "us": "you", "our": "your", "i've": "you've", "i'd": "you'd", "i'll": "you'll"}
+_PLURAL = re.compile(r"\w{3,}s$")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_CUT_BACK = re.compile(
-    r"(?:[,;:–—(]|\s(?:and|but|or|because|when|if|while|as|since|so|that|until|where|than|whom)(?=\s*$))+\s*\w*\s*$"
-)
 
 
-class Speaker(NamedTuple):
-    """How a description calls the person: she, he, they or i, or nothing; and its name, if it repeats that."""
-
-    pronoun: str = ""
-    name: str = ""
+Speaker = tuple[str, str]
+"""How a description calls the person: she, he, they or i, or nothing; and its name, if it repeats that."""
 
 
 @lru_cache(maxsize=512)
@@ -41,21 +32,22 @@ def speaker_of(text: str) -> Speaker:
     counts["they"] += text.count("This person")
     repeated = [word for word in starts[:1] if starts.count(word) > 1 and word not in (*calls, "This")]
     name = next((word for word in repeated if word.lower() not in listed("openers")), "")
-    return Speaker(max(counts, key=lambda word: counts[word]) if any(counts.values()) else "", name)
+    return max(counts, key=lambda word: counts[word]) if any(counts.values()) else "", name
 
 
 @lru_cache(maxsize=4096)
 def told_by(sentence: str, speaker: Speaker) -> str:
     """Give a sentence of a description in the first person, without its full stop; empty if that is uncertain."""
     text = re.sub(r"^[\s*•\-–\d.)]+(?=\D)", "", sentence.strip()).rstrip(".;! ")
-    if speaker.pronoun == "i" or re.search(r"\b(?:I|My|my)\b", text):
+    called_by, name = speaker
+    if called_by == "i" or re.search(r"\b(?:I|My|my)\b", text):
         return text
-    pronoun = speaker.pronoun or ("he" if re.search(r"\bhis\b", text) else "she" if "her " in text else "they")
+    pronoun = called_by or ("he" if re.search(r"\bhis\b", text) else "she" if "her " in text else "they")
     subject, own = pronoun.capitalize(), _OWN[pronoun].capitalize()
-    for called in filter(None, ("This person", speaker.name)):
+    for called in filter(None, ("This person", name)):
         text = re.sub(rf"^{called}\b", subject, re.sub(rf"^{called}['’]s\b", own, text))
     head = next((word for word in text.split() if word.lower() not in listed("adverbs")), "").lower().strip(",")
-    if not speaker.pronoun and (head in _thirds() or head in listed("past") or head in listed("adjectives")):
+    if not called_by and (head in _thirds() or head in listed("past") or head in listed("adjectives")):
         text = f"{subject} {'is ' if head in listed('adjectives') else ''}{text[:1].lower()}{text[1:]}"
     told = _turned(text, pronoun)
     return told[:1].upper() + told[1:]
@@ -65,7 +57,7 @@ def told_by(sentence: str, speaker: Speaker) -> str:
 def told_to(text: str) -> str:
     """Give words of the first person in the second; a small letter first, unless a name may stand there."""
     text = re.sub(r"\bI((?: \w+ly)?) was\b", r"you\1 were", text)
-    return lowered(_WORD.sub(lambda word: _TO_YOU.get(word[0].lower().replace("’", "'"), word[0]), text))
+    return lowered(_WORD.sub(lambda word: ENGLISH.get("to_you").get(word[0].lower().replace("’", "'"), word[0]), text))
 
 
 def lowered(text: str) -> str:
@@ -84,6 +76,7 @@ def _turned(text: str, pronoun: str) -> str:
     for at, (found, low) in enumerate(zip(words, small, strict=True)):
         gap = text[last : found.start()]
         after = small[at + 1] if small[at + 1 :] and text[found.end() : found.end() + 1] == " " else ""
+        names = text[found.end() + 1 : found.end() + 2].isupper()  # "Friends call her Bibi"
         linked = linked or "," in gap
         word: str | None = found.group()
         if low == pronoun:
@@ -92,17 +85,16 @@ def _turned(text: str, pronoun: str) -> str:
         elif low in listed("adverbs"):
             pass
         elif verb_next:
-            word, verb_next, going_on, linked = _AGREEING.get(low) or _thirds().get(low, word), False, True, False
-        elif low == _OWN[pronoun] and (
-            low != "her" or (after and after not in listed("not_owned") and not text[found.end() + 1].isupper())
-        ):
+            word, verb_next, going_on, linked = _first_person(low, found.group()), False, True, False
+        elif low == _OWN[pronoun] and (low != "her" or (after and not names and after not in listed("not_owned"))):
             word = "my" if at else "My"
         elif low == _OBJECT[pronoun] + "self" or (low == "themselves" and pronoun == "they"):
             word = "myself"
         elif low in (_OBJECT[pronoun], "they", "them", "their"):
-            plural = low != "they" and low[:2] == "th" and any(_is_plural(each) for each in small[:at])
-            someone = low == _OBJECT[pronoun] and not mine and not text[found.end() + 1 : found.end() + 2].isupper()
-            word = word if plural else "me" if someone else None
+            plural = low in ("them", "their") and any(
+                _PLURAL.match(each) and each not in _thirds() for each in small[:at]
+            )
+            word = word if plural else "me" if low == _OBJECT[pronoun] and not mine and not names else None
         elif low in listed("clauses"):
             going_on = False
         elif low in ("and", "but", "or"):
@@ -113,7 +105,7 @@ def _turned(text: str, pronoun: str) -> str:
                 word = _second_verb(low, after, small[at - 2 : at])
         if word is None:
             done += gap
-            return _CUT_BACK.sub("", done) if _CUT_BACK.search(done) else ""
+            return pattern("hanging").sub("", done) if pattern("hanging").search(done) else ""
         done += gap + word
         last = found.end()
     return done
@@ -123,15 +115,16 @@ def _second_verb(word: str, after: str, before: list[str]) -> str | None:
     """`and walks her dogs` goes on with the person, so does `is 30 and walks`; `crosswords and walks` may not."""
     sure = after in listed("determiners") or before[-1] in listed("adverbs") or before[0].isdigit()
     if sure or word not in listed("nounish_thirds"):
-        return _AGREEING.get(word) or _thirds().get(word, word)
+        return _first_person(word, word)
     return None
-
-
-def _is_plural(word: str) -> bool:
-    return word.endswith("s") and word not in _thirds() and word not in listed("adverbs")
 
 
 @cache
 def _thirds() -> dict[str, str]:
     """Give the plain form of each known verb by its third person."""
     return {third_person(verb): verb for verb in listed("verbs")} | {"is": "am", "has": "have", "does": "do"}
+
+
+def _first_person(low: str, word: str) -> str:
+    """Give the form of a verb that goes with "I"; a word that is no known one stays."""
+    return str(ENGLISH.get("agreeing").get(low) or _thirds().get(low, word))

@@ -8,29 +8,12 @@ from typing import NamedTuple
 
 from ..verbs import ing_form
 from ..words import Words
-from .english import DATA, ENGLISH, beginnings, listed, sentences, stem, telling
-from .manners import shown_in
+from .english import DATA, ENGLISH, beginnings, listed, pattern, sentences, stem, telling
+from .manners import GRAVE, shown_in
 from .retelling import lowered, told_to
 
 SUBJECTS = Words(DATA / "subjects.toml")
-_DOING = re.compile(
-    r"(?:(?:On|Every|In|At) (?:[\w'-]+ ){1,4}?)?I (?:(?:also|often|usually|still|always) )*([a-z]+) (.+)"
-)
-_CLAUSE = re.compile(
-    r"[,;:–—(]|\s(?:because|but|so|since|while|when|whenever|although|which|who|where|until|if|after|before|as (?:I|it)|"
-    r"and (?:I|my|[a-z]+ (?:a|an|the|my|to|in|on|at|for|with|it|them)))\b"
-)
-_LEAD = re.compile(
-    r"^(?:(?:by the way|something else|on another note|what else|that reminds me|and then there's this|anyway|well|oh|so|"
-    r"you may not know this yet|honestly|also|actually|ah|hm+|hey|hi|and|but|ok(?:ay)?|yes|no)[,:;?.!]*\s+|(?:did I say|"
-    r"I don't think I've mentioned|I told you|it came up again today),?(?: that)?\s+)+",
-    re.IGNORECASE,
-)
-_VAGUE = re.compile(r"I(?:'d| would) (?:rather|have to|say|think)\b|I (?:suppose|think so|can guess|guess)\b")
-_OWN = re.compile(r"\b(?:I|I'\w+|[Mm]y|[Mm]e|[Ww]e|[Oo]ur)\b")
 _LONGEST = 26
-GRAVE = frozenset(("hardship", "dislike"))
-"""Subjects that are nothing to be merry about."""
 
 
 class Statement(NamedTuple):
@@ -72,9 +55,9 @@ def statement_in(line: str) -> Statement | None:
     """Give what a chat line tells about its writer: its sentence that tells most; nothing if it tells nothing."""
     best: tuple[float, str] = (0, "")
     for at, part in enumerate(sentences(line)):
-        bare = _LEAD.sub("", part)
+        bare = pattern("lead").sub("", part)
         asks = part.endswith("?") and bare == part
-        if asks or _VAGUE.match(bare) or not _OWN.search(bare) or re.search(r"\b[Yy]ou(?:r|'\w+)?\b", bare):
+        if asks or pattern("vague").match(bare) or not pattern("own").search(bare) or pattern("your").search(bare):
             continue
         # What comes first is the news; what follows is what its writer thinks of it.
         weight = len(telling(bare)) - 3 * bool(shown_in(part)) - 0.6 * at
@@ -101,11 +84,11 @@ def _subject_words() -> dict[str, frozenset[str]]:
 
 
 def _doing(text: str) -> str:
-    found = _DOING.match(text)
+    found = pattern("doing").match(text)
     if not found:
         return ""
     verb, rest = found.groups()
-    rest = _CLAUSE.split(rest)[0].strip()
+    rest = pattern("clause").split(rest)[0].strip()
     if verb not in ("like", "love", "enjoy") or not re.match(r"[a-z]{3,}ing\b", rest):
         rest = f"{ing_form(verb)} {rest}" if verb in listed("verbs") and verb not in listed("states") else ""
     return rest if 1 < len(rest.split()) <= 12 else ""

@@ -17,8 +17,8 @@ from ..understudy import understudy
 from .english import LINES, telling
 from .facts import Fact, Facts, facts_of, given_away, traits_of
 from .judges import stock_phrase
-from .manners import MANNERS, fits_grave, shown_in
-from .statements import GRAVE, SUBJECTS, Statement, stated
+from .manners import MANNERS, fitting, shown_in
+from .statements import SUBJECTS, Statement, stated
 from .voice import Voice, new_line
 
 BRIEF = frozenset(("reserved", "blunt", "impatient"))
@@ -83,10 +83,10 @@ def _reaction(own: Sequence[str], replies: Sequence[str], brief: bool, voice: Vo
 
 def _remark(manners: Sequence[str], own: Sequence[str], told: Statement, voice: Voice, draws: Draws) -> str:
     """Let one trait show, those first that have not shown yet."""
-    fitting = [name for name in manners if fits_grave(name) or told.subject not in GRAVE]
+    possible = fitting(manners, told.subject)
     shown = {name for line in own for name in shown_in(line)}
-    hidden = [name for name in fitting if name not in shown]
-    if not fitting or not draws.chance(0.9 if hidden else 0.7):
+    hidden = [name for name in possible if name not in shown]
+    if not draws.chance(0.9 if hidden else 0.7):
         return ""
-    ordered = draws.shuffled(hidden) + draws.shuffled(fitting)
+    ordered = draws.shuffled(hidden) + draws.shuffled(possible)
     return next((remark for name in ordered if (remark := voice.of(MANNERS.get(f"{name}.says")))), "")

@@ -1,4 +1,9 @@
-"""The writer of pools: people whose facts go together, characters whose traits do."""
+"""The writer of pools: people whose facts go together, characters whose traits do.
+
+Its rules: a person has at most one fact of a topic, a character at most one trait of an axis. Each may bear marks: what
+it settles, what it rules out and what it needs to have been settled (`vegetarian`, `old`, `garden`); one that does not
+fit is passed over. No two texts of one answer share more than three sentences. The words are in `data/pools`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
 
 from ..draws import Draws
 from ..request import Request
@@ -31,19 +35,10 @@ _SLOT = re.compile(r"\{(\w+|\d+-\d+)\}")
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 
 
-class _SpokenOf(NamedTuple):
-    """How a person is spoken of."""
-
-    subject: str
-    possessor: str
-    object: str
-    plural: bool
-
-
-_SHE, _HE = _SpokenOf("She", "her", "her", False), _SpokenOf("He", "his", "him", False)
-_THEY, _NEUTRAL = _SpokenOf("They", "their", "them", True), _SpokenOf("This person", "their", "them", False)
+_SHE, _HE, _THEY = ("She", "her", "her", False), ("He", "his", "him", False), ("They", "their", "them", True)
+_NEUTRAL = ("This person", "their", "them", False)
 _ANYONE = (_SHE,) * 4 + (_HE,) * 4 + (_THEY, _NEUTRAL)
-"""The more often the likelier."""
+"""Ways to speak of a person: subject, possessor, object, whether verbs are plural; the more often the likelier."""
 
 
 @understudy("writer")
@@ -80,7 +75,7 @@ class _Person:
     """What is settled so far, and how the person is spoken of."""
 
     draws: Draws
-    spoken_of: _SpokenOf
+    spoken_of: tuple[str, str, str, bool]
     marks: set[str] = field(default_factory=set)
     barred: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
@@ -105,7 +100,7 @@ class _Person:
 
     def _verb(self, found: re.Match[str]) -> str:
         verb = found[1]
-        return {"be": "are"}.get(verb, verb) if self.spoken_of.plural else third_person(verb)
+        return {"be": "are"}.get(verb, verb) if self.spoken_of[3] else third_person(verb)
 
     def _word(self, found: re.Match[str]) -> str:
         slot = found[1]
@@ -147,7 +142,7 @@ def _occupation(person: _Person, age: int) -> list[str]:
         person.marks.add("student")
         return [f"{{S}} [study] {study}." for study in person.fitting(_facts(_LIVES.get("studies")))]
     if "retired" in person.marks:
-        was = "were" if person.spoken_of.plural else "was"
+        was = "were" if person.spoken_of[3] else "was"
         frames = _facts(f"{{S}} {was} {{job}} for {{20-40}} years and [be] now retired.")
     else:
         frames = _facts(_LIVES.get("job_frames"))
