@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from .draws import Draws
 from .request import Line, Part, Request, read_request
 from .understudy import NoUnderstudyError, cast, plays, understudy
-from .words import Words, joined, tidy
+from .words import Words, heard, joined, tidy
 
 MODELS: frozenset[str] = frozenset({"attentive", "generic"})
 
@@ -27,6 +27,7 @@ __all__ = [
     "Request",
     "Words",
     "answer",
+    "heard",
     "joined",
     "plays",
     "read_request",

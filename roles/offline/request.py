@@ -123,7 +123,7 @@ def read_request(messages: Sequence[Mapping[str, object]], model: str = "attenti
     said = [(kind, text) for kind, text in texts if kind in ("user", "assistant")]
     shown = [part for text in own for part in _parts(text)]
     first = _parts(said[0][1]) if said else ()
-    roles = (part.body for part in (*shown, *first) if part.tag == "role")
+    roles = (part.body for part in (shown if own else first) if part.tag == "role")
     named = next((body for body in roles if re.fullmatch(r"[\w-]+", body)), "")
     if named:
         if said and _parts(_INSTRUCTION.sub("", said[0][1])):

@@ -107,7 +107,7 @@ def _regular(pieces: Iterable[_Piece]) -> str:
         if isinstance(piece, str):
             done.append(re.escape(piece))
         elif isinstance(piece, _Slot):
-            done.append(f"(?P<{piece.name}>.+)")
+            done.append(f"(?P<{piece.name}>.+?)")
         elif isinstance(piece, _Optional):
             done.append(f"(?:{_regular(piece.body)})?")
         else:

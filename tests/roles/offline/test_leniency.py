@@ -13,7 +13,6 @@ from dialoom.roles import offline
 from .people import DINNER, judge_request, play, user_request
 
 _TAGS = [
-    "role",
     "demographics",
     "affinities",
     "summary",
