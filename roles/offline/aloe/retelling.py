@@ -126,5 +126,5 @@ def _thirds() -> dict[str, str]:
 
 
 def _first_person(low: str, word: str) -> str:
-    """Give the form of a verb that goes with "I"; a word that is no known one stays."""
-    return str(ENGLISH.get("agreeing").get(low) or _thirds().get(low, word))
+    """Give the form of a verb that goes with "I"."""
+    return str(ENGLISH.get("agreeing").get(low) or _thirds().get(low) or re.sub(r"(?<=[^\Wsu]{2})s$", "", word))

@@ -37,8 +37,8 @@ class Statement(NamedTuple):
 def stated(text: str) -> Statement:
     """Find the forms of one statement in the first person."""
     text = re.sub(r"\s+", " ", text).strip().rstrip(".!;,")
-    subject, inside = subject_of(text), lowered(text)
-    mine = {"fact": text, "inside": inside if inside[:2] == "I " or not inside[:1].isupper() else ""}
+    subject = subject_of(text)
+    mine = {"fact": text, "inside": _inside(text)}
     if subject not in GRAVE:
         mine["doing"] = _doing(text)
         mine |= _somebody(text) if subject != "origin" else {}
@@ -56,14 +56,18 @@ def statement_in(line: str) -> Statement | None:
     best: tuple[float, str] = (0, "")
     for at, part in enumerate(sentences(line)):
         bare = pattern("lead").sub("", part)
-        asks = part.endswith("?") and bare == part
-        if asks or pattern("vague").match(bare) or not pattern("own").search(bare) or pattern("your").search(bare):
-            continue
-        # What comes first is the news; what follows is what its writer thinks of it.
-        weight = len(telling(bare)) - 3 * bool(shown_in(part)) - 0.6 * at
-        best = max(best, (weight, bare), key=lambda each: each[0])
-    text = best[1].rstrip(".!? ")
-    return stated(text[:1].upper() + text[1:]) if text and len(text.split()) <= _LONGEST else None
+        about_me = pattern("own").search(bare) and not pattern("vague").match(bare) and not pattern("your").search(bare)
+        if about_me and not (part.endswith("?") and bare == part) and _inside(bare[:1].upper() + bare[1:]):
+            # What comes first is the news; what follows is what its writer thinks of it.
+            weight = len(telling(bare)) - 3 * bool(shown_in(part)) - 0.6 * at
+            best = max(best, (weight, bare[:1].upper() + bare[1:]), key=lambda each: each[0])
+    return stated(best[1].rstrip("? ")) if best[1] and len(best[1].split()) <= _LONGEST else None
+
+
+def _inside(text: str) -> str:
+    """Give a statement as it stands inside a sentence; empty if it may begin with a name."""
+    small = lowered(text)
+    return small if re.match(r"I\b|[^A-Z]", small) else ""
 
 
 @lru_cache(maxsize=4096)
