@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -112,3 +113,24 @@ def test_importing_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
         for seed in ("0", "4242")
     }
     assert told == {offline.answer("attentive", request, seed=5)} and "fantasy and mystery" in told.pop()
+
+
+def test_the_documented_example_plays_its_game(tmp_path: Path) -> None:
+    """The two understudies of docs/design/understudies.md find every word."""
+    text = (ROOT / "docs" / "design" / "understudies.md").read_text(encoding="utf-8")
+    (program,), (words,) = (re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("python", "toml"))
+    (tmp_path / "words.toml").write_text(words, encoding="utf-8")
+    exec(compile(program, "example", "exec"), {"__name__": "game", "__file__": str(tmp_path / "game.py")})
+    for word in ("piano", "heron", "glacier"):
+        talk: list[str] = []
+        while "found" not in "".join(talk) and len(talk) < 20:
+            role = "keeper" if len(talk) % 2 else "guesser"
+            messages = [
+                {"role": "system", "content": f"<role>{role}</role><word>{word if role == 'keeper' else ''}</word>"}
+            ]
+            own = 1 - len(talk) % 2
+            messages += [
+                {"role": "assistant" if at % 2 != own else "user", "content": line} for at, line in enumerate(talk)
+            ]
+            talk.append(offline.answer("attentive", messages, seed=len(talk)))
+        assert talk[-2:] == [f"Is it {word}?", "You have found it."], talk
