@@ -9,6 +9,7 @@ from functools import lru_cache
 
 _WORD = re.compile(r"\d[\d:.,+½]*\w*|[^\W\d_]+(?:['’ʻ&][^\W\d_]+)*")
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b(?:St|Mr|Dr|vs)\.)[\"”]?\s+")
+_ENDINGS = (("ings", 3), ("ing", 3), ("ied", 2), ("ies", 2), ("ers", 4), ("ed", 3), ("ly", 4), ("s", 3))
 _STOP = frozenset(
     "a an the of and or in on at to for with by from per my your his her their our only one preference preferred type "
     "style sound tone music genre place time times".split()
@@ -20,20 +21,29 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in _SENTENCE.split(text.strip()) if part.strip()]
 
 
-def _stem(word: str) -> str:
-    for ending, least in (("ies", 5), ("s", 4), ("ing", 6), ("ed", 6), ("ly", 6)):
-        if word.endswith(ending) and len(word) >= least and not word.endswith("ss"):
-            return word[: -len(ending)] + ("y" if ending == "ies" else "")
-    return word
+def plain(text: str) -> str:
+    """Give a text in small letters without accents and typographic apostrophes."""
+    spelled = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
+    return "".join(letter for letter in spelled if not unicodedata.combining(letter))
+
+
+def stem(word: str) -> str:
+    """Give what the forms of a word in small letters have in common: `bake`, `bakes` and `baking` are one."""
+    for ending, left in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= left and not word.endswith(("ss", "us")):
+            word = word[: -len(ending)] + ("y" if ending in ("ied", "ies") else "")
+            break
+    word = word[:-1] if word.endswith("e") and len(word) > 3 else word
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+        word = word[:-1]
+    return word[:-1] + "i" if word.endswith("y") and len(word) > 3 else word
 
 
 @lru_cache(maxsize=16384)
 def words_of(text: str) -> tuple[str, ...]:
     """Give the stems of a text's words, in lower case, without accents."""
-    plain = unicodedata.normalize("NFKD", text.lower())
-    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
-    plain = re.sub(r"\b0?(\d{1,2}:\d\d)\s*([ap])\.?m\b\.?", r"\1\2m", plain)
-    return tuple(_stem(word.rstrip(".,:")) for word in _WORD.findall(plain))
+    small = re.sub(r"\b0?(\d{1,2}:\d\d)\s*([ap])\.?m\b\.?", r"\1\2m", plain(text))
+    return tuple(stem(word.rstrip(".,:")) for word in _WORD.findall(small))
 
 
 @lru_cache(maxsize=16384)
@@ -58,3 +68,9 @@ def mentions(text: str, value: str) -> bool:
 def mentions_any(text: str, values: Iterable[str]) -> bool:
     """Tell whether `text` names at least one of `values`."""
     return any(mentions(text, value) for value in values)
+
+
+def quoted(text: str, most: int = 14) -> str:
+    """Quote the beginning of a text."""
+    words = text.split()
+    return '"' + " ".join(words[:most]).rstrip(".,;:") + ('..."' if len(words) > most else '"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-_THIRD = {"be": "is", "am": "is", "have": "has", "do": "does", "go": "goes", "cannot": "cannot"}
+_THIRD = {"be": "is", "was": "was", "am": "is", "have": "has", "do": "does", "go": "goes", "cannot": "cannot"}
 
 
 @cache

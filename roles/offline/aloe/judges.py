@@ -18,10 +18,11 @@ import re
 from collections.abc import Sequence
 
 from ..draws import Draws
+from ..matching import plain, quoted
 from ..request import Request
 from ..understudy import understudy
 from ..words import joined
-from .english import ENGLISH, LINES, beginnings, pattern, plain, quoted, sentences, stem, telling
+from .english import ENGLISH, LINES, beginnings, pattern, sentences, stem, telling
 from .facts import Fact, Facts, facts_of, given_away, traits_of, weight
 from .manners import shown_in
 

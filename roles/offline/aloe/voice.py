@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..draws import Draws
+from ..matching import plain
 from ..words import say, tidy
-from .english import plain
 
 
 class Voice:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..draws import Draws
-from ..matching import mentions_any, sentences
+from ..matching import mentions_any, quoted, sentences
 from ..request import Line, Request
 from ..understudy import understudy
 from ..words import joined
@@ -45,12 +45,6 @@ def judgement(request: Request, _draws: Draws) -> str:
         verdict, why = _completion(request, crude)
         return json.dumps({"verdict": verdict, "explanation": why}, ensure_ascii=False)
     return json.dumps({"score": value, "explanation": why}, ensure_ascii=False)
-
-
-def quoted(text: str, most: int = 14) -> str:
-    """Quote the start of a line."""
-    words = text.split()
-    return '"' + " ".join(words[:most]).rstrip(".,;:") + ('..."' if len(words) > most else '"')
 
 
 @dataclass

@@ -100,7 +100,7 @@ class _Person:
 
     def _verb(self, found: re.Match[str]) -> str:
         verb = found[1]
-        return {"be": "are"}.get(verb, verb) if self.spoken_of[3] else third_person(verb)
+        return {"be": "are", "was": "were"}.get(verb, verb) if self.spoken_of[3] else third_person(verb)
 
     def _word(self, found: re.Match[str]) -> str:
         slot = found[1]
@@ -141,13 +141,8 @@ def _occupation(person: _Person, age: int) -> list[str]:
     if age <= 23 and person.draws.chance(0.6):
         person.marks.add("student")
         return [f"{{S}} [study] {study}." for study in person.fitting(_facts(_LIVES.get("studies")))]
-    if "retired" in person.marks:
-        was = "were" if person.spoken_of[3] else "was"
-        frames = _facts(f"{{S}} {was} {{job}} for {{20-40}} years and [be] now retired.")
-    else:
-        frames = _facts(_LIVES.get("job_frames"))
-    jobs = person.fitting(_facts(_LIVES.get("jobs")))
-    return [frame.replace("{job}", job) for job in jobs for frame in person.fitting(frames)]
+    jobs, frames = _facts(_LIVES.get("jobs")), _facts(_LIVES.get("job_frames"))
+    return [frame.replace("{job}", job) for job in person.fitting(jobs) for frame in person.fitting(frames)]
 
 
 def _marks_of(age: int) -> set[str]:
