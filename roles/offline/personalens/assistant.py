@@ -28,7 +28,7 @@ from ..matching import sentences
 from ..request import Request
 from ..understudy import understudy
 from ..words import Words, joined, tidy
-from .domains import FOLDER, Domain, Facet, Kind, domain_named, offers, signal, topic_of_line
+from .domains import FOLDER, Domain, Facet, Kind, acts, concerning, domain_named, offers, signal, topic_of_line
 from .user import least_repeating, told_by
 
 _WORDS = Words(FOLDER / "assistant.toml")
@@ -132,8 +132,8 @@ class _Turn:
             return self._closing()
         if self.scene.clueless:
             return [self.say("attentive.clueless")]
-        visits = self.scene.replies_about(self.domain.name)
-        offered = any(signal("acted").search(reply) or offers(reply) for reply in visits)
+        visits = [concerning(reply, self.domain) for reply in self.scene.replies_about(self.domain.name)]
+        offered = any(acts(reply) or offers(reply) for reply in visits)
         if offered:
             return self._next_reply(visits[-1])
         return self._first_reply(bool(visits))
@@ -158,7 +158,7 @@ class _Turn:
 
     def _next_reply(self, before: str) -> list[str]:
         accepted = bool(signal("accepts").search(self.scene.last)) and not self.fresh
-        if (self.fresh or self.free) and signal("acted").search(before):
+        if (self.fresh or self.free) and acts(before):
             changed = self.say("attentive.changed", told=self.fresh) if self.fresh else self._noted()
             return [changed, self.say("attentive.more")]
         parts = [self._noted(), self.say("attentive.confirm")]
@@ -207,7 +207,7 @@ class _Turn:
         parts = [self.say("attentive.close")]
         if len(names) > 1:
             parts.append(self.say("attentive.recap_all", all=joined([domain_named(name).thing for name in names])))
-        elif names and not signal("acted").search(self.scene.own[-1] if self.scene.own else ""):
+        elif names and not acts(self.scene.own[-1] if self.scene.own else ""):
             parts.append(self.say("attentive.confirm"))
         elif names and self.draws.chance(0.5):
             parts.append(self.say("attentive.recap"))

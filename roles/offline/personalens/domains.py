@@ -197,6 +197,19 @@ def strays(reply: str, domain: Domain) -> bool:
     return other and domain.name not in found and domain.thing not in plain and not mentions_any(reply, own)
 
 
+def acts(reply: str) -> bool:
+    """Tell whether a reply says that something was done."""
+    return bool(signal("acted").search(reply))
+
+
+@lru_cache(maxsize=8192)
+def concerning(reply: str, domain: Domain) -> str:
+    """Give a reply without the sentences that are about other matters."""
+    own = [text for kind in domain.kinds for text in (kind.plan, kind.done)]
+    parts = sentences(reply)
+    return " ".join(p for p in parts if domain.name in (found := topics(p)) or not found or mentions_any(p, own))
+
+
 def offers(reply: str) -> bool:
     """Tell whether a reply asks for leave to do something ("Shall I ...?")."""
     return any(part.endswith("?") and signal("offers").search(part) for part in sentences(reply))

@@ -26,7 +26,7 @@ from ..matching import mentions_any, quoted, sentences
 from ..request import Line, Request
 from ..understudy import understudy
 from ..words import joined
-from .domains import Domain, affinities, domain_named, offers, signal, strays, topic_of_line, wishes
+from .domains import Domain, acts, affinities, domain_named, offers, signal, strays, topic_of_line, wishes
 
 
 @understudy("judge")
@@ -168,7 +168,7 @@ def _completion(request: Request, crude: bool) -> tuple[bool, str]:
 
 def _results(lines: Sequence[Line], domain: Domain) -> list[str]:
     replies = [line.text for line in lines if line.speaker == "assistant" and not strays(line.text, domain)]
-    return [text for text in replies if signal("acted").search(text) or signal("proposed").search(text) or offers(text)]
+    return [text for text in replies if acts(text) or signal("proposed").search(text) or offers(text)]
 
 
 def _repeated(texts: Sequence[str]) -> str:

@@ -30,7 +30,9 @@ from .domains import (
     Domain,
     Facet,
     Wish,
+    acts,
     affinities,
+    concerning,
     domain_named,
     offers,
     signal,
@@ -112,7 +114,8 @@ class _Plan:
         now.honoured |= fresh
         astray = not fresh and strays(reply, now.domain)
         if not astray:
-            now.handled |= bool(signal("acted").search(reply) or signal("proposed").search(reply) or offers(reply))
+            reply = concerning(reply, now.domain)
+            now.handled |= acts(reply) or offers(reply) or bool(signal("proposed").search(reply))
         if turn >= self.cap:
             return _Move(now, "gives_up" if not now.handled else "fits", ends=True)
         if astray and now.corrected < 2:
@@ -126,7 +129,7 @@ class _Plan:
         questions = [part for part in sentences(reply) if part.endswith("?") and not offers(part)]
         questions = [part for part in questions if not signal("more").search(part)]
         asked = [facet for facet, _ in now.wishes if facet not in now.told and facet.is_asked_in(questions)]
-        acted = bool(signal("acted").search(reply))
+        acted = acts(reply)
         if not asked and not now.pressed and now.passed_over() and not fresh:
             now.pressed = True
             return _Move(now, "", (now.passed_over()[0],), "again")
@@ -134,15 +137,9 @@ class _Plan:
         if tell:
             now.told += tell
             now.pressed = False
-            reaction = (
-                ""
-                if asked and not now.handled
-                else "fits"
-                if fresh - set(now.told)
-                else "partly"
-                if now.handled
-                else ""
-            )
+            idle = questions and not (asked or acted)
+            surprised = fresh - set(now.told)
+            reaction = "fits" if surprised else "no_preference" if idle else "partly" if now.handled else ""
             return _Move(now, reaction, tuple(tell), "late" if acted and not asked else "leads")
         if questions and not acted:
             return _Move(now, "no_preference")
