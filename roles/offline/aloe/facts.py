@@ -26,19 +26,12 @@ _ENOUGH = 0.45
 
 
 class Fact(NamedTuple):
-    """One sentence of a description.
+    """One sentence of a description."""
 
-    Attributes:
-        source: The sentence exactly as it stands there.
-        told: The same in the first person, without its full stop; empty if that cannot be told with certainty.
-        words: What it is about, as stems.
-        leans: Whether it only makes sense after the sentence before it.
-    """
-
-    source: str
-    told: str
-    words: frozenset[str]
-    leans: bool
+    source: str  # exactly as it stands there
+    told: str  # the same in the first person, without its full stop; empty if that cannot be told with certainty
+    words: frozenset[str]  # what it is about, as stems
+    leans: bool  # whether it only makes sense after the sentence before it
 
 
 Facts = tuple[Fact, ...]

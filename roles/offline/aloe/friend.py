@@ -17,10 +17,9 @@ from ..request import Request
 from ..understudy import understudy
 from .english import LINES, telling
 from .facts import facts_of, given_away, traits_of
-from .manners import GRAVE, MANNERS, fitting, shown_in
+from .manners import GRAVE, MANNERS, Voice, fitting, new_line, shown_in
 from .statements import SUBJECTS, Statement, stated, statement_in, subject_of
 from .user import BRIEF
-from .voice import Voice, new_line
 
 _COMES_TO_MIND, _MANNER_MISSED = 1 / 6, 0.82
 

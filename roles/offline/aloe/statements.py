@@ -19,17 +19,13 @@ _LONGEST = 26
 class Statement(NamedTuple):
     """Something that somebody told.
 
-    Attributes:
-        text: As its owner says it, without an end mark.
-        subject: The name of the subject that it is about.
-        words: What it is about, as stems.
-        slots: What fills templates: `you`, the same said to its owner; `doing`, what its owner does; `who` or `pet`,
-            somebody in its owner's life. Each is empty where it could be wrong, and has a form `my_...` for its owner.
+    The slots are what fills templates: `you`, the same said to its owner; `doing`, what its owner does; `who` or `pet`,
+    somebody in its owner's life. Each is empty where it could be wrong, and has a form `my_...` for its owner.
     """
 
-    text: str
-    subject: str
-    words: frozenset[str]
+    text: str  # as its owner says it, without an end mark
+    subject: str  # the name of what it is about
+    words: frozenset[str]  # what it is about, as stems
     slots: dict[str, str]
 
 

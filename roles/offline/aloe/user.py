@@ -17,9 +17,8 @@ from ..understudy import understudy
 from .english import LINES, telling
 from .facts import Fact, Facts, facts_of, given_away, traits_of
 from .judges import stock_phrase
-from .manners import MANNERS, fitting, shown_in
+from .manners import MANNERS, Voice, fitting, new_line, shown_in
 from .statements import SUBJECTS, Statement, stated
-from .voice import Voice, new_line
 
 BRIEF = frozenset(("reserved", "blunt", "impatient"))
 

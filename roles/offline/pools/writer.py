@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 from ..draws import Draws
 from ..request import Request
@@ -33,7 +34,6 @@ _AGES = (19, 20, 22, 23, *range(24, 62), 64, 66, 68, 70, 72, 75, 77, 79, 81, 84)
 _VERB = re.compile(r"\[(\w+)\]")
 _SLOT = re.compile(r"\{(\w+|\d+-\d+)\}")
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
-
 
 _SHE, _HE, _THEY = ("She", "her", "her", False), ("He", "his", "him", False), ("They", "their", "them", True)
 _NEUTRAL = ("This person", "their", "them", False)
@@ -60,14 +60,13 @@ def write(request: Request, draws: Draws) -> str:
     return json.dumps({"items": items}, ensure_ascii=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fact:
-    """A sentence with what it says about the person besides its words."""
+class _Fact(NamedTuple):
+    """A sentence with the marks that it gives the person, bars and needs."""
 
     text: str
-    gives: frozenset[str] = frozenset()
-    bars: frozenset[str] = frozenset()
-    needs: frozenset[str] = frozenset()
+    gives: set[str]
+    bars: set[str]
+    needs: set[str]
 
 
 @dataclass(slots=True)
@@ -113,7 +112,7 @@ class _Person:
             number = self.draws.number(int(low), int(high))
             return _NUMBERS[number] if number < len(_NUMBERS) else str(number)
         # No word twice in one life: two months or towns that are the same would look like a pattern.
-        word = self.draws.pick([word for word in _listed(slot) if word not in self.used])
+        word: str = self.draws.pick([word for word in _LIVES.get(f"words.{slot}") if word not in self.used])
         self.used.add(word)
         return word
 
@@ -121,7 +120,7 @@ class _Person:
 def _life(draws: Draws) -> tuple[_Person, list[str]]:
     person = _Person(draws, draws.pick(_ANYONE))
     age = draws.pick(_AGES)
-    person.marks |= _marks_of(age)
+    person.marks |= {mark for mark, (low, high) in _LIVES.get("ages").items() if low <= age <= high}
     homes = person.fitting(_facts(_LIVES.get("homes")))
     sentences = [f"{{S}} [be] {age} and [live] in {home} in {{town}}." for home in homes]
     sentences += _occupation(person, age)
@@ -145,23 +144,10 @@ def _occupation(person: _Person, age: int) -> list[str]:
     return [frame.replace("{job}", job) for job in person.fitting(jobs) for frame in person.fitting(frames)]
 
 
-def _marks_of(age: int) -> set[str]:
-    """What an age settles."""
-    spans = {"teen": (0, 20), "young": (0, 29), "grown": (30, 200), "parent": (33, 48), "old": (62, 200)}
-    return {mark for mark, (low, high) in {**spans, "retired": (66, 200)}.items() if low <= age <= high}
-
-
 @cache
 def _facts(text: str) -> tuple[_Fact, ...]:
-    return tuple(_fact(line) for line in text.strip().splitlines())
-
-
-def _fact(line: str) -> _Fact:
-    text, _, marks = line.partition(" | ")
-    gives, bars, needs = (frozenset(mark[1:] for mark in marks.split() if mark[0] == sign) for sign in "+-?")
-    return _Fact(text.strip(), gives, bars, needs)
-
-
-@cache
-def _listed(slot: str) -> tuple[str, ...]:
-    return tuple(_LIVES.get(f"words.{slot}").replace("\n", " ").strip().split(", "))
+    lines = (line.partition(" | ") for line in text.strip().splitlines())
+    return tuple(
+        _Fact(text.strip(), *({mark[1:] for mark in marks.split() if mark[0] == sign} for sign in "+-?"))
+        for text, _, marks in lines
+    )
