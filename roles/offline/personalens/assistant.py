@@ -256,4 +256,4 @@ def quotes(summary: str, domain: Domain) -> tuple[str, ...]:
     best = sorted(found, key=weight, reverse=True)[:2]
     if sum(len(part.split()) for part in best) > 44:
         best = best[:1]
-    return tuple(part.rstrip(".") + "." for part in found if part in best)
+    return tuple(part if part[-1] in ".!?" else f"{part}." for part in found if part in best)
