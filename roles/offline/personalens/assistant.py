@@ -8,7 +8,7 @@ The attentive one:
 * asks for a preference before it offers anything, if it shall be personal and knows nothing;
 * otherwise says what it can do, or does it; takes up what the user tells, in the user's words, and does
   what is accepted;
-* mentions the day, the device or the country, if it is shown them;
+* mentions the day or the country, if it is shown them;
 * closes without a question once the user has taken their leave, summing up what was done.
 
 The generic one knows nothing of the person: it speaks in general terms, stays with the first matter about one time in
@@ -50,6 +50,7 @@ class _Scene:
         self.request = request
         self.user = request.said_by("user") or [""]
         self.own = request.said_by("assistant")
+        self.last, self.reply = self.user[-1], (self.own or [""])[-1]
         self.personal = bool(signal("personal").search(request.system))
         self.notes = {
             domain_named(part.attributes["domain"]).name: part.body
@@ -62,15 +63,6 @@ class _Scene:
         if not self.history[-1] and self.notes:
             self.history[-1] = next(iter(self.notes))
         self.lasting = request.lasting_draws(self.user[0])
-
-    @property
-    def last(self) -> str:
-        return self.user[-1]
-
-    @property
-    def clueless(self) -> bool:
-        """Whether nobody has said yet what it is about."""
-        return not self.history[-1]
 
     @property
     def closing(self) -> bool:
@@ -130,21 +122,19 @@ class _Turn:
     def reply(self) -> list[str]:
         if self.scene.closing:
             return self._closing()
-        if self.scene.clueless:
+        if not self.scene.history[-1]:  # nobody has said yet what it is about
             return [self.say("attentive.clueless")]
         visits = [concerning(reply, self.domain) for reply in self.scene.replies_about(self.domain.name)]
-        offered = any(acts(reply) or offers(reply) for reply in visits)
-        if offered:
+        if any(acts(reply) or offers(reply) for reply in visits):
             return self._next_reply(visits[-1])
         return self._first_reply(bool(visits))
 
     def _left_behind(self) -> str:
         """Confirm the matter before, if the last line accepts what was offered in it and goes on to this one."""
-        scene = self.scene
-        if len(scene.history) < 2 or scene.history[-2] in ("", self.domain.name) or not offers(scene.own[-1]):
+        scene, before = self.scene, (self.scene.history[-2:-1] or [""])[0]
+        if before in ("", self.domain.name) or not (offers(scene.reply) and signal("accepts").search(scene.last)):
             return ""
-        before = scene.kind(domain_named(scene.history[-2]))
-        return self.say("attentive.confirm", done=before.done) if signal("accepts").search(scene.last) else ""
+        return self.say("attentive.confirm", done=scene.kind(domain_named(before)).done)
 
     def _first_reply(self, again: bool) -> list[str]:
         noted = self._noted() or self._left_behind() or self.say("attentive.leads")
@@ -189,33 +179,26 @@ class _Turn:
 
     def _context(self) -> str:
         """Something of the moment or of the person, in the first reply of a conversation that is shown it."""
-        situation, about = (self.scene.request.fields(part) for part in ("situation", "demographics"))
-        slots = {"device": situation.get("device", "").lower(), "country": about.get("reside_country", "")}
-        day = situation.get("day of the week", "")
-        slots["day"] = day if day.isalpha() else ""
-        if not signal("local").fullmatch(self.domain.name):
-            slots["country"] = ""
-        if len(slots["device"].split()) > 2 or re.search(r"\b(?:her|his|their|a|the)\b", slots["device"]):
-            slots["device"] = ""
-        there = [bank for bank in ("country", "day", "device") if slots[bank]]
-        if self.scene.own or not there:
-            return ""
-        return self.say(f"attentive.{self.draws.pick(there)}", **slots)
+        day = self.scene.request.fields("situation").get("day of the week", "")
+        country = self.scene.request.fields("demographics").get("reside_country", "")
+        slots = {
+            "day": day if day.isalpha() else "",
+            "country": country if signal("local").fullmatch(self.domain.name) else "",
+        }
+        return "" if self.scene.own else self.say("attentive.context", **slots)
 
     def _closing(self) -> list[str]:
         names = [name for name in dict.fromkeys(self.scene.history) if name]
         parts = [self.say("attentive.close")]
         if len(names) > 1:
             parts.append(self.say("attentive.recap_all", all=joined([domain_named(name).thing for name in names])))
-        elif names and not acts(self.scene.own[-1] if self.scene.own else ""):
+        elif names and not acts(self.scene.reply):
             parts.append(self.say("attentive.confirm"))
         elif names and self.draws.chance(0.5):
             parts.append(self.say("attentive.recap"))
         part = self.scene.request.fields("situation").get("time of day", "").lower()
-        return [
-            *parts,
-            self.say("attentive.close_more", part=part if part in ("morning", "afternoon", "evening") else ""),
-        ]
+        known = part if part in ("morning", "afternoon", "evening") else ""
+        return [*parts, self.say("attentive.close_more", part=known)]
 
     def generic_reply(self) -> list[str]:
         scene, turn = self.scene, len(self.scene.own)
@@ -241,17 +224,11 @@ def quotes(summary: str, domain: Domain) -> tuple[str, ...]:
     found = [part for part in sentences(summary) if len(part.split()) <= 32]
 
     def weight(part: str) -> float:
-        touched = sum(
-            bool(re.search(f"(?:{facet.names})|(?:{facet.asked})", part, re.IGNORECASE)) for facet in domain.facets
-        )
-        named = len(re.findall(r"(?<=[\w,;:] )[A-ZÀ-Þ\d]", part))
-        return (
-            touched
-            + min(named, 3)
-            + bool(signal("habit").search(part))
-            - len(part.split()) / 15
-            - 2 * (len(part.split()) < 8)
-        )
+        cues = (f"(?:{facet.names})|(?:{facet.asked})" for facet in domain.facets)
+        touched = sum(bool(re.search(cue, part, re.IGNORECASE)) for cue in cues)
+        named = min(3, len(re.findall(r"(?<=[\w,;:] )[A-ZÀ-Þ\d]", part)))
+        words = len(part.split())
+        return touched + named + bool(signal("habit").search(part)) - words / 15 - 2 * (words < 8)
 
     best = sorted(found, key=weight, reverse=True)[:2]
     if sum(len(part.split()) for part in best) > 44:

@@ -132,7 +132,7 @@ def _moment(request: Request) -> str:
     """What the assistant names of the situation or the person and the user has not."""
     told, heard = (" ".join(request.said_by(speaker)) for speaker in ("assistant", "user"))
     situation, about = request.fields("situation"), request.fields("demographics")
-    known = [situation.get(key, "") for key in ("location", "day of the week", "device")]
+    known = [situation.get(key, "") for key in ("location", "day of the week")]
     for value in (*known, about.get("reside_country", "")):
         if value and mentions_any(told, [value]) and not mentions_any(heard, [value]):
             return value
