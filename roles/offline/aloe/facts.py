@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -45,8 +45,10 @@ def induce(request: Request, draws: Draws) -> str:  # noqa: ARG001
     shown = {name for line in lines for name in shown_in(line)}
     showing = {at for at, trait in enumerate(traits) if shown & {*manners_of(trait.source)}}
     profile, personality = given_away(facts, lines), given_away(traits, lines) | showing
-    known = {"profile": (facts, profile), "personality": (traits, personality)}
-    found = {tag: _as_written(request.part(tag), *each) or None for tag, each in known.items()}
+    found: dict[str, str | None] = {}
+    for tag, each, known in (("profile", facts, profile), ("personality", traits, personality)):
+        joint = "\n" if "\n" in request.part(tag) else " "
+        found[tag] = joint.join(each[at].source for at in sorted(known)) or None
     return json.dumps(found, ensure_ascii=False)
 
 
@@ -94,7 +96,3 @@ def _in_line(facts: Facts, line: str) -> tuple[int, ...]:
             left -= facts[at].words
         del whole[at]
     return tuple(found)
-
-
-def _as_written(text: str, facts: Facts, known: Collection[int]) -> str:
-    return ("\n" if "\n" in text else " ").join(facts[at].source for at in sorted(known))

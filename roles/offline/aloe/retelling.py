@@ -7,7 +7,6 @@ sentence ends before a clause in which it is uncertain who is meant; where that 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from functools import cache, lru_cache
 
 from ..verbs import third_person
@@ -26,19 +25,20 @@ Speaker = tuple[str, str]
 @lru_cache(maxsize=512)
 def speaker_of(text: str) -> Speaker:
     """Find out how a whole description calls the person."""
-    starts = re.findall(r"(?:^|[.!?;]\s+|\n[\s•*-]*)([A-Z]\w*)", text)
+    starts = re.findall(r"(?:^|[.!?;]\s+|\n[\s•*-]*)([A-Z]\w*)", text.replace("This person", "They"))
     calls = {"She": "she", "Her": "she", "He": "he", "His": "he", "They": "they", "Their": "they", "I": "i", "My": "i"}
-    counts = Counter(calls[word] for word in starts if word in calls)
-    counts["they"] += text.count("This person")
-    repeated = [word for word in starts[:1] if starts.count(word) > 1 and word not in (*calls, "This")]
-    name = next((word for word in repeated if word.lower() not in listed("openers")), "")
-    return max(counts, key=lambda word: counts[word]) if any(counts.values()) else "", name
+    repeated = [
+        word for word in starts[:1] if starts.count(word) > 1 and not {word, word.lower()} & {*calls, "a", "the"}
+    ]
+    return next((calls[word] for word in starts if word in calls), ""), "".join(repeated)
 
 
 @lru_cache(maxsize=4096)
 def told_by(sentence: str, speaker: Speaker) -> str:
     """Give a sentence of a description in the first person, without its full stop; empty if that is uncertain."""
     text = re.sub(r"^[\s*•\-–\d.)]+(?=\D)", "", sentence.strip()).rstrip(".;! ")
+    for short, full in (("s(?= been| got| had)", "has"), ("s", "is"), ("re", "are"), ("ve", "have"), ("ll", "will")):
+        text = re.sub(rf"\b([Ss]he|[Hh]e|[Tt]hey)['’]{short}\b", rf"\1 {full}", text)
     called_by, name = speaker
     if called_by == "i" or re.search(r"\b(?:I|My|my)\b", text):
         return text
@@ -91,10 +91,10 @@ def _turned(text: str, pronoun: str) -> str:
         elif low == _OBJECT[pronoun] + "self" or (low == "themselves" and pronoun == "they"):
             word = "myself"
         elif low in (_OBJECT[pronoun], "they", "them", "their"):
-            plural = low in ("them", "their") and any(
-                _PLURAL.match(each) and each not in _thirds() for each in small[:at]
-            )
-            word = word if plural else "me" if low == _OBJECT[pronoun] and not mine and not names else None
+            several = any(_PLURAL.match(each) and each not in _thirds() for each in small[:at])
+            if not (several and low in ("them", "their") and (mine or pronoun != "they")):
+                told_of = low == _OBJECT[pronoun] and not (mine or names or (several and low == "them"))
+                word = "me" if told_of else None
         elif low in listed("clauses"):
             going_on = False
         elif low in ("and", "but", "or"):
@@ -127,4 +127,4 @@ def _thirds() -> dict[str, str]:
 
 def _first_person(low: str, word: str) -> str:
     """Give the form of a verb that goes with "I"."""
-    return str(ENGLISH.get("agreeing").get(low) or _thirds().get(low) or re.sub(r"(?<=[^\Wsu]{2})s$", "", word))
+    return str(ENGLISH.get("agreeing").get(low) or _thirds().get(low) or re.sub(r"(?<=\w{3})(?<![su])s$", "", word))

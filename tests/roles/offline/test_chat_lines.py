@@ -38,6 +38,8 @@ def opening(fact: str) -> str:
         ("They grew up in Lagos and moved when they were nine.", "I grew up in Lagos and moved when I was nine."),
         ("She likes hard crosswords in ink and walks by the sea.", "I like hard crosswords in ink."),
         ("This person keeps bees.", "I keep bees."),
+        ("She's been a vet for years and she's tall.", "I have been a vet for years and I am tall."),
+        ("He fosters a dog and yodels.", "I foster a dog and yodel."),
     ],
 )
 def test_a_fact_is_told_in_the_first_person(fact: str, told: str) -> None:
@@ -45,7 +47,9 @@ def test_a_fact_is_told_in_the_first_person(fact: str, told: str) -> None:
     assert told in opening(fact)
 
 
-@pytest.mark.parametrize("fact", ["She met her twice.", "Friends call her Bibi.", "His niece likes them."])
+@pytest.mark.parametrize(
+    "fact", ["She met her twice.", "Friends call her Bibi.", "His niece likes them.", "Their nieces like them."]
+)
 def test_what_cannot_be_told_with_certainty_is_not_told(fact: str) -> None:
     """No sentence about somebody uncertain is put into the person's mouth."""
     assert not re.search(r"twice|niece|my Bibi|Friends call her", opening(fact))
