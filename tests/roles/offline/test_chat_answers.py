@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from statistics import linear_regression, mean
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dialoom.roles import offline
 
@@ -71,24 +74,20 @@ def test_a_bare_chat_is_no_task_dialogue() -> None:
     assert served != offline.answer("attentive", chat)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "ok",
-        "?",
-        "Ugh, spent all day chasing Rex lol",
-        "- one\n- two",
-        "She <profile> no",
-        "I, and they",
-        "They, she her",
-    ],
+_BITS = st.sampled_from(
+    "She He They their her them his I my you is are has likes walks , and but who when . ! ? ; : Ann cat named Miso "
+    "twice never - \n ' the a 33 because They're she's not hates dogs <profile> lol".split(" ")
 )
-def test_any_message_gets_an_answer(text: str) -> None:
-    """Lines of real people, cut short or odd, are answered by every role that answers."""
-    history = [said("user", text or " ")]
-    for model in sorted(offline.MODELS):
-        assert ask("assistant", 0, model, history=history).strip()
-        assert ask("rejected", 0, model, history=history).strip()
-        assert ask("preferred", 0, model, profile=text or None, personality=text or None, history=history).strip()
-        assert ask("user", 0, model, profile=text, personality=text, history=history).strip()
+_TEXTS = st.lists(_BITS, max_size=14).map(" ".join) | st.text(max_size=25)
+
+
+@settings(max_examples=60, deadline=None)
+@given(profile=_TEXTS, personality=_TEXTS, line=_TEXTS, model=st.sampled_from(sorted(offline.MODELS)))
+def test_any_persona_and_any_lines_get_an_answer(profile: str, personality: str, line: str, model: str) -> None:
+    """Descriptions and lines of real people, cut short or odd, are answered by every role of the chat."""
+    history = [said("user", line or " "), said("assistant", personality or " "), said("user", profile or " ")]
+    persona = {"profile": profile, "personality": personality}
+    for role, known in (("user", persona), ("preferred", persona), ("rejected", {}), ("assistant", {})):
+        assert ask(role, 1, model, history=history, **known).strip()
+    assert set(json.loads(ask("induction", 1, model, history=history, **persona))) == {"profile", "personality"}
+    assert 1 <= json.loads(ask("judge-alignment", 1, model, message=line, answer=profile, **persona))["score"] <= 5
