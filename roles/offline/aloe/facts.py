@@ -23,6 +23,7 @@ from .manners import manners_of, shown_in
 from .retelling import speaker_of, told_by
 
 _ENOUGH = 0.45
+_PARTS = 720720  # divisible by 1 to 16: whole numbers add up to the same in any order
 
 
 class Fact(NamedTuple):
@@ -71,7 +72,7 @@ def traits_of(personality: str) -> list[str]:
 
 def weight(words: Iterable[str], facts: Facts) -> float:
     """Tell how much some words say within one description: a word of several facts is shared between them."""
-    return sum(1 / (_counts(facts)[word] or 1) for word in words)
+    return sum(_PARTS // (_counts(facts)[word] or 1) for word in words) / _PARTS
 
 
 def given_away(facts: Facts, lines: Iterable[str]) -> set[int]:
