@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 from statistics import linear_regression, mean
 
 import pytest
@@ -14,6 +17,7 @@ from dialoom.roles import offline
 
 from .chatters import PEOPLE, ask, benchmark, said
 
+ROOT = Path(__file__).parents[3]
 BREAD = [said("user", "I bake bread before work.")]
 
 
@@ -55,6 +59,25 @@ def test_the_manner_follows_the_induced_traits() -> None:
     for personality, words, others in (("She is anxious.", calm, stiff), ("She is formal.", stiff, calm)):
         replies = [ask("preferred", seed, profile=None, personality=personality, history=BREAD) for seed in range(6)]
         assert all(re.search(words, reply) and not re.search(others, reply) for reply in replies)
+
+
+def test_answers_do_not_depend_on_the_process() -> None:
+    """Another hash seed changes no line, no score, no reason and no pool."""
+    code = (
+        "from tests.roles.offline.chatters import SHE, ask, benchmark, induce\n"
+        "from tests.roles.offline.test_pool_writer import written\n"
+        "talk = benchmark(SHE, 3, rounds=6)\n"
+        "known = {'profile': SHE.profile, 'personality': SHE.personality}\n"
+        "said = [ask(role, 1, history=talk.history[:9], **known) for role in ('preferred', 'induction')]\n"
+        "judged = ask('judge-alignment', message='My cat is ill.', answer='Does your sister help?', **known)\n"
+        "told = (talk.history, said, judged, written('profile', 3), written('personality', 3))"
+    )
+    here: dict[str, object] = {}
+    exec(code, here)
+    command = [sys.executable, "-c", f"{code}\nprint(told)"]
+    env = {"PYTHONHASHSEED": "4242", "PYTHONPATH": str(ROOT)}
+    there = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert there.strip() == str(here["told"])
 
 
 @pytest.mark.parametrize("role", ["preferred", "assistant"])
