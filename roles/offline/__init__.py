@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .draws import Draws
-from .request import Line, Part, Request, read_request
+from .request import MarkedRequest, Part, SpokenLine, read_request
 from .understudy import NoUnderstudyError, cast, plays, understudy
 from .words import Words, heard, joined, tidy
 
@@ -21,10 +21,10 @@ MODELS: frozenset[str] = frozenset({"attentive", "generic"})
 __all__ = [
     "MODELS",
     "Draws",
-    "Line",
+    "MarkedRequest",
     "NoUnderstudyError",
     "Part",
-    "Request",
+    "SpokenLine",
     "Words",
     "answer",
     "heard",

@@ -39,7 +39,7 @@ def values_of(text: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Line:
+class SpokenLine:
     """One line of a conversation: `speaker` is the speaker's role as seen from outside, whoever is asked."""
 
     speaker: str
@@ -66,7 +66,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Request:
+class MarkedRequest:
     """What one request shows to the model that is asked.
 
     Attributes:
@@ -82,7 +82,7 @@ class Request:
     model: str = "attentive"
     system: str = ""
     shown: tuple[Part, ...] = ()
-    lines: tuple[Line, ...] = ()
+    lines: tuple[SpokenLine, ...] = ()
     bare: bool = False
     _by_tag: dict[str, list[Part]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -116,7 +116,7 @@ class Request:
         return Draws("lasting", self.role, shown, *purpose)
 
 
-def read_request(messages: Sequence[Mapping[str, object]], model: str = "attentive") -> Request:
+def read_request(messages: Sequence[Mapping[str, object]], model: str = "attentive") -> MarkedRequest:
     """Read a chat request: its role, its parts and its conversation."""
     texts = [(str(message.get("role", "")), _content(message)) for message in messages]
     own = [text for kind, text in texts if kind in ("system", "developer")]
@@ -132,10 +132,10 @@ def read_request(messages: Sequence[Mapping[str, object]], model: str = "attenti
         said = [(kind, _without_instructions(text, shown)) for kind, text in said]
     role = named.lower() or "assistant"
     swap = {"user": "assistant", "assistant": "user"} if role == "user" else {}
-    heard = tuple(Line(swap.get(kind, kind), text.strip()) for kind, text in said if text.strip())
+    heard = tuple(SpokenLine(swap.get(kind, kind), text.strip()) for kind, text in said if text.strip())
     told = next((part for part in shown if part.tag == "conversation"), None)
     lines = tuple(_lines(told.body)) if told else heard
-    return Request(role, model, "\n".join(own), tuple(shown), lines, bare=not own and not named)
+    return MarkedRequest(role, model, "\n".join(own), tuple(shown), lines, bare=not own and not named)
 
 
 def _content(message: Mapping[str, object]) -> str:
@@ -167,5 +167,5 @@ def _without_instructions(text: str, shown: list[Part]) -> str:
     return _INSTRUCTION.sub("", text)
 
 
-def _lines(body: str) -> list[Line]:
-    return [Line(tag.lower(), text.strip()) for tag, _, text in _BLOCK.findall(body) if text.strip()]
+def _lines(body: str) -> list[SpokenLine]:
+    return [SpokenLine(tag.lower(), text.strip()) for tag, _, text in _BLOCK.findall(body) if text.strip()]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from .draws import Draws
-from .request import Request
+from .request import MarkedRequest
 
-Understudy = Callable[[Request, Draws], str]
+Understudy = Callable[[MarkedRequest, Draws], str]
 _BUILT_IN = ("personalens", "aloe", "pools")
 _PACKAGE = __name__.rpartition(".")[0]
 
@@ -32,11 +32,11 @@ class NoUnderstudyError(ValueError):
 class _Entry:
     role: str
     marks: frozenset[str]
-    when: Callable[[Request], bool] | None
+    when: Callable[[MarkedRequest], bool] | None
     play: Understudy
     built_in: bool
 
-    def fit(self, request: Request) -> tuple[bool, int, bool]:
+    def fit(self, request: MarkedRequest) -> tuple[bool, int, bool]:
         """How well it fits: all its marks are there, how many are, and that it was not shipped with dialoom."""
         present = sum(mark in request for mark in self.marks)
         suits = self.when is None or self.when(request)
@@ -47,7 +47,7 @@ _entries: dict[tuple[object, ...], _Entry] = {}
 
 
 def understudy(
-    role: str, *, marks: Sequence[str] = (), when: Callable[[Request], bool] | None = None
+    role: str, *, marks: Sequence[str] = (), when: Callable[[MarkedRequest], bool] | None = None
 ) -> Callable[[Understudy], Understudy]:
     """Register the decorated function as the one that plays a role.
 
@@ -57,7 +57,7 @@ def understudy(
             none fits, the one that fits best does, so that a prompt with missing parts is answered too.
         when: A further condition; it counts as one mark.
 
-    A function takes the `Request` and `Draws` seeded by all that the request holds, and gives the reply. Registering
+    A function takes the `MarkedRequest` and `Draws` seeded by all that the request holds, and gives the reply. Registering
     the same role and marks again replaces what was there, so a module can be loaded twice.
     """
 
@@ -77,7 +77,7 @@ def plays(role: str) -> bool:
     return any(entry.role == role.lower() for entry in _entries.values())
 
 
-def cast(request: Request) -> Understudy:
+def cast(request: MarkedRequest) -> Understudy:
     """Give the function that plays a request's role.
 
     Raises:

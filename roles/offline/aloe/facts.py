@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..draws import Draws
-from ..request import Request
+from ..request import MarkedRequest
 from ..understudy import understudy
 from .english import pattern, telling
 from .manners import manners_of, shown_in
@@ -39,7 +39,7 @@ Facts = tuple[Fact, ...]
 
 
 @understudy("induction")
-def induce(request: Request, draws: Draws) -> str:  # noqa: ARG001
+def induce(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
     """Answer with one JSON object: the known sentences of `profile` and `personality`, or null."""
     lines = request.said_by("user")
     facts, traits = facts_of(request.part("profile")), facts_of(request.part("personality"))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..draws import Draws
-from ..request import Request
+from ..request import MarkedRequest
 from ..understudy import understudy
 from .english import LINES, telling
 from .facts import facts_of, given_away, traits_of
@@ -36,7 +36,7 @@ class _Known(NamedTuple):
 @understudy("assistant", when=lambda request: request.bare)
 @understudy("preferred")
 @understudy("rejected")
-def answer(request: Request, draws: Draws) -> str:
+def answer(request: MarkedRequest, draws: Draws) -> str:
     """Answer the last message."""
     own = request.said_by("assistant")
     message = next(reversed(request.said_by("user")), "")
@@ -46,7 +46,7 @@ def answer(request: Request, draws: Draws) -> str:
     return new_line(own, draws, lambda fork: _friendly(known, message, own, fork))
 
 
-def _from_induction(request: Request, message: str, draws: Draws) -> _Known:
+def _from_induction(request: MarkedRequest, message: str, draws: Draws) -> _Known:
     lines, facts = request.said_by("user"), facts_of(request.part("profile"))
     fresh, before = given_away(facts, [message]), given_away(facts, lines[:-1])
     news = [at for at in sorted(fresh - before) or sorted(fresh) if facts[at].told]
@@ -59,7 +59,7 @@ def _from_induction(request: Request, message: str, draws: Draws) -> _Known:
     return _Known(now, bool(news) and not fresh - before, earlier, manners)
 
 
-def _from_chat(request: Request, message: str, draws: Draws) -> _Known:
+def _from_chat(request: MarkedRequest, message: str, draws: Draws) -> _Known:
     lines, words = request.said_by("user"), telling(message)
     told = {each.text: (at, each) for at, line in enumerate(lines[:-1]) if (each := statement_in(line))}
     shares = {text: len(each.words & words) / len(each.words) for text, (_, each) in told.items() if each.words}

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from ..draws import Draws
 from ..matching import plain, quoted
-from ..request import Request
+from ..request import MarkedRequest
 from ..understudy import understudy
 from ..words import joined
 from .english import ENGLISH, LINES, beginnings, pattern, sentences, stem, telling
@@ -31,14 +31,14 @@ _Found = tuple[int, float, str]
 
 
 @understudy("judge", marks=("profile", "message", "answer"))
-def judge_alignment(request: Request, draws: Draws) -> str:  # noqa: ARG001
+def judge_alignment(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
     """Judge one answer: a JSON object with `score` and `explanation`."""
     score, _, why = _assessed(request, request.part("answer"))
     return json.dumps({"score": score, "explanation": why}, ensure_ascii=False)
 
 
 @understudy("judge", marks=("message", "first", "second"))
-def judge_pair(request: Request, draws: Draws) -> str:  # noqa: ARG001
+def judge_pair(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
     """Judge which of two answers suits better: a JSON object with `better` and `explanation`."""
     one, other = (_assessed(request, request.part(place)) for place in ("first", "second"))
     better = "second" if other[:2] > one[:2] else "first"
@@ -52,7 +52,7 @@ def stock_phrase(text: str) -> str:
     return found[0] if found else ""
 
 
-def _assessed(request: Request, answer: str) -> _Found:
+def _assessed(request: MarkedRequest, answer: str) -> _Found:
     message, stock = request.part("message"), stock_phrase(answer)
     echoed = telling(message) & telling(answer)
     if request.model == "generic":

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from ..draws import Draws
-from ..request import Request
+from ..request import MarkedRequest
 from ..understudy import understudy
 from .english import LINES, telling
 from .facts import Fact, Facts, facts_of, given_away, traits_of
@@ -24,7 +24,7 @@ BRIEF = frozenset(("reserved", "blunt", "impatient"))
 
 
 @understudy("user", marks=("profile",))
-def write(request: Request, draws: Draws) -> str:
+def write(request: MarkedRequest, draws: Draws) -> str:
     """Write the person's next line."""
     facts, manners = facts_of(request.part("profile")), traits_of(request.part("personality"))
     own, replies = request.said_by("user"), request.said_by("assistant")

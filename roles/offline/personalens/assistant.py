@@ -25,17 +25,17 @@ from functools import cached_property, lru_cache
 
 from ..draws import Draws
 from ..matching import sentences
-from ..request import Request
+from ..request import MarkedRequest
 from ..understudy import understudy
 from ..words import Words, joined, tidy
-from .domains import FOLDER, Domain, Facet, Kind, acts, concerning, domain_named, offers, signal, topic_of_line
+from .domains import FOLDER, DomainWords, Facet, Kind, acts, concerning, domain_named, offers, signal, topic_of_line
 from .user import least_repeating, told_by
 
 _WORDS = Words(FOLDER / "assistant.toml")
 
 
 @understudy("assistant")
-def assistant_reply(request: Request, draws: Draws) -> str:
+def assistant_reply(request: MarkedRequest, draws: Draws) -> str:
     """Write the next reply."""
     scene = _Scene(request)
     turns = [_Turn(scene, draws.fork(attempt)) for attempt in range(3)]
@@ -46,7 +46,7 @@ def assistant_reply(request: Request, draws: Draws) -> str:
 class _Scene:
     """What an assistant can make out from its request."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: MarkedRequest) -> None:
         self.request = request
         self.user = request.said_by("user") or [""]
         self.own = request.said_by("assistant")
@@ -76,7 +76,7 @@ class _Scene:
     def replies_about(self, name: str) -> list[str]:
         return [reply for reply, topic in zip(self.own, self.history, strict=False) if topic == name]
 
-    def kind(self, domain: Domain) -> Kind:
+    def kind(self, domain: DomainWords) -> Kind:
         """The kind of task: from the line that brought the matter up, unless it names several."""
         first = (self.lines_about(domain.name) or [""])[0]
         return domain.kind(first) if len(set(self.history)) == 1 else domain.kinds[-1]
@@ -90,7 +90,7 @@ class _Turn:
     draws: Draws
 
     @cached_property
-    def domain(self) -> Domain:
+    def domain(self) -> DomainWords:
         return domain_named(self.scene.history[-1] or "your request")
 
     @cached_property
@@ -219,7 +219,7 @@ def _yours(value: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def quotes(summary: str, domain: Domain) -> tuple[str, ...]:
+def quotes(summary: str, domain: DomainWords) -> tuple[str, ...]:
     """Choose the sentences of a summary that tell most of a person's ways in a domain, two at most, in their order."""
     found = [part for part in sentences(summary) if len(part.split()) <= 32]
 

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from ..matching import mentions_any, sentences
-from ..request import Request, values_of
+from ..request import MarkedRequest, values_of
 from ..words import Words, heard
 
 FOLDER = Path(__file__).parent.parent / "data" / "personalens"
@@ -56,7 +56,7 @@ class Kind:
 
 
 @dataclass(frozen=True, eq=False)
-class Domain:
+class DomainWords:
     """A matter: what its user (`matter`) and its assistant (`thing`) call it, its kinds of task and its facets."""
 
     name: str
@@ -87,7 +87,7 @@ class Domain:
 
 
 @lru_cache(maxsize=256)
-def domain_named(name: str) -> Domain:
+def domain_named(name: str) -> DomainWords:
     """Give a domain by its name, whatever the case."""
     known = next((key for key in _INDEX.table if key.lower() == name.strip().lower()), "")
     if not known:
@@ -96,13 +96,13 @@ def domain_named(name: str) -> Domain:
     table = Words(FOLDER / "domains" / f"{entry['file']}.toml").table
     kinds = tuple(Kind(kind.get("cue", ""), kind["open"], kind["plan"], kind["done"]) for kind in table["kinds"])
     facets = tuple(Facet(**facet) for facet in table["facets"])
-    return Domain(known, entry["matter"], entry["thing"], kinds, facets)
+    return DomainWords(known, entry["matter"], entry["thing"], kinds, facets)
 
 
-def _plain_domain(name: str) -> Domain:
+def _plain_domain(name: str) -> DomainWords:
     topic = name.lower()
     plain = Kind("", USER.get("help"), f"see to {topic}", f"{topic} is seen to")
-    return Domain(name, topic, topic, (plain,), ())
+    return DomainWords(name, topic, topic, (plain,), ())
 
 
 @lru_cache(maxsize=1024)
@@ -116,7 +116,7 @@ def plain_facet(name: str) -> Facet:
 Wish = tuple[Facet, list[str]]
 
 
-def wishes(domain: Domain, fields: Mapping[str, str], task: str) -> list[Wish]:
+def wishes(domain: DomainWords, fields: Mapping[str, str], task: str) -> list[Wish]:
     """Pair a person's preferences with the facets that their names mean; those that the task touches come first."""
     found: list[Wish] = []
     for name, text in fields.items():
@@ -131,7 +131,7 @@ def wishes(domain: Domain, fields: Mapping[str, str], task: str) -> list[Wish]:
     return touched + [wish for wish in found if wish not in touched]
 
 
-def affinities(request: Request) -> list[tuple[Domain, dict[str, str]]]:
+def affinities(request: MarkedRequest) -> list[tuple[DomainWords, dict[str, str]]]:
     """Give the domains whose preferences a request shows, with the preferences."""
     parts = [part for part in request.parts("affinities") if part.attributes.get("domain")]
     return [(domain_named(part.attributes["domain"]), part.fields) for part in parts]
@@ -183,7 +183,7 @@ def _begins() -> tuple[str, ...]:
     return tuple(part for template in USER.get("begin") for part in sentences(template) if "{matter}" in part)
 
 
-def strays(reply: str, domain: Domain) -> bool:
+def strays(reply: str, domain: DomainWords) -> bool:
     """Tell whether a reply is about another domain and has nothing to do with this one."""
     if domain.name not in _INDEX.table:
         return False
@@ -203,7 +203,7 @@ def acts(reply: str) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def concerning(reply: str, domain: Domain) -> str:
+def concerning(reply: str, domain: DomainWords) -> str:
     """Give a reply without the sentences that are about other matters."""
     own = [text for kind in domain.kinds for text in (kind.plan, kind.done)]
     parts = sentences(reply)

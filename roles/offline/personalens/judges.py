@@ -23,14 +23,14 @@ from dataclasses import dataclass, field
 
 from ..draws import Draws
 from ..matching import mentions_any, quoted, sentences
-from ..request import Line, Request
+from ..request import MarkedRequest, SpokenLine
 from ..understudy import understudy
 from ..words import joined
-from .domains import Domain, acts, affinities, domain_named, offers, signal, strays, topic_of_line, wishes
+from .domains import DomainWords, acts, affinities, domain_named, offers, signal, strays, topic_of_line, wishes
 
 
 @understudy("judge")
-def judgement(request: Request, _draws: Draws) -> str:
+def judgement(request: MarkedRequest, _draws: Draws) -> str:
     """Answer with one JSON object: a verdict or a score, and an explanation that quotes what decided it."""
     metric = re.sub(r"\W+", "_", request.part("metric").lower())
     crude = request.model == "generic"
@@ -60,7 +60,7 @@ class _Evidence:
     def total(self) -> int:
         return len(self.anticipated) + len(self.taken_up) + len(self.passed_over) + len(self.missed)
 
-    def weigh(self, name: str, values: list[str], lines: Sequence[Line]) -> None:
+    def weigh(self, name: str, values: list[str], lines: Sequence[SpokenLine]) -> None:
         """Put one preference where the conversation shows it."""
         named = [at for at, line in enumerate(lines) if line.speaker == "user" and mentions_any(line.text, values)]
         by_user = named[0] if named else len(lines)
@@ -82,7 +82,7 @@ def _stated(reply: str) -> str:
     return " ".join(part for part in sentences(reply) if not part.endswith("?") or re.match("How about|I'd", part))
 
 
-def _evidence(request: Request) -> _Evidence:
+def _evidence(request: MarkedRequest) -> _Evidence:
     found = _Evidence()
     shown = affinities(request)
     talk = "\n".join(line.text for line in request.lines)
@@ -95,7 +95,7 @@ def _evidence(request: Request) -> _Evidence:
     return found
 
 
-def _personalization(request: Request, crude: bool) -> tuple[int, str]:
+def _personalization(request: MarkedRequest, crude: bool) -> tuple[int, str]:
     if not request.said_by("assistant"):
         return 1, "The assistant has not said anything yet."
     found = _evidence(request)
@@ -128,7 +128,7 @@ def _personalization(request: Request, crude: bool) -> tuple[int, str]:
     return score, why
 
 
-def _moment(request: Request) -> str:
+def _moment(request: MarkedRequest) -> str:
     """What the assistant names of the situation or the person and the user has not."""
     told, heard = (" ".join(request.said_by(speaker)) for speaker in ("assistant", "user"))
     situation, about = request.fields("situation"), request.fields("demographics")
@@ -139,9 +139,9 @@ def _moment(request: Request) -> str:
     return ""
 
 
-def _by_matter(request: Request) -> dict[str, list[Line]]:
+def _by_matter(request: MarkedRequest) -> dict[str, list[SpokenLine]]:
     """Divide the conversation by the matter that the user is speaking about."""
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[SpokenLine]] = {}
     name = ""
     for line in request.lines:
         name = topic_of_line(line.text, name) if line.speaker == "user" else name
@@ -149,7 +149,7 @@ def _by_matter(request: Request) -> dict[str, list[Line]]:
     return found
 
 
-def _completion(request: Request, crude: bool) -> tuple[bool, str]:
+def _completion(request: MarkedRequest, crude: bool) -> tuple[bool, str]:
     replies = request.said_by("assistant")
     if not replies:
         return False, "The assistant never replied, so nothing of the goal was reached."
@@ -166,7 +166,7 @@ def _completion(request: Request, crude: bool) -> tuple[bool, str]:
     return True, f"The goal is met, by {quoted(found[-1])}."
 
 
-def _results(lines: Sequence[Line], domain: Domain) -> list[str]:
+def _results(lines: Sequence[SpokenLine], domain: DomainWords) -> list[str]:
     replies = [line.text for line in lines if line.speaker == "assistant" and not strays(line.text, domain)]
     return [text for text in replies if acts(text) or signal("proposed").search(text) or offers(text)]
 
@@ -209,7 +209,7 @@ def _naturalness(texts: Sequence[str], target: str, crude: bool) -> tuple[int, s
     return _rounded(5 - sum(notes.values())), f"For the {target}: {why}."
 
 
-def _coherence(request: Request, target: str, crude: bool) -> tuple[int, str]:
+def _coherence(request: MarkedRequest, target: str, crude: bool) -> tuple[int, str]:
     texts = request.said_by(target)
     if not texts:
         return 3, f"The {target} says nothing to judge."

@@ -22,12 +22,12 @@ from dataclasses import dataclass, field
 
 from ..draws import Draws
 from ..matching import mentions_any, sentences
-from ..request import Request
+from ..request import MarkedRequest
 from ..understudy import understudy
 from ..words import joined, say, tidy
 from .domains import (
     USER,
-    Domain,
+    DomainWords,
     Facet,
     Wish,
     acts,
@@ -49,7 +49,7 @@ END_MARK = "TERMINATE"
 class _Step:
     """How far one matter of the task has come."""
 
-    domain: Domain
+    domain: DomainWords
     wishes: list[Wish]
     important: int
     limit: int
@@ -88,7 +88,7 @@ class _Move:
 class _Plan:
     """The user's side of a dialogue."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: MarkedRequest) -> None:
         draws = request.lasting_draws("patience")
         self.patience = draws.number(0, 2)
         found = affinities(request) or [(domain_named(next(iter(topics(request.part("task"))), "Services")), {})]
@@ -163,7 +163,7 @@ class _Plan:
 
 
 @understudy("user")
-def user_line(request: Request, draws: Draws) -> str:
+def user_line(request: MarkedRequest, draws: Draws) -> str:
     """Write the user's next line."""
     plan = _Plan(request)
     replies = request.said_by("assistant")
@@ -176,7 +176,7 @@ def user_line(request: Request, draws: Draws) -> str:
     return f"{text} {END_MARK}" if move.ends else text
 
 
-def _opening(request: Request, plan: _Plan, draws: Draws) -> str:
+def _opening(request: MarkedRequest, plan: _Plan, draws: Draws) -> str:
     first = plan.steps[0].domain
     values = [value for step in plan.steps for _, wish in step.wishes for value in wish]
     if len(plan.steps) == 1:
@@ -222,7 +222,7 @@ def _own(value: str) -> str:
     return re.sub(r"\b(?:her|his|their)\b", "my", value)
 
 
-def _register(request: Request) -> str:
+def _register(request: MarkedRequest) -> str:
     """How the person talks, by the English that they have and by age."""
     about = request.fields("demographics")
     if re.search(r"beginner|basic|intermediate|limited", about.get("english_proficiency", ""), re.IGNORECASE):
@@ -237,7 +237,7 @@ def least_repeating(tries: list[str], own: list[str]) -> str:
     return min(tries, key=lambda text: (text in own, sum(part in before for part in sentences(text))))
 
 
-def told_by(lines: Iterable[str], domain: Domain) -> list[tuple[Facet, str]]:
+def told_by(lines: Iterable[str], domain: DomainWords) -> list[tuple[Facet, str]]:
     """Read the preferences that lines of an understudy's user state, in their order."""
     found = (domain.told(part) for line in lines for part in sentences(line))
     return [pair for pair in found if pair]

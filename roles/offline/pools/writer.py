@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..draws import Draws
-from ..request import Request
+from ..request import MarkedRequest
 from ..understudy import understudy
 from ..verbs import third_person
 from ..words import Words
@@ -42,7 +42,7 @@ _ANYONE = (_SHE,) * 4 + (_HE,) * 4 + (_THEY, _NEUTRAL)
 
 
 @understudy("writer")
-def write(request: Request, draws: Draws) -> str:
+def write(request: MarkedRequest, draws: Draws) -> str:
     """Answer with `{"items": [...]}`: as many texts of the `<kind>` as the `<count>` says; by default one profile."""
     count = request.part("count")
     number = min(int(count), _MOST) if count.isdecimal() else 1

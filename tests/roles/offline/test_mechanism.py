@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dialoom.roles import offline
-from dialoom.roles.offline import Draws, NoUnderstudyError, Request, Words, heard, read_request, understudy
+from dialoom.roles.offline import Draws, MarkedRequest, NoUnderstudyError, Words, heard, read_request, understudy
 from dialoom.roles.offline.words import say
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -68,11 +68,11 @@ def test_a_strangers_understudy_plays_its_role() -> None:
     """A decorated function answers for its role; of several the one whose marks are shown; the same draws each time."""
 
     @understudy("waiter")
-    def plain(_request: Request, draws: Draws) -> str:
+    def plain(_request: MarkedRequest, draws: Draws) -> str:
         return f"What would you like? {draws.number(0, 999)}"
 
     @understudy("waiter", marks=("menu",))
-    def with_menu(request: Request, _draws: Draws) -> str:
+    def with_menu(request: MarkedRequest, _draws: Draws) -> str:
         return f"We have {request.part('menu')}, {request.model}."
 
     def asked(system: str) -> str:
