@@ -57,7 +57,7 @@ def understudy(
             none fits, the one that fits best does, so that a prompt with missing parts is answered too.
         when: A further condition; it counts as one mark.
 
-    A function takes the `MarkedRequest` and `Draws` seeded by all that the request holds, and gives the reply. Registering
+    A function takes the `MarkedRequest` and `Draws` seeded by all that it holds, and gives the reply. Registering
     the same role and marks again replaces what was there, so a module can be loaded twice.
     """
 
