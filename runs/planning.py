@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from dialoom.graphs import Recipe, Scenario, stream
@@ -18,6 +18,7 @@ from .errors import RunError, StoppedError
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.connections import Synchronous
 from .store.store import remove
+from .threads import in_thread
 
 Note = Callable[[str], None]
 
@@ -35,8 +36,8 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
     return library
 
 
-@contextmanager
-def planned(
+@asynccontextmanager
+async def planned(
     path: Path,
     recipe: Recipe,
     config: RunConfig,
@@ -45,8 +46,8 @@ def planned(
     *,
     synchronous: Synchronous = "normal",
     is_stopped: Callable[[], bool] = lambda: False,
-) -> Iterator[RunStore]:
-    """A new run, open for writing and planned. If planning fails, no file is left.
+) -> AsyncIterator[RunStore]:
+    """A new run, open for writing and planned, which happens in a thread. If planning fails, no file is left.
 
     Args:
         path: The file to be made.
@@ -61,14 +62,20 @@ def planned(
         RecipeError, DataError, StoreError: With nothing left.
         StoppedError: If planning was given up.
     """
-    with RunStore.create(path, config, library, synchronous, recipe) as store:
-        try:
-            write_plan(store, recipe, note, is_stopped)
-        except BaseException:
-            store.close()
-            remove(path)
-            raise
-        yield store
+
+    @contextmanager
+    def made(is_given_up: Callable[[], bool]) -> Iterator[RunStore]:
+        with RunStore.create(path, config, library, synchronous, recipe) as store:
+            try:
+                write_plan(store, recipe, note, is_given_up)
+            except BaseException:
+                store.close()
+                remove(path)
+                raise
+            yield store
+
+    with ExitStack() as opened:
+        yield await in_thread(lambda is_given_up: opened.enter_context(made(is_given_up)), is_stopped)
 
 
 def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable[[], bool] = lambda: False) -> None:
