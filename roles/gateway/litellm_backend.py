@@ -152,6 +152,9 @@ def ensure_known(model: str) -> None:
         ) from error
 
 
+_CACHING = ("creation", "read")
+"""What LiteLLM wants a price for besides input and output; it warns where there is none."""
+
 _IMPORTING = threading.Lock()
 
 
@@ -173,7 +176,8 @@ def _imported() -> ModuleType:
     litellm.suppress_debug_info = True
     provider = OFFLINE.rstrip("/")
     litellm.custom_provider_map.append({"provider": provider, "custom_handler": OfflineProvider()})
-    free = {"litellm_provider": provider, "mode": "chat", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
+    costs = ("input_cost_per_token", "output_cost_per_token", *(f"cache_{kind}_input_token_cost" for kind in _CACHING))
+    free = {"litellm_provider": provider, "mode": "chat", **dict.fromkeys(costs, 0.0)}
     litellm.register_model({OFFLINE + name: free for name in offline.MODELS})
     _freeze_if_tuned()
     return litellm
