@@ -82,10 +82,10 @@ async def estimated(
     for model in dict.fromkeys(config.model_names.values()):
         await asyncio.to_thread(check_model, model)
     played = _with_understudies(config)
-    library = prepare(recipe, played, overrides)
+    library = await asyncio.to_thread(prepare, recipe, played, overrides)
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         path = Path(folder) / "estimate.db"
-        with planned(path, recipe, played, library, note, is_stopped=lambda: control.is_draining) as store:
+        async with planned(path, recipe, played, library, note, is_stopped=lambda: control.is_draining) as store:
             total = store.status().total
             draw = stream(config.seed, "", "estimate")
             positions = sorted(draw.sample(range(total), min(SAMPLE, total)))
