@@ -36,7 +36,7 @@ def requests(folder: Path, role: str) -> list[list[str]]:
 def test_one_path_without_branching(dialoom: Command, people: Path) -> None:
     """Ten rounds of four calls each; exactly one reply is followed each time, and both kinds are in the end."""
     trees = grown(dialoom, people)
-    followed = Counter()
+    followed: Counter[str] = Counter()
     for tree in trees:
         path = ""
         assert len(tree["rounds"]) == 10
