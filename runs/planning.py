@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from dialoom.graphs import Recipe, Scenario, stream
@@ -61,13 +61,13 @@ def planned(
         RecipeError, DataError, StoreError: With nothing left.
         StoppedError: If planning was given up.
     """
-    with RunStore.create(path, config, library, synchronous, recipe) as store:
-        try:
-            write_plan(store, recipe, note, is_stopped)
-        except BaseException:
-            store.close()
-            remove(path)
-            raise
+    store = RunStore.create(path, config, library, synchronous, recipe)
+    with ExitStack() as unplanned:
+        unplanned.callback(remove, path)
+        unplanned.enter_context(store)
+        write_plan(store, recipe, note, is_stopped)
+        unplanned.pop_all()  # it stays
+    with store:
         yield store
 
 
