@@ -15,6 +15,9 @@ from dialoom.prompts import ChatMessage
 
 from .errors import BindingError
 
+OFFLINE = "offline/"
+"""Begins the name of a model that understudies stand in for."""
+
 OBJECT = "object:"
 """Begins the name of a model that was given as an object: only the process that was given it knows it."""
 

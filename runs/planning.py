@@ -9,7 +9,7 @@ from pathlib import Path
 from dialoom.graphs import Recipe, Scenario, stream
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
-from dialoom.roles.cast import check_cast
+from dialoom.roles.cast import check_cast, check_understudies
 from dialoom.roles.gateway.gateway import check_model
 
 from .calling import prompts_of
@@ -30,7 +30,9 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
         RunError, RecipeError, BindingError, PromptError: Naming what is wrong.
     """
     library = PromptLibrary.load(recipe.prompts, overrides, recipe.templates)
-    check_cast(prompts_of(library, config.models), config.models, recipe.reply_types)
+    played = prompts_of(library, config.models)
+    check_cast(played, config.models, recipe.reply_types)
+    check_understudies(played, config.models)
     for model in dict.fromkeys(config.model_names.values()):
         check_model(model)
     return library

@@ -15,6 +15,7 @@ from typing import Any
 
 from dialoom.prompts import ChatMessage
 from dialoom.roles import offline
+from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
 
 from .admission import AdmissionGate
@@ -25,7 +26,6 @@ from .completions import completion_of, salvaged
 from .inline_preparation import prepared_inline
 from .structure import is_refused, response_format
 
-OFFLINE = "offline/"
 TIMEOUT = 600.0
 """Seconds after which an attempt that has not been answered is given up, and made again: the slowest models think for
 minutes, and a connection that is dead without saying so must not hold its place for ever."""
