@@ -165,7 +165,8 @@ class Run:
         """The run as a pandas DataFrame; needs the extra `frames`.
 
         Args:
-            kind: `episodes`: a row for each finished scenario, with its facets, counts and mean score by metric;
+            kind: `episodes`: a row for each finished scenario, with its facets, counts and mean score by metric (a facet
+                whose name is taken is called `facet.NAME`);
                 `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `calls`: a row
                 for each call of a model, with tokens, cost, latency.
             judging: The set of judgements; by default the oldest. Not of use for `lines` and `calls`.
