@@ -55,6 +55,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy docs/examples
 	$(BIN)/lint-imports
 	$(BIN)/python -m cogapp --check $(COG)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from dialoom.graphs import Recipe, Scenario, stream
@@ -63,18 +63,16 @@ async def planned(
         StoppedError: If planning was given up.
     """
 
-    @contextmanager
-    def made(is_given_up: Callable[[], bool]) -> Iterator[RunStore]:
-        with RunStore.create(path, config, library, synchronous, recipe) as store:
-            try:
-                write_plan(store, recipe, note, is_given_up)
-            except BaseException:
-                store.close()
-                remove(path)
-                raise
-            yield store
+    def made(is_given_up: Callable[[], bool]) -> RunStore:
+        store = RunStore.create(path, config, library, synchronous, recipe)
+        with ExitStack() as unplanned:
+            unplanned.callback(remove, path)
+            unplanned.enter_context(store)
+            write_plan(store, recipe, note, is_given_up)
+            unplanned.pop_all()  # it stays
+        return store
 
-    with ExitStack() as opened:
+    with ExitStack() as opened:  # also what a thread has made whose result nobody waits for any more
         yield await in_thread(lambda is_given_up: opened.enter_context(made(is_given_up)), is_stopped)
 
 

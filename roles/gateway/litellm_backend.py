@@ -64,8 +64,13 @@ class LiteLLMBackend:
         litellm = load_litellm()
         options = self._options(litellm, request)
         if request.model.startswith(OFFLINE):  # answers at once, by code of our own
-            with prepared_inline(True):
-                return completion_of(await _unlogged(litellm, litellm.acompletion(**options)), request.model)
+            try:
+                with prepared_inline(True):
+                    return completion_of(await _unlogged(litellm, litellm.acompletion(**options)), request.model)
+            except Exception as error:  # LiteLLM takes it for a lost connection
+                if isinstance(error.__context__, offline.NoUnderstudyError):
+                    raise PermanentProviderError(f"{request.model}: {error.__context__}") from None
+                raise
         _ensure_key(litellm, request)
         shown: list[object] = []
         try:

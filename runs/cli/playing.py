@@ -12,7 +12,6 @@ import typer
 
 from dialoom.graphs import Recipe
 from dialoom.roles.gateway.litellm_backend import tune_process
-from dialoom.runs.control import Control
 from dialoom.runs.door import Run, aestimate, ajudge, aplay, aresume, aretry
 from dialoom.runs.errors import StoppedError
 from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
@@ -38,7 +37,9 @@ def start_run(spec: str, recipe: Recipe, given: dict[str, Any], **common: Any) -
     settings, log_format = merged(recipe, given, common, needs_path=not is_estimate)
     if is_estimate:
         settings.pop("path", None)
-        estimate = carried_out(lambda **watched: aestimate(spec, **settings, **watched), Watcher(Control()))
+        estimate = carried_out(
+            lambda **watched: aestimate(spec, **{**settings, **watched}), Watcher(settings["control"])
+        )
         print_estimate(estimate, settings.get("budget"))
         return EXIT_DONE
     watcher = Watcher(settings["control"], log_format=log_format)

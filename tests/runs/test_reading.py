@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -30,8 +29,7 @@ AND json_extract(channel.value, '$[2]') NOT IN (SELECT id FROM checkpoint_lists)
 def test_readers_neither_hold_up_a_run_nor_see_it_torn(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     """A tool that keeps a transaction open all the time, one that looks again and again, and our own commands."""
     path = tmp_path / "run.db"
-    command = [sys.executable, "-m", "dialoom", "run", "personalens", "--limit", "150", *players, "-o", path]
-    with subprocess.Popen([*map(str, command)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+    with Started(tmp_path, "run", "personalens", "--limit", 150, *players, "-o", path) as run:
         while not (path.exists() and _done(path) > 0):
             assert run.poll() is None
             time.sleep(0.01)

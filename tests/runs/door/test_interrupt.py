@@ -16,7 +16,6 @@ import dialoom
 from .counting import counting, speaker
 from .players import Messages, talk, told, user
 
-
 _MAIN = threading.main_thread().ident or 0
 
 
@@ -121,9 +120,7 @@ except KeyboardInterrupt:
 def test_ctrl_c_ends_a_program_in_the_ordinary_way(tmp_path: Path) -> None:
     """By real signals from outside, two of them as a reply hangs; nobody says anything but the program."""
     command = [sys.executable, "-c", _PROGRAM]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as program:
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         for word in ("asked", "draining"):
             assert program.stdout.readline() == f"{word}\n"

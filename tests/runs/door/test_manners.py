@@ -42,7 +42,9 @@ assert after == before, [name for name in after[0] if after[0][name] != before[0
 def test_a_fresh_process_is_left_as_it_was(tmp_path: Path) -> None:
     """LiteLLM is imported in it, as the offline model answers: no variable, no signal handler, no word, no file."""
     (tmp_path / ".env").write_text("OF_THE_FOLDER=1\n")
-    environment = {name: value for name, value in os.environ.items() if "LITELLM" not in name and "TIKTOKEN" not in name}
+    environment = {
+        name: value for name, value in os.environ.items() if "LITELLM" not in name and "TIKTOKEN" not in name
+    }
     command = [sys.executable, "-c", _FRESH]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -57,9 +59,7 @@ def test_no_signal_handler_while_it_plays(release: Path, tmp_path: Path) -> None
         return [signal.getsignal(number) for number in numbers]
 
     before, during = handlers(), []
-    dialoom.play(
-        "personalens", path=tmp_path / "run.db", **told(release, on_event=lambda _: during.append(handlers()))
-    )
+    dialoom.play("personalens", path=tmp_path / "run.db", **told(release, on_event=lambda _: during.append(handlers())))
     assert len(during) >= 8
     assert all(each == before for each in [*during, handlers()])
 

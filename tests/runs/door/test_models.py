@@ -61,9 +61,11 @@ def test_an_object_is_given_again_to_go_on(release: Path, tmp_path: Path) -> Non
     path = tmp_path / "run.db"
     budget = dialoom.Budget(max_calls=11)
     run = dialoom.play("personalens", path=path, **told(release, models=players, budget=budget))
-    assert 0 < run.status().pending
+    assert run.status().pending > 0
     more = dialoom.Budget(max_calls=None)
-    with pytest.raises(dialoom.DialoomError, match="'assistant' was played by 'mine', which was given as an obj") as wrong:
+    with pytest.raises(
+        dialoom.DialoomError, match="'assistant' was played by 'mine', which was given as an obj"
+    ) as wrong:
         dialoom.resume(path, budget=more)
     assert wrong.value.setting == "models"
     with pytest.raises(dialoom.DialoomError, match="which a run keeps to its end"):
@@ -96,9 +98,12 @@ def test_a_model_has_a_temperature_and_an_address_of_its_own(
 ) -> None:
     """Two servers, one role each; what is said of all roles gives way to what a model has itself."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    with serving(lambda _body, _number: completion("I do.")) as one, serving(
-        lambda body, _number: completion("Fine. TERMINATE" if len(body["messages"]) > 4 else "Hello.")
-    ) as other:
+    with (
+        serving(lambda _body, _number: completion("I do.")) as one,
+        serving(
+            lambda body, _number: completion("Fine. TERMINATE" if len(body["messages"]) > 4 else "Hello.")
+        ) as other,
+    ):
         run = dialoom.play(
             "personalens",
             path=tmp_path / "run.db",

@@ -37,7 +37,9 @@ def test_a_class_that_is_in_no_file_plays_and_is_read(is_class: bool, tmp_path: 
     other = dialoom.open_run(path)
     assert other.status().done == 1, "what needs no recipe needs none"
     for needing in (lambda: other.recipe, other.report, lambda: other.scenario(1), other.resume):
-        with pytest.raises(dialoom.DialoomError, match="recipe 'counting' was given as an object and is in no") as error:
+        with pytest.raises(
+            dialoom.DialoomError, match="recipe 'counting' was given as an object and is in no"
+        ) as error:
             needing()
         assert error.value.setting == "recipe"
     with pytest.raises(dialoom.DialoomError, match="give it again"):

@@ -20,7 +20,11 @@ from .players import told
         ({"options": {"limit": 0}}, "limit", "limit 0: Input should be greater than or equal to 1"),
         ({"options": {"limit": "some"}}, "limit", "limit 'some': Input should be a valid integer"),
         ({"options": {"setting": ["base", "E"]}}, None, "E"),
-        ({"options": dialoom.RecipeOptions()}, "options", "options RecipeOptions: personalens takes PersonaLensOptions"),
+        (
+            {"options": dialoom.RecipeOptions()},
+            "options",
+            "options RecipeOptions: personalens takes PersonaLensOptions",
+        ),
         ({"options": {"users": "nobody"}}, None, "nobody"),
         ({"seed": "7"}, "seed", "seed '7' is no whole number"),
         ({"seed": True}, "seed", "seed True is no whole number"),
@@ -28,7 +32,11 @@ from .players import told
         ({"rpm": 0}, "rpm", "rpm 0 is no whole number from 1"),
         ({"tpm": {"openai/x": 1.5}}, "tpm", "tpm 1.5 is no whole number"),
         ({"fail_on_error": "half"}, "fail_on_error", "fail_on_error 'half' is neither"),
-        ({"model": "openai/secret-one", "budget": dialoom.Budget(max_cost=1)}, "max_cost", "price of openai/secret-one"),
+        (
+            {"model": "openai/secret-one", "budget": dialoom.Budget(max_cost=1)},
+            "max_cost",
+            "price of openai/secret-one",
+        ),
         ({"prompts": "nowhere"}, None, "nowhere"),
     ],
 )
