@@ -65,7 +65,7 @@ def test_a_scenario_is_played_anew(release: Path, tmp_path: Path) -> None:
     """From its beginning, the others as they were; named by its place or its id."""
     count = [0]
 
-    async def counted(messages: Messages) -> str:
+    async def counted(_: Messages) -> str:
         count[0] += 1
         return f"Reply {count[0]}."
 
@@ -74,7 +74,14 @@ def test_a_scenario_is_played_anew(release: Path, tmp_path: Path) -> None:
     before = talk(run)
     ids = [episode.id for episode in run.episodes()]
     after = talk(dialoom.retry(run.path, scenarios=[2, ids[4]], models=models))
-    assert [mine != theirs for mine, theirs in zip(before, after, strict=True)] == [False, True, False, False, True, False]
+    assert [mine != theirs for mine, theirs in zip(before, after, strict=True)] == [
+        False,
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
     with pytest.raises(dialoom.DialoomError, match="'nobody'"):
         dialoom.retry(run.path, scenarios=["nobody"], models=models)
 
@@ -118,7 +125,7 @@ def test_judging_twice(release: Path, tmp_path: Path) -> None:
         assert error.value.setting == "name"
     with pytest.raises(dialoom.DialoomError, match="'judge' has no model"):
         dialoom.judge(run.path)
-    assert {score for score in run.frame(judging="run")["naturalness.user"]} == {3.0}
+    assert set(run.frame(judging="run")["naturalness.user"]) == {3.0}
     assert run.report(tables=["compared-run-second"]).tables
 
 

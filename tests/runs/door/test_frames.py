@@ -106,7 +106,9 @@ def test_a_recipe_that_is_not_judged(tmp_path: Path) -> None:
 
 def test_what_cannot_be_had(run: dialoom.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kind that there is not, and libraries that are not installed."""
-    with pytest.raises(dialoom.DialoomError, match="kind 'turns': there are episodes, lines, judgements, calls") as error:
+    with pytest.raises(
+        dialoom.DialoomError, match="kind 'turns': there are episodes, lines, judgements, calls"
+    ) as error:
         run.frame("turns")  # type: ignore[arg-type]
     assert error.value.setting == "kind"
     monkeypatch.setitem(sys.modules, "pandas", None)
