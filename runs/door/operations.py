@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -289,10 +289,11 @@ async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> Cos
 
 async def stream(
     recipe: RecipeLike | None = None, *, path: PathLike, is_new: bool | None = None, **settings: Unpack[PlaySettings]
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """What happens while a run is played, as it happens; without a recipe, while it is gone on with.
 
-    Leaving the loop early stops the work; what was committed is kept, and `resume` goes on from there.
+    Leaving the loop early stops the work; what was committed is kept, and `resume` goes on from there. In the same
+    coroutine that wants `contextlib.aclosing`, as an event loop closes what was left a moment later.
 
     Args:
         recipe: As for `play`; `None` to go on with the run at `path`.
