@@ -2,11 +2,12 @@
 
 from .outcome import Episode, Judgement, Line, Outcome
 from .recipe import Exporter, ExportOptions, Recipe, RecipeError, RecipeOptions
-from .reporting import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, side_by_side
+from .reporting import INTERVALS, Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, side_by_side
 from .scenario import Scenario
 from .stage import Scene, Stage, node, stream
 
 __all__ = [
+    "INTERVALS",
     "Chart",
     "Episode",
     "Estimate",

@@ -17,13 +17,16 @@ A prompt file is YAML front matter and a body cut into sections by marker lines:
 
 Each section is a Jinja2 template of its own, so nothing that an input contains can start a new section. Sections keep
 their order: what never changes in a scenario comes first, the conversation next, the instruction of the moment last.
+
+Nor can an input end or begin a part that the prompt marks with tags: in what people and models say, and in all other
+inputs, the `<` of a tag that the prompt itself uses is written `&lt;`. Any other `<` stays as it is.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypedDict
 
@@ -39,6 +42,8 @@ from .errors import PromptError
 _MARKER = re.compile(r"^===[ \t]*(\w+)[ \t]*===[ \t]*$", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n(.*)\Z", re.DOTALL)
 _SECTIONS = ("system", "history", "user", "assistant")
+_TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w-]*)")
+_OF_TRANSCRIPTS = frozenset({"assistant", "conversation", "user"})
 
 
 class ChatMessage(TypedDict):
@@ -80,6 +85,21 @@ class FrontMatter(BaseModel):
 def transcript(history: Sequence[Utterance]) -> str:
     """The conversation as tagged text: `<speaker>what was said</speaker>`, a block per utterance."""
     return "\n".join(f"<{line['speaker']}>{line['content']}</{line['speaker']}>" for line in history)
+
+
+def _without_tags(value: Any, tag: re.Pattern[str]) -> Any:
+    """An input in which nothing can be taken for one of the prompt's own tags: text, and text within plain values."""
+    if isinstance(value, str):
+        return tag.sub("&lt;", value) if "<" in value else value
+    if isinstance(value, Mapping):
+        return {_without_tags(key, tag): _without_tags(each, tag) for key, each in value.items()}
+    return [_without_tags(each, tag) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _any_of(tags: Iterable[str]) -> re.Pattern[str]:
+    """The `<` of each of these tags, opening or closing."""
+    names = "|".join(sorted(map(re.escape, tags)))
+    return re.compile(rf"<(?=\s*/?\s*(?:{names})\b)" if names else r"(?!)", re.IGNORECASE)
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
@@ -146,11 +166,14 @@ class Prompt(BaseModel):
         missing = [name for name in self.front.inputs if name not in inputs]
         if missing:
             raise PromptError(self.place, f"prompt {self.id!r} needs the inputs {missing}, which were not given")
+        history: Sequence[Utterance] = inputs.get("history", ())
+        speakers = {line["speaker"] for line in history}
+        harmless = _without_tags(inputs, _any_of(self._tags | _OF_TRANSCRIPTS | speakers))
         messages: list[ChatMessage] = []
         for section, template in self._templates:
             if section.kind == "history":
-                messages += self._history(inputs.get("history", ()))
-            elif text := self._text(section, template, inputs):
+                messages += self._history(harmless["history"] if self.front.history == "text" else history)
+            elif text := self._text(section, template, harmless):
                 messages.append({"role": section.kind, "content": text})
         if self.front.history == "text":
             return [{"role": "user", "content": "\n\n".join(message["content"] for message in messages)}]
@@ -160,14 +183,27 @@ class Prompt(BaseModel):
     def _templates(self) -> tuple[tuple[Section, Template], ...]:
         return tuple((section, _template(section.text)) for section in self.sections)
 
+    @cached_property
+    def _tags(self) -> frozenset[str]:
+        """The tags that the prompt marks its parts with."""
+        return frozenset(name.lower() for section in self.sections for name in _TAG.findall(section.text))
+
+    @cached_property
+    def _own_tag(self) -> re.Pattern[str]:
+        return _any_of(self._tags)
+
     def _history(self, history: Sequence[Utterance]) -> list[ChatMessage]:
-        """The conversation from this role's side: its own lines are the assistant's, all others the user's."""
+        """The conversation from this role's side: its own lines are the assistant's, all others the user's.
+
+        A chat message is one utterance whatever it holds, but an instruction may be joined to the last one: so the
+        prompt's own tags are harmless here, too, and no others.
+        """
         if self.front.history == "text":
             return [{"role": "user", "content": f"<conversation>\n{transcript(history)}\n</conversation>"}]
         return [
             {
                 "role": "assistant" if line["speaker"] == self.front.role else "user",
-                "content": line["content"],
+                "content": _without_tags(line["content"], self._own_tag),
             }
             for line in history
         ]

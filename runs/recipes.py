@@ -104,7 +104,10 @@ def _checked(found: Any, spec: str) -> Recipe:
 
     recipe = found() if isinstance(found, type) and issubclass(found, Recipe) else found
     if not isinstance(recipe, Recipe):
-        raise RunError(f"recipe {spec!r} is {type(recipe).__name__}; an instance of dialoom.graphs.Recipe is needed")
+        raise RunError(
+            f"recipe {spec!r} is {type(recipe).__name__}; an instance of dialoom.graphs.Recipe is needed",
+            setting="recipe",
+        )
     return recipe
 
 
@@ -114,7 +117,7 @@ def _registered(name: str) -> Any:
     points: dict[str, EntryPoint] = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
         known = ", ".join(sorted(points)) or "none"
-        raise RunError(f"unknown recipe {name!r}; there are {known}, or give path/to/file.py:NAME")
+        raise RunError(f"unknown recipe {name!r}; there are {known}, or give path/to/file.py:NAME", setting="recipe")
     return points[name].load()
 
 
@@ -128,7 +131,7 @@ def _from_file(spec: str) -> Any:
     try:
         module = load_file(Path(path), spec)
     except BindingError as error:
-        raise RunError(f"recipe {error}") from error
+        raise RunError(f"recipe {error}", setting="recipe") from error
     if not hasattr(module, name):
-        raise RunError(f"recipe {spec!r}: {path} has no {name!r}")
+        raise RunError(f"recipe {spec!r}: {path} has no {name!r}", setting="recipe")
     return getattr(module, name)

@@ -56,5 +56,5 @@ def test_the_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> N
     with Started(tmp_path, script=example) as process:
         out, errors = process.communicate()
         assert process.returncode == 0, errors
-    assert "Pair(left=('assistant', 'Okay, thank you for sharing that." in out
+    assert "Pair(left=('assistant', 'Thank you for the information." in out
     assert "Your alarm is set for 3:30 PM." in out

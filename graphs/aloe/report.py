@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.reporting.statistics import Tally
+from dialoom.graphs.reporting.statistics import INTERVALS, Tally
 from dialoom.graphs.reporting.table import Table
 
 from .display import sentences
@@ -33,7 +33,7 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
         trees += episode.state == "done"
         failed += episode.state != "done"
         for done in episode.outcome.details.get("rounds", []):
-            _count(by_depth[len(done["path"]) + 1], done)
+            _count(by_depth[len(done["path"]) + 1], done, episode.facets["persona"])
     columns = ["round", "pairs", "profile sentences", "personality sentences", "preferred followed %", "verified %"]
     table = Table("rounds", "The trees by round", columns)
     for depth, of_round in sorted(by_depth.items()):
@@ -43,14 +43,15 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
     table.notes.append(
         "Sentences: what the induction had found by then. Forks follow both replies and count as neither."
     )
+    table.notes.append(INTERVALS)
     return [table] if by_depth else []
 
 
-def _count(of_round: _OfRound, done: Round) -> None:
+def _count(of_round: _OfRound, done: Round, persona: str) -> None:
     of_round.pairs += 1
-    of_round.profile.add(len(sentences(done["inferred_profile"])))
-    of_round.personality.add(len(sentences(done["inferred_personality"])))
+    of_round.profile.add(len(sentences(done["inferred_profile"])), persona)
+    of_round.personality.add(len(sentences(done["inferred_personality"])), persona)
     if len(done["followed"]) == 1:
-        of_round.followed.add(done["followed"] == [PREFERRED])
+        of_round.followed.add(done["followed"] == [PREFERRED], persona)
     if done["verified"] is not None:
-        of_round.verified.add(done["verified"])
+        of_round.verified.add(bool(done["verified"]), persona)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dialoom.graphs.reporting.statistics import LEVEL, RESAMPLES, Estimate
+from dialoom.graphs.reporting.statistics import FEWEST, LEVEL, RESAMPLES, Estimate
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -135,10 +135,12 @@ def _divided(above: Floats, below: Floats) -> Floats:
 
 
 def _estimate(n: int, value: float, resampled: Floats) -> Estimate | None:
-    """A figure with its interval, if it is defined."""
+    """A figure with its interval, if it is defined; of fewer than 5 dialogues none is made."""
     had = resampled[~np.isnan(resampled)]
     if np.isnan(value) or not len(had):
         return None
+    if n < FEWEST:
+        return Estimate(n, float(value), None, None)
     tail = (1.0 - LEVEL) / 2.0
     low, high = np.quantile(had, [tail, 1.0 - tail])
     return Estimate(n=n, mean=float(value), low=float(low), high=float(high))

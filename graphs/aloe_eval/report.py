@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from dialoom.graphs.outcome import Episode
 from dialoom.graphs.reporting.chart import Chart, FittedLine, Series
-from dialoom.graphs.reporting.statistics import Estimate
+from dialoom.graphs.reporting.statistics import FEWEST, Estimate
 from dialoom.graphs.reporting.table import Cell, Table
 
 from .alignment import Alignment, Scores
@@ -23,7 +23,7 @@ Runs: TypeAlias = Sequence[tuple[str, Iterable[Episode]]]
 
 _LEVELS = (
     "AL(k): mean score of the replies of round k, 1 to 5, over the n dialogues that have one. In brackets: 95 % "
-    "bootstrap intervals; whole dialogues are resampled."
+    f"bootstrap intervals; whole dialogues are resampled (none for fewer than {FEWEST})."
 )
 _FIGURES = (
     "Average: mean of AL(k) over the rounds. IR: slope of the least-squares line through AL(k), in points per round. "

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from dialoom.graphs.outcome import Episode, Judgement
-from dialoom.graphs.reporting.statistics import Tally
+from dialoom.graphs.reporting.statistics import INTERVALS, Tally
 from dialoom.graphs.reporting.table import Cell, Table
 
 from .scenario import SETTINGS
@@ -39,7 +39,7 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
             groups = [(setting, kind), *((setting, domain) for domain in domains)]
             target = by_turn if judgement.turn is not None else scores
             for group in groups:
-                target.add(group, judgement)
+                target.add(group, judgement, episode.facets["user"])
     return [
         table
         for table in (
@@ -59,9 +59,9 @@ class _Scores:
     def __init__(self) -> None:
         self.tallies: dict[tuple[Group, str, str, int | None], Tally] = defaultdict(Tally)
 
-    def add(self, group: Group, judgement: Judgement) -> None:
+    def add(self, group: Group, judgement: Judgement, user: str) -> None:
         assert judgement.score is not None
-        self.tallies[(group, judgement.metric, judgement.target, judgement.turn)].add(judgement.score)
+        self.tallies[(group, judgement.metric, judgement.target, judgement.turn)].add(judgement.score, user)
 
     def groups(self) -> list[Group]:
         return sorted({key[0] for key in self.tallies}, key=_order)
@@ -131,6 +131,7 @@ def _overall(scores: _Scores, dialogues: dict[Group, _Dialogues]) -> Table:
     table.notes.append(
         "TCR: share of dialogues whose goal was reached. P: personalization, 1 to 4. Nat., Coh.: 1 to 5."
     )
+    table.notes.append(INTERVALS)
     return table
 
 
@@ -138,7 +139,7 @@ def _by_domain(scores: _Scores) -> Table:
     table = Table("domains", "Scores by setting and domain", ["setting", "domain", *COLUMNS])
     kinds = set(_KINDS.values())
     table.rows = [[*group, *scores.row(group)] for group in scores.groups() if group[1] not in kinds]
-    table.notes.append("A multi-domain dialogue counts in each of its domains.")
+    table.notes += ["A multi-domain dialogue counts in each of its domains.", INTERVALS]
     return table
 
 
@@ -152,6 +153,7 @@ def _by_turn(scores: _Scores) -> Table:
             tally = scores.tallies.get((group, "personalization", "assistant", turn))
             cells.append(tally.estimate() if tally else None)
         table.rows.append([*group, *cells])
+    table.notes.append(INTERVALS)
     return table
 
 

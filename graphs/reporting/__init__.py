@@ -3,10 +3,11 @@
 from .chart import Chart, FittedLine, Series
 from .comparison import side_by_side
 from .outline import Outline, Span
-from .statistics import LEVEL, RESAMPLES, Estimate, Tally
+from .statistics import INTERVALS, LEVEL, RESAMPLES, Estimate, Tally, wilson
 from .table import Cell, Table
 
 __all__ = [
+    "INTERVALS",
     "LEVEL",
     "RESAMPLES",
     "Cell",
@@ -19,4 +20,5 @@ __all__ = [
     "Table",
     "Tally",
     "side_by_side",
+    "wilson",
 ]

@@ -1,4 +1,4 @@
-"""Tell whether a text mentions a value, whatever its spelling, number or neighbours."""
+"""Tell whether a text mentions a value, whatever its number, spelling or neighbours."""
 
 from __future__ import annotations
 
@@ -7,123 +7,62 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-from .lazy import Lazy
-
-_SAME = {
-    "wi-fi": "wifi",
-    "everyday": "every day",
-    "daily": "every day",
-    "centre": "center",
-    "favourite": "favorite",
-    "nonstop": "non-stop",
-    "non stop": "non-stop",
-    "direct flight": "non-stop flight",
-    "theatre": "theater",
-    "monday to friday": "weekday",
-    "monday through friday": "weekday",
-    "first-class": "first class",
-    "sci-fi": "science-fiction",
-    "science fiction": "science-fiction",
-    "e-book": "ebook",
-    "cosy": "cozy",
-    "swimming pool": "pool",
-    "movie": "film",
-    "center of town": "city center",
-    "biopic": "biography",
-    "historical": "history",
-    "hi-fi": "high definition",
-    "doctor's": "doctor",
-}
-_SAME_PATTERN = Lazy(r"\b(?:" + "|".join(sorted(map(re.escape, _SAME), key=len, reverse=True)) + r")(?=s?\b)")
+_WORD = re.compile(r"\d[\d:.,+½]*\w*|[^\W\d_]+(?:['’ʻ&][^\W\d_]+)*")
+_SENTENCE = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b(?:St|Mr|Dr|vs)\.)[\"”]?\s+")
+_ENDINGS = (("ings", 3), ("ing", 3), ("ied", 2), ("ies", 2), ("ers", 4), ("ed", 3), ("ly", 4), ("s", 3))
 _STOP = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "of",
-        "and",
-        "or",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "with",
-        "by",
-        "from",
-        "per",
-        "my",
-        "your",
-        "his",
-        "her",
-        "their",
-        "our",
-        "only",
-        "preference",
-        "preferred",
-        "type",
-        "style",
-        "sound",
-        "tone",
-        "music",
-        "genre",
-        "fiction",
-        "companies",
-        "company",
-        "national",
-        "local",
-        "town",
-        "city",
-        "place",
-        "time",
-        "times",
-    ]
+    "a an the of and or in on at to for with by from per my your his her their our only one preference preferred type "
+    "style sound tone music genre place time times".split()
 )
 
 
-def _stem(word: str) -> str:
-    for ending, least in (("ies", 4), ("es", 5), ("s", 4), ("ly", 6), ("ed", 6), ("ing", 6)):
-        if word.endswith(ending) and len(word) >= least and not word.endswith("ss"):
-            return word[: -len(ending)] + ("y" if ending == "ies" else "")
-    return word[:-1] if len(word) > 5 and word.endswith("e") else word
+def sentences(text: str) -> list[str]:
+    """Split prose into sentences; initials and usual abbreviations do not end one."""
+    return [part.strip() for part in _SENTENCE.split(text.strip()) if part.strip()]
+
+
+def plain(text: str) -> str:
+    """Give a text in small letters without accents and typographic apostrophes."""
+    spelled = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
+    return "".join(letter for letter in spelled if not unicodedata.combining(letter))
+
+
+def stem(word: str) -> str:
+    """Give what the forms of a word in small letters have in common: `bake`, `bakes` and `baking` are one."""
+    for ending, left in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= left and not word.endswith(("ss", "us")):
+            word = word[: -len(ending)] + ("y" if ending in ("ied", "ies") else "")
+            break
+    word = word[:-1] if word.endswith("e") and len(word) > 3 else word
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+        word = word[:-1]
+    return word[:-1] + "i" if word.endswith("y") and len(word) > 3 else word
 
 
 @lru_cache(maxsize=16384)
 def words_of(text: str) -> tuple[str, ...]:
-    """Give the stems of a text's words, with spellings made equal and accents removed."""
-    plain = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
-    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
-    plain = _SAME_PATTERN.sub(lambda found: _SAME[found.group()], plain)
-    plain = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", plain)
-    plain = re.sub(r"\b0?(\d{1,2}):(\d\d)\s*([ap])\.?m\b\.?", r"\1:\2\3m", plain)
-    plain = re.sub(r"\b(\d{1,2})\s+([ap])\.?m\b\.?", r"\1:00\2m", plain)
-    return tuple(
-        _stem(word.rstrip(".,:")) for word in re.findall(r"\$?\d[\d:.,+]*\w*|[^\W\d_]+(?:[-'&][^\W_]+)*|\d+", plain)
-    )
+    """Give the stems of a text's words, in lower case, without accents."""
+    small = re.sub(r"\b0?(\d{1,2}:\d\d)\s*([ap])\.?m\b\.?", r"\1\2m", plain(text))
+    return tuple(stem(word.rstrip(".,:")) for word in _WORD.findall(small))
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=16384)
 def content_words(text: str) -> frozenset[str]:
-    """Give the stems that carry meaning: no articles, prepositions or words found in every value."""
+    """Give the stems that carry meaning: no articles, prepositions, or words that every value has."""
     return frozenset(word for word in words_of(text) if word not in _STOP)
 
 
-def _contains_run(haystack: tuple[str, ...], needle: tuple[str, ...]) -> bool:
-    size = len(needle)
-    return any(haystack[at : at + size] == needle for at in range(len(haystack) - size + 1))
+@lru_cache(maxsize=16384)
+def _words_by_sentence(text: str) -> tuple[frozenset[str], ...]:
+    return tuple(content_words(part) for part in sentences(text))
 
 
 def mentions(text: str, value: str) -> bool:
-    """Tell whether `text` names `value`: the same words in a row, or all its telling words in one sentence."""
-    needle = words_of(value)
-    if not needle or not text:
-        return False
-    if _contains_run(words_of(text), needle):
-        return True
+    """Tell whether `text` names `value`: all the words of it that carry meaning, in one sentence."""
     telling = content_words(value)
-    if not telling or (len(telling) == 1 and len(needle) > 3):
-        return False
-    return any(telling <= set(words_of(part)) for part in re.split(r"(?<=[.!?;\n])\s", text))
+    if not telling:
+        return bool(words_of(value)) and set(words_of(value)) <= set(words_of(text))
+    return any(telling <= words for words in _words_by_sentence(text))
 
 
 def mentions_any(text: str, values: Iterable[str]) -> bool:
@@ -131,7 +70,7 @@ def mentions_any(text: str, values: Iterable[str]) -> bool:
     return any(mentions(text, value) for value in values)
 
 
-def overlap(first: str, second: str) -> float:
-    """Give the share, 0 to 1, of the shorter text's telling words that the other has too."""
-    one, other = content_words(first), content_words(second)
-    return len(one & other) / min(len(one), len(other)) if one and other else 0.0
+def quoted(text: str, most: int = 14) -> str:
+    """Quote the beginning of a text."""
+    words = text.split()
+    return '"' + " ".join(words[:most]).rstrip(".,;:") + ('..."' if len(words) > most else '"')

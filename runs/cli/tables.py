@@ -76,6 +76,6 @@ def _rich(table: Table, rows: list[list[str]], chosen: list[int]) -> RichTable:
     for number in chosen:
         shown.add_column(escape(table.columns[number]), overflow="fold")
     for row in rows:
-        cells = (row[number].replace(" [", "\n[", 1).replace("] n=", "]\nn=", 1) for number in chosen)
+        cells = (row[number].replace(" [", "\n[", 1).replace(" n=", "\nn=", 1) for number in chosen)
         shown.add_row(*map(escape, cells))
     return shown

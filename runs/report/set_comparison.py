@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from dialoom.graphs import Judgement, Table, Tally
+from dialoom.graphs import INTERVALS, Judgement, Table, Tally
 from dialoom.runs.store import JudgementSet, RunFile
 
 
@@ -14,6 +14,7 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet) -> Table:
     name = f"compared-{file_name(left.name)}-{file_name(right.name)}"
     table = Table(name, f"Judgements {left.name!r} and {right.name!r} on the same dialogues", columns)
     tallies: dict[str, tuple[Tally, Tally, Tally, Tally]] = defaultdict(lambda: (Tally(), Tally(), Tally(), Tally()))
+    person = run.recipe.split_by
     for one, other in zip(run.episodes(left.name), run.episodes(right.name), strict=True):
         theirs = {_key(judgement): judgement.score for judgement in other.outcome.judgements}
         for judgement in one.outcome.judgements:
@@ -23,11 +24,11 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet) -> Table:
             what = f"{judgement.metric} ({judgement.target})" + (" by turn" if judgement.turn else "")
             values = (score, second, second - score, score == second)
             for tally, value in zip(tallies[what], values, strict=True):
-                tally.add(value)
+                tally.add(value, one.id if person is None else one.facets[person])
     for what, (first, second_, difference, equal) in tallies.items():
         estimates = [tally.estimate() for tally in (first, second_, difference, equal)]
         table.rows.append([what, first.n, *estimates])
-    table.notes.append("Only judgements that both sets have a score for; verdicts count as 1 and 0.")
+    table.notes += ["Only judgements that both sets have a score for; verdicts count as 1 and 0.", INTERVALS]
     return table
 
 

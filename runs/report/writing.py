@@ -30,8 +30,9 @@ def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
     if cell is None:
         return "–"
     if isinstance(cell, Estimate):
-        mean, low, high = (f"{factor * value:.{places}f}" for value in (cell.mean, cell.low, cell.high))
-        return f"{mean} [{low}, {high}] n={cell.n:,}"
+        ends = [f"{factor * end:.{places}f}" for end in (cell.low, cell.high) if end is not None]
+        interval = f" [{', '.join(ends)}]" if ends else ""
+        return f"{factor * cell.mean:.{places}f}{interval} n={cell.n:,}"
     if isinstance(cell, float):
         return f"{factor * cell:.{places}f}"
     return f"{cell:,}" if isinstance(cell, int) else cell

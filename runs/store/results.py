@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from dialoom.graphs import Outcome
+from dialoom.graphs import Judgement, Outcome
 from dialoom.runs.branch_taken import BranchTaken
 
 from .branches import MAIN, exchange_calls
@@ -46,7 +46,7 @@ class Results:
                 case PlayWork(position):
                     self._insert_outcome(connection, position, outcome)
                     connection.execute("UPDATE scenarios SET state = 'done' WHERE position = ?", (position,))
-                    insert_judgements(connection, position, OWN_JUDGEMENTS, judgements)
+                    _insert_own_judgements(connection, position, judgements)
                 case JudgeWork(position, judgement_set=name):
                     insert = "INSERT INTO judged (judging, scenario, state) VALUES (?, ?, 'done')"
                     connection.execute(insert, (name, position))
@@ -112,7 +112,7 @@ class Results:
             _delete_judging_threads(connection, work.thread)
             self._transactions.forget()
             self._insert_outcome(connection, position, outcome)
-            insert_judgements(connection, position, OWN_JUDGEMENTS, outcome.judgements)
+            _insert_own_judgements(connection, position, outcome.judgements)
 
         await self._transactions.soon(exchange)
 
@@ -137,3 +137,14 @@ def _delete_judging_threads(connection: sqlite3.Connection, thread: str) -> None
     query = "SELECT name FROM threads WHERE substr(name, 1, ?) = ?"
     names = connection.execute(query, (len(thread) + 1, f"{thread}#")).fetchall()
     delete_threads(connection, [name for (name,) in names])
+
+
+def _insert_own_judgements(connection: sqlite3.Connection, position: int, judgements: Sequence[Judgement]) -> None:
+    """Put the judgements that playing has made in the run's own set, which is made if the plan did not know of it.
+
+    It does not where a recipe judges without naming its `judging_roles`; who judged is then among the run's models.
+    """
+    if judgements:
+        insert = "INSERT OR IGNORE INTO judgement_sets (name, models, prompts) VALUES (?, '{}', '{}')"
+        connection.execute(insert, (OWN_JUDGEMENTS,))
+    insert_judgements(connection, position, OWN_JUDGEMENTS, judgements)

@@ -278,9 +278,9 @@ def test_what_cannot_be_opened_is_told_in_one_line(run: Command, arguments: tupl
 
 
 def test_a_run_that_is_being_written_is_left_alone(run: Command, tmp_path: Path) -> None:
-    """By another process, such as `dialoom resume`."""
+    """By another writer, such as `dialoom resume`."""
     with RunStore(tmp_path / "run.db"):
-        assert "being written by another dialoom process" in run("step", "run.db", code=2).stderr
+        assert "being written by another task or thread" in run("step", "run.db", code=2).stderr
     run("step", "run.db", input="where\n")
 
 

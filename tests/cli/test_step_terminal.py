@@ -274,7 +274,7 @@ def test_a_mistake_costs_nothing(sit: Sit) -> None:
 def editors(tmp_path: Path) -> Path:
     """Editors that need nobody: one that changes the text, one that fails, one that changes nothing."""
     for name, script in {
-        "changing": 'sed -i "s/^Hi, .*/Hello, wake me at 6:15./" "$1"',
+        "changing": 'sed -E -i "s/^(Hi|Hello|My phone|After).*alarm.*/I usually get up at 6:15. Set my alarm./" "$1"',
         "failing": "exit 3",
         "idle": 'touch "$1"',
         "emptying": ': > "$1"',
@@ -292,7 +292,7 @@ def test_a_prompt_is_edited_and_played(sit: Sit, editors: Path) -> None:
     at.tell("goto turn 1", "main")
     stop = at.tell("prompt edit", "b1")
     assert "asked (written by a person):" in stop
-    assert "user: Hello, wake me at 6:15." in stop
+    assert "user: I usually get up at 6:15. Set my alarm." in stop
     assert "6:15" in stop.partition("answered:")[2]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ scores = st.lists(st.integers(min_value=1, max_value=5), min_size=1, max_size=60
 
 @given(scores)
 def test_a_tally_has_the_mean_and_an_interval_around_it(values: list[int]) -> None:
-    """Whatever the scores, in whatever order."""
+    """Whatever the scores, in whatever order; of fewer than five people there is none."""
     tally, backwards = Tally(), Tally()
     for value in values:
         tally.add(value)
@@ -25,22 +26,69 @@ def test_a_tally_has_the_mean_and_an_interval_around_it(values: list[int]) -> No
     assert estimate is not None
     assert estimate.n == len(values)
     assert abs(estimate.mean - statistics.fmean(values)) < 1e-9
-    assert min(values) - 1e-9 <= estimate.low <= estimate.mean + 1e-9
-    assert estimate.mean - 1e-9 <= estimate.high <= max(values) + 1e-9
     assert estimate == backwards.estimate()
+    assert (estimate.low is None) == (estimate.high is None) == (len(values) < 5)
+    if estimate.low is not None and estimate.high is not None:
+        assert min(values) - 1e-9 <= estimate.low <= estimate.mean + 1e-9
+        assert estimate.mean - 1e-9 <= estimate.high <= max(values) + 1e-9
 
 
 def test_the_interval_is_as_wide_as_the_normal_one_for_many_scores() -> None:
-    """For n = 400 the bootstrap and mean ± 1.96 s/sqrt(n) agree to a tenth of the width."""
+    """For n = 400 people the bootstrap and mean ± 1.96 s/sqrt(n) agree to a tenth of the width."""
     tally = Tally()
     values = [1, 2, 3, 4] * 100
     for value in values:
         tally.add(value)
+    low, high = ends(tally)
+    half = 1.96 * statistics.pstdev(values) / len(values) ** 0.5
+    assert abs(low - (2.5 - half)) < 0.2 * half
+    assert abs(high - (2.5 + half)) < 0.2 * half
+
+
+def test_the_dialogues_of_one_person_are_not_independent() -> None:
+    """Ten people who always say the same, forty times each: as sure as ten scores, not as four hundred."""
+    few, many = Tally(), Tally()
+    for person in range(10):
+        few.add(1 + person % 4)
+        for _ in range(40):
+            many.add(1 + person % 4, person)
+    assert ends(many) == pytest.approx(ends(few))
+    four = Tally()
+    for person in range(400):
+        four.add(1 + person % 4, person % 4)
+    found = four.estimate()
+    assert found is not None
+    assert (found.n, found.low, found.high) == (400, None, None), "four people tell no interval, however often asked"
+
+
+@pytest.mark.parametrize(
+    ("right", "n", "interval"),
+    # Wilson's, as statsmodels' proportion_confint(right, n, method="wilson") has them.
+    [
+        (1, 1, (0.206549, 1.0)),
+        (2, 2, (0.342380, 1.0)),
+        (5, 5, (0.565518, 1.0)),
+        (0, 20, (0.0, 0.161125)),
+        (17, 20, (0.639581, 0.947631)),
+    ],
+)
+def test_verdicts_have_an_interval_of_some_width_even_at_the_extremes(
+    right: int, n: int, interval: tuple[float, float]
+) -> None:
+    """All right five times is not certainty."""
+    tally = Tally()
+    for number in range(n):
+        tally.add(number < right, person="the same")
+    assert ends(tally) == pytest.approx(interval, abs=1e-6)
+
+
+def ends(tally: Tally) -> tuple[float, float]:
+    """An interval that there is."""
     estimate = tally.estimate()
     assert estimate is not None
-    half = 1.96 * statistics.pstdev(values) / len(values) ** 0.5
-    assert abs(estimate.low - (2.5 - half)) < 0.2 * half
-    assert abs(estimate.high - (2.5 + half)) < 0.2 * half
+    assert estimate.low is not None
+    assert estimate.high is not None
+    return estimate.low, estimate.high
 
 
 def test_no_scores_have_no_mean() -> None:
@@ -63,7 +111,12 @@ episodes = st.lists(
     st.builds(
         lambda setting, domains, judged, failed: Episode(
             id="x",
-            facets={"setting": setting, "domains": domains, "kind": "single" if len(domains) == 1 else "multi"},
+            facets={
+                "user": "ada",
+                "setting": setting,
+                "domains": domains,
+                "kind": "single" if len(domains) == 1 else "multi",
+            },
             state="failed" if failed else "done",
             outcome=Outcome(
                 messages=(Line(role="user", content="a"), Line(role="assistant", content="b")),

@@ -1,4 +1,4 @@
-"""A recipe in one file: one role keeps a secret word, the other has twenty questions to find it.
+"""A recipe in one file: one role keeps a secret word, the other has twenty questions to find it, a third may judge.
 
 dialoom run docs/examples/twenty_questions/recipe.py:RECIPE --model MODEL --words "piano,heron,glacier" -o words.db
 """
@@ -12,8 +12,22 @@ from langchain_core.messages import BaseMessage
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from dialoom.graphs import Episode, Outcome, Recipe, RecipeOptions, Scenario, Scene, Stage, Table, Tally, node
-from dialoom.graphs.conversation import appended, lines, said, utterances
+from dialoom.graphs import (
+    INTERVALS,
+    Episode,
+    Judgement,
+    Outcome,
+    Recipe,
+    RecipeOptions,
+    Scenario,
+    Scene,
+    Stage,
+    Table,
+    Tally,
+    node,
+)
+from dialoom.graphs.conversation import appended, joined, lines, said, utterances
+from dialoom.roles import UnparsedReplyError
 
 
 class Options(RecipeOptions):
@@ -21,6 +35,7 @@ class Options(RecipeOptions):
 
     words: str = Field("piano,heron,glacier", description="The secrets, separated by commas.")
     questions: int = Field(20, ge=1, description="How many questions there are.")
+    judge: bool = Field(False, description="Have a judge say whether every answer was true.")
 
 
 class Secret(Scenario):
@@ -39,23 +54,36 @@ class Secret(Scenario):
         return {"word": self.word}
 
 
-class State(TypedDict):
+class GameState(TypedDict):
     """What is checkpointed after each node."""
 
     messages: Annotated[list[BaseMessage], appended]
+    judgements: Annotated[list[dict[str, Any]], joined]
 
 
-async def guesser(state: State, scene: Scene) -> dict[str, Any]:
+async def guesser(state: GameState, scene: Scene) -> dict[str, Any]:
     """Asks a question, or names the word."""
     text = await scene.ask("twenty_questions/guesser", history=utterances(state["messages"]))
     return {"messages": [said("guesser", text, len(state["messages"]))]}
 
 
-async def keeper(state: State, scene: Scene) -> dict[str, Any]:
+async def keeper(state: GameState, scene: Scene) -> dict[str, Any]:
     """Answers yes or no."""
     history = utterances(state["messages"])
     text = await scene.ask("twenty_questions/keeper", history=history, word=scene.scenario.word)
     return {"messages": [said("keeper", text, len(state["messages"]))]}
+
+
+async def judge(state: GameState, scene: Scene) -> dict[str, Any]:
+    """Says whether the keeper was honest; a reply that cannot be read is no verdict."""
+    asked = {"history": utterances(state["messages"]), "word": scene.scenario.word}
+    try:
+        reply = await scene.ask("twenty_questions/judge", **asked)
+    except UnparsedReplyError as error:
+        judgement = Judgement(metric="honesty", target="keeper", status="unparsed", explanation=str(error))
+    else:
+        judgement = Judgement(metric="honesty", target="keeper", score=reply.verdict, explanation=reply.explanation)
+    return {"judgements": [judgement.model_dump()]}
 
 
 def found(messages: list[BaseMessage]) -> bool:
@@ -68,11 +96,16 @@ class TwentyQuestions(Recipe):
 
     name = "twenty-questions"
     summary = "One role keeps a word, the other has twenty questions."
-    roles = {"guesser": 0.7, "keeper": 0.0}  # noqa: RUF012
-    prompts = ("twenty_questions/guesser", "twenty_questions/keeper")
+    roles = {"guesser": 0.7, "keeper": 0.0, "judge": 0.0}  # noqa: RUF012
+    prompts = ("twenty_questions/guesser", "twenty_questions/keeper", "twenty_questions/judge")
+    metrics = ("honesty",)
     templates = Path(__file__).parent / "prompts"
     options_type = Options
     scenario_type = Secret
+
+    def roles_used(self, options: Options) -> Mapping[str, float]:
+        """The judge only if it is asked for."""
+        return {role: warmth for role, warmth in self.roles.items() if role != "judge" or options.judge}
 
     def scenarios(self, options: Options, draw: Random, note: Callable[[str], None]) -> Iterator[Secret]:
         """One game per word."""
@@ -81,35 +114,49 @@ class TwentyQuestions(Recipe):
 
     def graph(self, options: Options) -> StateGraph[Any, Any, Any, Any]:
         """Guesser and keeper in turn, until the word is found or the questions are used up."""
-        builder = StateGraph(State, context_schema=Stage)
+        builder = StateGraph(GameState, context_schema=Stage)
         builder.add_node("guesser", node(guesser))
         builder.add_node("keeper", node(keeper))
+        last = END
+        if options.judge:
+            last = "judge"
+            builder.add_node("judge", node(judge))
+            builder.add_edge("judge", END)
         builder.add_edge(START, "guesser")
         builder.add_edge("guesser", "keeper")
 
-        def after_keeper(state: State) -> str:
+        def after_keeper(state: GameState) -> str:
             over = found(state["messages"]) or len(state["messages"]) >= 2 * options.questions
-            return END if over else "guesser"
+            return last if over else "guesser"
 
-        builder.add_conditional_edges("keeper", after_keeper, ["guesser", END])
+        builder.add_conditional_edges("keeper", after_keeper, ["guesser", last])
         return builder
 
     def initial(self, scenario: Secret) -> dict[str, Any]:
         """Nothing said yet."""
-        return {"messages": []}
+        return {"messages": [], "judgements": []}
 
     def outcome(self, scenario: Secret, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """The talk, and why it ended."""
         messages = state["messages"]
         ended_by = "error" if failed else "found" if found(messages) else "out_of_questions"
-        return Outcome(messages=lines(messages), ended_by=ended_by, counts={"questions": len(messages) // 2})
+        return Outcome(
+            messages=lines(messages),
+            ended_by=ended_by,
+            counts={"questions": len(messages) // 2},
+            judgements=tuple(Judgement.model_validate(each) for each in state["judgements"]),
+        )
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """How many words were found."""
-        tally = Tally()
+        """How many words were found, and how many keepers were honest."""
+        is_found, is_honest = Tally(), Tally()
         for episode in episodes:
-            tally.add(episode.outcome.ended_by == "found")
-        return [Table("found", "Words found", ["found %"], [[tally.estimate()]])]
+            is_found.add(episode.outcome.ended_by == "found")
+            for judgement in episode.outcome.judgements:
+                if judgement.score is not None:
+                    is_honest.add(bool(judgement.score))
+        row = [is_found.estimate(), is_honest.estimate()]
+        return [Table("found", "Words found", ["found %", "honest %"], [row], [INTERVALS])]
 
 
 RECIPE = TwentyQuestions()

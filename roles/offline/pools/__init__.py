@@ -1,5 +1,3 @@
-"""The offline writer: it fills the pools of profiles and personalities."""
+"""The understudy that fills the pools of profiles and personalities; its rules stand in `writer`."""
 
-from .writer import pool_texts
-
-__all__ = ["pool_texts"]
+from . import writer  # noqa: F401  (registers it)

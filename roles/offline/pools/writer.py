@@ -1,63 +1,72 @@
-"""The writer of pools: people put together out of facts that go with each other, characters out of traits that do."""
+"""The writer of pools: people whose facts go together, characters whose traits do.
+
+Its rules: a person has at most one fact of a topic, a character at most one trait of an axis. Each may bear marks: what
+it settles, what it rules out and what it needs to have been settled (`vegetarian`, `old`, `garden`); one that does not
+fit is passed over. No two texts of one answer share more than three sentences. The words are in `data/pools`.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple
 
-from dialoom.roles.offline.draws import Draws
+from ..draws import Draws
+from ..request import MarkedRequest
+from ..understudy import understudy
+from ..verbs import third_person
+from ..words import Words
 
-from .characters import AXES
-from .lives import HOMES, HOUSEHOLDS, JOB_FRAMES, JOBS, STUDIES, TOPICS, WORDS
-
+_DATA = Path(__file__).parent.parent / "data" / "pools"
+_LIVES, _CHARACTERS = Words(_DATA / "lives.toml"), Words(_DATA / "characters.toml")
 _MOST = 500
 """Texts in one answer: a real model would not write more either."""
 
-_THEY = ("They", "their", "them", True)
-_SPOKEN_OF = (
-    *[("She", "her", "her", False)] * 4,
-    *[("He", "his", "him", False)] * 4,
-    _THEY,
-    ("This person", "their", "them", False),
-)
-"""As subject, possessor and object; whether verbs are in the plural; the more often the likelier."""
+_SHARED, _TRIES = 3, 20
+"""Sentences that two texts of one answer may have in common, and how often another is tried instead."""
 
-_EXAMPLE = re.compile(r"<example>(.*?)</example>", re.DOTALL)
+_AGES = (19, 20, 22, 23, *range(24, 62), 64, 66, 68, 70, 72, 75, 77, 79, 81, 84)
 _VERB = re.compile(r"\[(\w+)\]")
 _SLOT = re.compile(r"\{(\w+|\d+-\d+)\}")
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
-_IRREGULAR = {"be": "is", "have": "has", "do": "does", "go": "goes", "cannot": "cannot"}
+
+_SHE, _HE, _THEY = ("She", "her", "her", False), ("He", "his", "him", False), ("They", "their", "them", True)
+_NEUTRAL = ("This person", "their", "them", False)
+_ANYONE = (_SHE,) * 4 + (_HE,) * 4 + (_THEY, _NEUTRAL)
+"""Ways to speak of a person: subject, possessor, object, whether verbs are plural; the more often the likelier."""
 
 
-def pool_texts(messages: Sequence[Mapping[str, str]], seed: int | None) -> str:
-    """Answer a request for new texts of a pool.
-
-    Args:
-        messages: What marks the `<kind>`, the `<count>` and the `<example>`s.
-        seed: Another one gives other texts.
-
-    Returns:
-        `{"items": [...]}`.
-    """
-    text = "\n".join(str(message.get("content", "")) for message in messages)
-    kind, count = _tagged("kind", text), _tagged("count", text)
+@understudy("writer")
+def write(request: MarkedRequest, draws: Draws) -> str:
+    """Answer with `{"items": [...]}`: as many texts of the `<kind>` as the `<count>` says; by default one profile."""
+    count = request.part("count")
     number = min(int(count), _MOST) if count.isdecimal() else 1
-    draws = Draws("writer", kind, _EXAMPLE.findall(text), seed)
-    write = _character if kind == "personality" else _life
-    return json.dumps({"items": [write(draws.fork(place)) for place in range(number)]}, ensure_ascii=False)
+    compose = _character if request.part("kind") == "personality" else _life
+    items: list[str] = []
+    before: list[frozenset[str]] = []
+    for place in range(number):
+        for again in range(_TRIES):
+            person, sentences = compose(draws.fork(place, again))
+            said = frozenset(sentences)
+            if all(len(said & other) <= _SHARED for other in before):
+                break
+        before.append(said)
+        items.append(person.described(sentences))
+    return json.dumps({"items": items}, ensure_ascii=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A sentence with what it says about the person besides its words."""
+class _Fact(NamedTuple):
+    """A sentence with the marks that it gives the person, bars and needs."""
 
     text: str
-    gives: frozenset[str] = frozenset()
-    bars: frozenset[str] = frozenset()
-    needs: frozenset[str] = frozenset()
+    gives: set[str]
+    bars: set[str]
+    needs: set[str]
 
 
 @dataclass(slots=True)
@@ -65,127 +74,80 @@ class _Person:
     """What is settled so far, and how the person is spoken of."""
 
     draws: Draws
+    spoken_of: tuple[str, str, str, bool]
     marks: set[str] = field(default_factory=set)
     barred: set[str] = field(default_factory=set)
-    words: dict[str, str] = field(default_factory=dict)
-    plural: bool = False
     used: set[str] = field(default_factory=set)
 
-    def fitting(self, facts: Sequence[Fact]) -> Fact | None:
-        """One of the facts that go with what is settled; it is settled with it."""
+    def fitting(self, facts: Sequence[_Fact]) -> list[str]:
+        """One of the facts that go with what is settled, which it settles too; none if none goes with it."""
         for fact in self.draws.shuffled(facts):
             if fact.needs <= self.marks and not fact.gives & self.barred and not fact.bars & self.marks:
                 self.marks |= fact.gives
                 self.barred |= fact.bars
-                return fact
-        return None
+                return [fact.text]
+        return []
 
-    def facts(self, topics: Mapping[str, str]) -> list[str]:
-        """A fitting sentence of each topic for which there is one, in a drawn order."""
-        found = [self.fitting(_facts(topics[topic])) for topic in self.draws.shuffled(tuple(topics))]
-        return [fact.text for fact in found if fact is not None]
+    def one_of_each(self, topics: Mapping[str, str], most: int) -> list[str]:
+        """Fitting sentences of different topics in a drawn order, at most so many."""
+        each = (self.fitting(_facts(topics[topic])) for topic in self.draws.shuffled(tuple(topics)))
+        return list(islice(chain.from_iterable(each), most))
 
-    def said(self, text: str) -> str:
-        """A template as a sentence about this person."""
-        spoken = _VERB.sub(lambda match: self._verb(match[1]), text)
-        return _SLOT.sub(lambda match: self._word(match[1]), spoken)
+    def described(self, templates: Iterable[str]) -> str:
+        """The templates as sentences about this person."""
+        return " ".join(_SLOT.sub(self._word, _VERB.sub(self._verb, template)) for template in templates)
 
-    def _verb(self, verb: str) -> str:
-        if self.plural:
-            return {"be": "are"}.get(verb, verb)
-        if verb in _IRREGULAR:
-            return _IRREGULAR[verb]
-        if re.search(r"(?:s|sh|ch|x|z)$", verb):
-            return verb + "es"
-        return verb[:-1] + "ies" if re.search(r"[^aeiou]y$", verb) else verb + "s"
+    def _verb(self, found: re.Match[str]) -> str:
+        verb = found[1]
+        return {"be": "are", "was": "were"}.get(verb, verb) if self.spoken_of[3] else third_person(verb)
 
-    def _word(self, slot: str) -> str:
-        if slot in self.words:
-            return self.words[slot]
+    def _word(self, found: re.Match[str]) -> str:
+        slot = found[1]
+        subject, possessor, object_, _ = self.spoken_of
+        own = {"S": subject, "s": subject.lower(), "P": possessor.capitalize(), "p": possessor, "o": object_}
+        if slot in own:
+            return own[slot]
         low, dash, high = slot.partition("-")
         if dash:
             number = self.draws.number(int(low), int(high))
             return _NUMBERS[number] if number < len(_NUMBERS) else str(number)
         # No word twice in one life: two months or towns that are the same would look like a pattern.
-        word = self.draws.pick([word for word in _words(slot) if word not in self.used])
+        word: str = self.draws.pick([word for word in _LIVES.get(f"words.{slot}") if word not in self.used])
         self.used.add(word)
         return word
 
 
-def _life(draws: Draws) -> str:
-    age = draws.pick((19, 20, 22, 23, *range(24, 62), 64, 66, 68, 70, 72, 75, 77, 79, 81, 84))
-    person = _person(draws)
-    person.marks |= _marks_of(age)
-    home = person.fitting(_facts(HOMES))
-    assert home is not None
-    sentences = [f"{{S}} [be] {age} and [live] in {home.text} in {{town}}.", _occupation(person, age)]
-    household = person.fitting(_facts(HOUSEHOLDS))
-    sentences += [household.text] if household else []
-    sentences += person.facts(TOPICS)
-    return " ".join(person.said(sentence) for sentence in sentences[: draws.number(8, 10)])
+def _life(draws: Draws) -> tuple[_Person, list[str]]:
+    person = _Person(draws, draws.pick(_ANYONE))
+    age = draws.pick(_AGES)
+    person.marks |= {mark for mark, (low, high) in _LIVES.get("ages").items() if low <= age <= high}
+    homes = person.fitting(_facts(_LIVES.get("homes")))
+    sentences = [f"{{S}} [be] {age} and [live] in {home} in {{town}}." for home in homes]
+    sentences += _occupation(person, age)
+    sentences += person.fitting(_facts(_LIVES.get("households")))
+    return person, sentences + person.one_of_each(_LIVES.get("topics"), draws.number(8, 10) - len(sentences))
 
 
-def _character(draws: Draws) -> str:
-    person = _person(draws, (_THEY,))  # a personality is given to people of any gender
-    # The first sentence names who it is about, so that "their" and "him" have somebody to stand for.
-    traits = sorted(person.facts(AXES)[: draws.number(8, 10)], key=lambda trait: not trait.startswith("{S}"))
-    traits = traits[:1] + draws.shuffled(traits[1:])
-    return " ".join(person.said(trait) for trait in traits)
+def _character(draws: Draws) -> tuple[_Person, list[str]]:
+    person = _Person(draws, _THEY)  # a personality is given to people of any gender
+    # The first sentence names who it is about, so that "their" and "them" have somebody to stand for.
+    traits = person.one_of_each(_CHARACTERS.table, draws.number(8, 10))
+    traits.sort(key=lambda trait: not trait.startswith("{S}"))
+    return person, traits[:1] + draws.shuffled(traits[1:])
 
 
-def _occupation(person: _Person, age: int) -> str:
+def _occupation(person: _Person, age: int) -> list[str]:
     if age <= 23 and person.draws.chance(0.6):
         person.marks.add("student")
-        return f"{{S}} [study] {person.draws.pick(_facts(STUDIES)).text}."
-    job = person.fitting(_facts(JOBS))
-    assert job is not None
-    name = re.sub(r"^a (?=[aeiou](?!ni))", "an ", job.text)
-    if "retired" in person.marks:
-        return f"{{S}} {'were' if person.plural else 'was'} {name} for {{20-40}} years and [be] now retired."
-    frames = JOB_FRAMES if age >= 29 else JOB_FRAMES.replace("{S} [have] been {job} for {3-9} years.\n", "")
-    return person.draws.pick(_facts(frames)).text.replace("{job}", name)
-
-
-def _marks_of(age: int) -> set[str]:
-    marks = {"teen"} if age < 21 else set()
-    marks |= {"young"} if age < 30 else set()
-    marks |= {"grown"} if age >= 30 else set()
-    marks |= {"parent"} if 33 <= age <= 48 else set()
-    marks |= {"old"} if age >= 62 else set()
-    return marks | ({"retired"} if age >= 66 else set())
-
-
-def _person(draws: Draws, spoken_of: Sequence[tuple[str, str, str, bool]] = _SPOKEN_OF) -> _Person:
-    subject, possessor, object_, plural = draws.pick(spoken_of)
-    words = {
-        "S": subject,
-        "s": subject.lower(),
-        "p": possessor,
-        "P": possessor.capitalize(),
-        "o": object_,
-    }
-    return _Person(draws, words=words, plural=plural)
+        return [f"{{S}} [study] {study}." for study in person.fitting(_facts(_LIVES.get("studies")))]
+    jobs, frames = _facts(_LIVES.get("jobs")), _facts(_LIVES.get("job_frames"))
+    return [frame.replace("{job}", job) for job in person.fitting(jobs) for frame in person.fitting(frames)]
 
 
 @cache
-def _facts(text: str) -> tuple[Fact, ...]:
-    return tuple(_fact(line) for line in text.strip().splitlines())
-
-
-def _fact(line: str) -> Fact:
-    text, _, marks = line.partition(" | ")
-
-    def named(sign: str) -> frozenset[str]:
-        return frozenset(mark[1:] for mark in marks.split() if mark[0] == sign)
-
-    return Fact(text.strip(), named("+"), named("-"), named("?"))
-
-
-@cache
-def _words(slot: str) -> tuple[str, ...]:
-    return tuple(WORDS[slot].split(", "))
-
-
-def _tagged(tag: str, text: str) -> str:
-    match = re.search(rf"<{tag}>\s*([\w-]+)\s*</{tag}>", text)
-    return match.group(1) if match else ""
+def _facts(text: str) -> tuple[_Fact, ...]:
+    lines = (line.partition(" | ") for line in text.strip().splitlines())
+    return tuple(
+        _Fact(text.strip(), *({mark[1:] for mark in marks.split() if mark[0] == sign} for sign in "+-?"))
+        for text, _, marks in lines
+    )

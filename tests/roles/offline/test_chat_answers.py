@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 from statistics import linear_regression, mean
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dialoom.roles import offline
 
 from .chatters import PEOPLE, ask, benchmark, said
 
+ROOT = Path(__file__).parents[3]
+BREAD = [said("user", "I bake bread before work.")]
+
 
 def alignment(model: str) -> list[float]:
-    """Give the mean score of each of ten rounds over 48 dialogues."""
-    runs = [benchmark(who, 100 * at + seed, model).scores for at, who in enumerate(PEOPLE) for seed in range(4)]
+    """Give the mean score of each of ten rounds over 36 dialogues."""
+    runs = [benchmark(who, 100 * at + seed, model).scores for at, who in enumerate(PEOPLE) for seed in range(3)]
     return [mean(scores) for scores in zip(*runs, strict=True)]
 
 
@@ -21,65 +31,86 @@ def test_alignment_rises_with_attention_and_not_without() -> None:
     """The attentive assistant climbs from about 3 to above 4, the generic one stays low and flat."""
     attentive, generic = alignment("attentive"), alignment("generic")
     rounds = list(range(1, 11))
-    assert linear_regression(rounds, attentive).slope > 0.1
-    assert abs(linear_regression(rounds, generic).slope) < 0.03
+    assert linear_regression(rounds, attentive).slope > 0.08
+    assert abs(linear_regression(rounds, generic).slope) < 0.04
     assert attentive[0] < 3.2 and attentive[-1] > 4
     assert all(ours > theirs + 1 for ours, theirs in zip(attentive, generic, strict=True))
 
 
 def test_preferred_ties_the_moment_to_what_is_known() -> None:
     """Something that was induced comes back, said to the person."""
-    history = [said("user", "I bake bread before work.")]
-    profile = "He bakes bread before work. His sister Ruth keeps bees on her roof."
-    replies = [ask("preferred", seed, profile=profile, personality=None, history=history) for seed in range(8)]
+    profile = "He bakes bread before work. His sister Ruth keeps bees on a roof."
+    replies = [ask("preferred", seed, profile=profile, personality=None, history=BREAD) for seed in range(8)]
     assert all("sister" in reply or "bees" in reply for reply in replies)
-    assert not any(word in reply for reply in replies for word in (" his ", "His ", " he "))
+    assert not any(re.search(r"\b(?:[Hh]is|he|my|I bake)\b", reply) for reply in replies)
 
 
 def test_preferred_with_nothing_known_takes_up_the_message() -> None:
     """Before anything is induced the answer is friendly and about the last message."""
-    history = [said("user", "I bake bread before work.")]
-    replies = [ask("preferred", seed, profile=None, personality=None, history=history) for seed in range(8)]
-    assert sum("bak" in reply.lower() or "bread" in reply for reply in replies) >= 6
+    replies = [ask("preferred", seed, profile=None, personality=None, history=BREAD) for seed in range(8)]
+    assert all("bak" in reply.lower() or "bread" in reply for reply in replies)
     assert not any("Nothing yet" in reply for reply in replies)
 
 
 def test_the_manner_follows_the_induced_traits() -> None:
-    """The worrier is reassured; the formal one is answered without contractions."""
-    history = [said("user", "I bake bread before work.")]
-    calmed = [ask("preferred", s, profile=None, personality="She is anxious.", history=history) for s in range(6)]
-    formal = [ask("preferred", s, profile=None, personality="She is formal.", history=history) for s in range(6)]
-    assert all(
-        any(word in reply for word in ("worry", "time", "fine", "fret", "easy", "step", "sense")) for reply in calmed
+    """The worrier is reassured, the formal one is spoken to formally."""
+    calm = r"worry|time|fine|fret|easy|step|sense"
+    stiff = r"pleasure|obliged|Permit|should be glad|agreeable|respect"
+    for personality, words, others in (("She is anxious.", calm, stiff), ("She is formal.", stiff, calm)):
+        replies = [ask("preferred", seed, profile=None, personality=personality, history=BREAD) for seed in range(6)]
+        assert all(re.search(words, reply) and not re.search(others, reply) for reply in replies)
+
+
+def test_answers_do_not_depend_on_the_process() -> None:
+    """Another hash seed changes no line, no score, no reason and no pool."""
+    code = (
+        "from tests.roles.offline.chatters import SHE, ask, benchmark, induce\n"
+        "from tests.roles.offline.test_pool_writer import written\n"
+        "talk = benchmark(SHE, 3, rounds=6)\n"
+        "known = {'profile': SHE.profile, 'personality': SHE.personality}\n"
+        "said = [ask(role, 1, history=talk.history[:9], **known) for role in ('preferred', 'induction')]\n"
+        "judged = ask('judge-alignment', message='My cat is ill.', answer='Does your sister help?', **known)\n"
+        "told = (talk.history, said, judged, written('profile', 3), written('personality', 3))"
     )
-    assert not any("'" in reply for reply in formal)
+    here: dict[str, object] = {}
+    exec(code, here)
+    command = [sys.executable, "-c", f"{code}\nprint(told)"]
+    env = {"PYTHONHASHSEED": "4242", "PYTHONPATH": str(ROOT)}
+    there = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert there.strip() == str(here["told"])
 
 
 @pytest.mark.parametrize("role", ["preferred", "assistant"])
 def test_generic_answers_ignore_what_is_known(role: str) -> None:
     """The generic model writes the same kind of letter in every role."""
-    history = [said("user", "I bake bread before work."), said("assistant", "I see."), said("user", "My cat is ill.")]
+    history = [*BREAD, said("assistant", "I see."), said("user", "My cat is ill.")]
     inputs = {"profile": "She bakes bread.", "personality": "She is anxious."} if role == "preferred" else {}
     reply = ask(role, 3, "generic", history=history, **inputs)
     assert "bread" not in reply and "bak" not in reply
 
 
 def test_a_bare_chat_is_no_task_dialogue() -> None:
-    """Without a system message the assistant chats; with one, even without any tag, it serves as before."""
+    """Without a system message the assistant chats; with one, even without any tag, it serves."""
     chat = [{"role": "user", "content": "I play the cello on Sundays with my brother."}]
-    assert "cello" in offline.answer("attentive", chat) or "brother" in offline.answer("attentive", chat)
+    assert re.search("cello|brother", offline.answer("attentive", chat))
     served = offline.answer("attentive", [{"role": "system", "content": "You are a digital assistant."}, *chat])
     assert served != offline.answer("attentive", chat)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "ok", "?", "Ugh, spent all day chasing Rex lol", "- one\n- two", "She <profile> no"]
+_BITS = st.sampled_from(
+    "She He They their her them his I my you is are has likes walks , and but who when . ! ? ; : Ann cat named Miso "
+    "twice never - \n ' the a 33 because They're she's not hates dogs <profile> lol".split(" ")
 )
-def test_any_message_gets_an_answer(text: str) -> None:
-    """Lines of real people, cut short or odd, are answered by every role that answers."""
-    history = [said("user", text or " ")]
-    for model in sorted(offline.MODELS):
-        assert ask("assistant", 0, model, history=history).strip()
-        assert ask("rejected", 0, model, history=history).strip()
-        assert ask("preferred", 0, model, profile=text or None, personality=text or None, history=history).strip()
-        assert ask("user", 0, model, profile=text, personality=text, history=history).strip()
+_TEXTS = st.lists(_BITS, max_size=14).map(" ".join) | st.text(max_size=25)
+
+
+@settings(max_examples=60, deadline=None)
+@given(profile=_TEXTS, personality=_TEXTS, line=_TEXTS, model=st.sampled_from(sorted(offline.MODELS)))
+def test_any_persona_and_any_lines_get_an_answer(profile: str, personality: str, line: str, model: str) -> None:
+    """Descriptions and lines of real people, cut short or odd, are answered by every role of the chat."""
+    history = [said("user", line or " "), said("assistant", personality or " "), said("user", profile or " ")]
+    persona = {"profile": profile, "personality": personality}
+    for role, known in (("user", persona), ("preferred", persona), ("rejected", {}), ("assistant", {})):
+        assert ask(role, 1, model, history=history, **known).strip()
+    assert set(json.loads(ask("induction", 1, model, history=history, **persona))) == {"profile", "personality"}
+    assert 1 <= json.loads(ask("judge-alignment", 1, model, message=line, answer=profile, **persona))["score"] <= 5

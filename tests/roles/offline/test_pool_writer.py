@@ -24,7 +24,7 @@ def written(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) -> lis
     return items
 
 
-@pytest.mark.parametrize(("kind", "count"), [("profile", 300), ("personality", 70)])
+@pytest.mark.parametrize(("kind", "count"), [("profile", 300), ("personality", 300)])
 def test_it_writes_as_many_unlike_texts_as_a_pool_needs(kind: PoolKind, count: int) -> None:
     """No two, nor any and a seed, are nearer than the threshold of the lexical filter."""
     texts = written(kind, count) + [seed.text for seed in shipped_seeds(kind)]

@@ -217,7 +217,7 @@ def test_a_scenario_that_is_not_there_and_a_run_that_is_taken(
             asyncio.run(opened(scenario))
     with pytest.raises(SteppingError, match="there is no branch 'mine'; there are main"):
         asyncio.run(opened("1", branch="mine"))
-    with RunStore(path), pytest.raises(StoreError, match="another dialoom process"):
+    with RunStore(path), pytest.raises(StoreError, match="another task or thread of this process"):
         asyncio.run(opened("1"))
     with RunStore(path) as store:
 

@@ -1,0 +1,236 @@
+"""The assistants of a PersonaLens dialogue.
+
+The attentive one:
+
+* takes the matter and the kind of task from the user's lines;
+* quotes, on a matter that comes up, what the summaries hold about it: the sentences that touch the matter's preferences
+  and speak of a habit, two at most; what they say is not read any further;
+* asks for a preference before it offers anything, if it shall be personal and knows nothing;
+* otherwise says what it can do, or does it; takes up what the user tells, in the user's words, and does
+  what is accepted;
+* mentions the day or the country, if it is shown them;
+* closes without a question once the user has taken their leave, summing up what was done.
+
+The generic one knows nothing of the person: it speaks in general terms, stays with the first matter about one time in
+three, and does something about a matter one time in two.
+
+Neither states a fact that the request does not hold: no price, no name of a place, no hour.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from ..draws import Draws
+from ..matching import sentences
+from ..request import MarkedRequest
+from ..understudy import understudy
+from ..words import Words, joined, tidy
+from .domains import FOLDER, DomainWords, Facet, Kind, acts, concerning, domain_named, offers, signal, topic_of_line
+from .user import least_repeating, told_by
+
+_WORDS = Words(FOLDER / "assistant.toml")
+
+
+@understudy("assistant")
+def assistant_reply(request: MarkedRequest, draws: Draws) -> str:
+    """Write the next reply."""
+    scene = _Scene(request)
+    turns = [_Turn(scene, draws.fork(attempt)) for attempt in range(3)]
+    tries = [turn.reply() if request.model == "attentive" else turn.generic_reply() for turn in turns]
+    return least_repeating([tidy(" ".join(parts)) for parts in tries], request.said_by("assistant"))
+
+
+class _Scene:
+    """What an assistant can make out from its request."""
+
+    def __init__(self, request: MarkedRequest) -> None:
+        self.request = request
+        self.user = request.said_by("user") or [""]
+        self.own = request.said_by("assistant")
+        self.last, self.reply = self.user[-1], (self.own or [""])[-1]
+        self.personal = bool(signal("personal").search(request.system))
+        self.notes = {
+            domain_named(part.attributes["domain"]).name: part.body
+            for part in request.parts("summary")
+            if part.attributes.get("domain")
+        }
+        self.history: list[str] = []  # the matter of each user line
+        for line in self.user:
+            self.history.append(topic_of_line(line, self.history[-1] if self.history else ""))
+        if not self.history[-1] and self.notes:
+            self.history[-1] = next(iter(self.notes))
+        self.lasting = request.lasting_draws(self.user[0])
+
+    @property
+    def closing(self) -> bool:
+        """Whether the last line takes its leave."""
+        tail = (sentences(self.last) or [""])[-1]
+        return len(self.user) > 1 and not tail.endswith("?") and bool(signal("closing").search(tail))
+
+    def lines_about(self, name: str) -> list[str]:
+        return [line for line, topic in zip(self.user, self.history, strict=True) if topic == name]
+
+    def replies_about(self, name: str) -> list[str]:
+        return [reply for reply, topic in zip(self.own, self.history, strict=False) if topic == name]
+
+    def kind(self, domain: DomainWords) -> Kind:
+        """The kind of task: from the line that brought the matter up, unless it names several."""
+        first = (self.lines_about(domain.name) or [""])[0]
+        return domain.kind(first) if len(set(self.history)) == 1 else domain.kinds[-1]
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """One reply in the making."""
+
+    scene: _Scene
+    draws: Draws
+
+    @cached_property
+    def domain(self) -> DomainWords:
+        return domain_named(self.scene.history[-1] or "your request")
+
+    @cached_property
+    def told(self) -> list[tuple[Facet, str]]:
+        """All that the user has told about the matter."""
+        return told_by(self.scene.lines_about(self.domain.name), self.domain)
+
+    @cached_property
+    def fresh(self) -> str:
+        """What the last line tells, to be said back: the values if they can be made out."""
+        return "; ".join(_yours(value) for _, value in told_by([self.scene.last], self.domain))
+
+    @cached_property
+    def free(self) -> str:
+        """What the last line wishes in words that no template has, to be quoted."""
+        if self.fresh or len(self.scene.user) < 2:
+            return ""
+        wishes = (part for part in sentences(self.scene.last) if signal("wish").search(part))
+        return next((part for part in wishes if not (part.endswith("?") or signal("reaction").search(part))), "")
+
+    @property
+    def slots(self) -> dict[str, str]:
+        kind = self.scene.kind(self.domain)
+        return {"plan": kind.plan, "done": kind.done, "thing": self.domain.thing}
+
+    def say(self, bank: str, **slots: str) -> str:
+        return _WORDS.say(bank, self.draws, {**self.slots, **slots})
+
+    def reply(self) -> list[str]:
+        if self.scene.closing:
+            return self._closing()
+        if not self.scene.history[-1]:  # nobody has said yet what it is about
+            return [self.say("attentive.clueless")]
+        visits = [concerning(reply, self.domain) for reply in self.scene.replies_about(self.domain.name)]
+        if any(acts(reply) or offers(reply) for reply in visits):
+            return self._next_reply(visits[-1])
+        return self._first_reply(bool(visits))
+
+    def _left_behind(self) -> str:
+        """Confirm the matter before, if the last line accepts what was offered in it and goes on to this one."""
+        scene, before = self.scene, (self.scene.history[-2:-1] or [""])[0]
+        if before in ("", self.domain.name) or not (offers(scene.reply) and signal("accepts").search(scene.last)):
+            return ""
+        return self.say("attentive.confirm", done=scene.kind(domain_named(before)).done)
+
+    def _first_reply(self, again: bool) -> list[str]:
+        noted = self._noted() or self._left_behind() or self.say("attentive.leads")
+        remembered = [] if again else self._remembered()
+        if not (again or remembered or self.told) and self.scene.personal:
+            return [noted, self._context(), self._question()]
+        if remembered and self.draws.chance(0.4):
+            return [noted, *remembered, self._context(), self.say("attentive.goes_by"), self.say("attentive.confirm")]
+        bank = "offer_that_way" if self.fresh or self.free or remembered else "offer"
+        return [noted, *remembered, self._context(), self.say(f"attentive.{bank}")]
+
+    def _next_reply(self, before: str) -> list[str]:
+        accepted = bool(signal("accepts").search(self.scene.last)) and not self.fresh
+        if (self.fresh or self.free) and acts(before):
+            changed = self.say("attentive.changed", told=self.fresh) if self.fresh else self._noted()
+            return [changed, self.say("attentive.more")]
+        parts = [self._noted(), self.say("attentive.confirm")]
+        if accepted and self.told and self.draws.chance(0.5):
+            parts.append(self.say("attentive.confirm_with", told="; ".join(_yours(value) for _, value in self.told)))
+        return [*parts, self.say("attentive.more")]
+
+    def _noted(self) -> str:
+        """Take up what the last line tells; now and then only, if the help is not to be personal."""
+        if not (self.scene.personal or self.scene.lasting.fork("notes", len(self.scene.user)).chance(0.3)):
+            return ""
+        if self.fresh:
+            return self.say("attentive.noted", told=self.fresh)
+        return self.say("attentive.noted_quote", told=self.free) if self.free else ""
+
+    def _question(self) -> str:
+        """Ask for a preference that matters most in the domain and that is not known."""
+        known = {facet for facet, _ in self.told}
+        facets = [facet for facet in self.domain.facets[:3] if facet not in known and facet.ask]
+        if not facets:
+            return self.say("attentive.clueless")
+        return self.say("attentive.ask", ask=self.draws.pick(facets[0 if self.draws.chance(0.6) else -1].ask))
+
+    def _remembered(self) -> list[str]:
+        found = quotes(self.scene.notes.get(self.domain.name, ""), self.domain)
+        banks = ("attentive.remembers", "attentive.remembers_more")
+        return [self.say(bank, quote=quote) for bank, quote in zip(banks, found, strict=False)]
+
+    def _context(self) -> str:
+        """Something of the moment or of the person, in the first reply of a conversation that is shown it."""
+        day = self.scene.request.fields("situation").get("day of the week", "")
+        country = self.scene.request.fields("demographics").get("reside_country", "")
+        slots = {
+            "day": day if day.isalpha() else "",
+            "country": country if signal("local").fullmatch(self.domain.name) else "",
+        }
+        return "" if self.scene.own else self.say("attentive.context", **slots)
+
+    def _closing(self) -> list[str]:
+        names = [name for name in dict.fromkeys(self.scene.history) if name]
+        parts = [self.say("attentive.close")]
+        if len(names) > 1:
+            parts.append(self.say("attentive.recap_all", all=joined([domain_named(name).thing for name in names])))
+        elif names and not acts(self.scene.reply):
+            parts.append(self.say("attentive.confirm"))
+        elif names and self.draws.chance(0.5):
+            parts.append(self.say("attentive.recap"))
+        part = self.scene.request.fields("situation").get("time of day", "").lower()
+        known = part if part in ("morning", "afternoon", "evening") else ""
+        return [*parts, self.say("attentive.close_more", part=known)]
+
+    def generic_reply(self) -> list[str]:
+        scene, turn = self.scene, len(self.scene.own)
+        if scene.closing:
+            return [self.say("generic.close")]
+        name = scene.history[0] if scene.lasting.fork("stays").chance(0.35) else scene.history[-1]
+        domain = domain_named(name or "your request")
+        slots = {"thing": domain.thing, "done": scene.kind(domain).done}
+        helps = scene.lasting.fork("helps", domain.name).chance(0.5)
+        if turn and helps and (len(scene.replies_about(domain.name)) or self.draws.chance(0.4)):
+            return [self.say("generic.again"), self.say("generic.acts", **slots)]
+        lead = self.say("generic.again" if turn else "generic.open")
+        return [lead, self.say("generic.bland", **slots), self.say("generic.tail")]
+
+
+def _yours(value: str) -> str:
+    return re.sub(r"\bmy\b", "your", re.sub(r"\bI\b", "you", value))
+
+
+@lru_cache(maxsize=1024)
+def quotes(summary: str, domain: DomainWords) -> tuple[str, ...]:
+    """Choose the sentences of a summary that tell most of a person's ways in a domain, two at most, in their order."""
+    found = [part for part in sentences(summary) if len(part.split()) <= 32]
+
+    def weight(part: str) -> float:
+        cues = (f"(?:{facet.names})|(?:{facet.asked})" for facet in domain.facets)
+        touched = sum(bool(re.search(cue, part, re.IGNORECASE)) for cue in cues)
+        named = min(3, len(re.findall(r"(?<=[\w,;:] )[A-ZÀ-Þ\d]", part)))
+        words = len(part.split())
+        return touched + named + bool(signal("habit").search(part)) - words / 15 - 2 * (words < 8)
+
+    best = sorted(found, key=weight, reverse=True)[:2]
+    if sum(len(part.split()) for part in best) > 44:
+        best = best[:1]
+    return tuple(part if part[-1] in ".!?" else f"{part}." for part in found if part in best)

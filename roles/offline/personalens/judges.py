@@ -1,0 +1,236 @@
+"""The judges of a PersonaLens dialogue: four metrics by stated rules, each with the words that decided it.
+
+* personalization, 1 to 4: of the preferences that matter to the task, which the assistant names before the user does
+  (anticipated), which after (taken up), and which not at all. 4: half of them anticipated, two at least, and the moment
+  suited or nearly all of them; 3: three in ten anticipated, or two taken up, none passed over and the moment suited; 2:
+  something anticipated or taken up; 1: nothing, or one thing of
+  many. It costs a point to be corrected, or to have passed over as much as was
+  taken up. The moment is suited when a reply names something of the situation or the person that the user has not.
+* task_completion, true or false: each matter that the user has brought up got a reply that does or proposes something,
+  and the user did not give up on any of them.
+* naturalness, 1 to 5: stock phrases, repeated sentences and stiff or overlong lines cost.
+* coherence, 1 to 5: repeated sentences, replies about another matter, and an open question at the end cost.
+
+As "generic" a judge looks at less: it counts, and pays no attention to who said a thing first.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..draws import Draws
+from ..matching import mentions_any, quoted, sentences
+from ..request import MarkedRequest, SpokenLine
+from ..understudy import understudy
+from ..words import joined
+from .domains import DomainWords, acts, affinities, domain_named, offers, signal, strays, topic_of_line, wishes
+
+
+@understudy("judge")
+def judgement(request: MarkedRequest, _draws: Draws) -> str:
+    """Answer with one JSON object: a verdict or a score, and an explanation that quotes what decided it."""
+    metric = re.sub(r"\W+", "_", request.part("metric").lower())
+    crude = request.model == "generic"
+    target = request.part("target").lower() or "assistant"
+    if metric == "personalization":
+        value, why = _personalization(request, crude)
+    elif metric == "naturalness":
+        value, why = _naturalness(request.said_by(target), target, crude)
+    elif metric == "coherence":
+        value, why = _coherence(request, target, crude)
+    else:
+        verdict, why = _completion(request, crude)
+        return json.dumps({"verdict": verdict, "explanation": why}, ensure_ascii=False)
+    return json.dumps({"score": value, "explanation": why}, ensure_ascii=False)
+
+
+@dataclass
+class _Evidence:
+    """Which preferences came up, and by whom."""
+
+    anticipated: list[str] = field(default_factory=list)
+    taken_up: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        return len(self.anticipated) + len(self.taken_up) + len(self.passed_over) + len(self.missed)
+
+    def weigh(self, name: str, values: list[str], lines: Sequence[SpokenLine]) -> None:
+        """Put one preference where the conversation shows it."""
+        named = [at for at, line in enumerate(lines) if line.speaker == "user" and mentions_any(line.text, values)]
+        by_user = named[0] if named else len(lines)
+        replies = [at for at, line in enumerate(lines) if line.speaker == "assistant"]
+        used = [at for at in replies if mentions_any(_stated(lines[at].text), values)]
+        what = (
+            f"{next((v for v in values if any(mentions_any(lines[at].text, [v]) for at in used)), values[0])} ({name})"
+        )
+        if used and used[0] < by_user:
+            self.anticipated.append(what)
+        elif named:
+            (self.taken_up if used else self.passed_over).append(what)
+        else:
+            self.missed.append(what)
+
+
+def _stated(reply: str) -> str:
+    """What a reply states or proposes: its questions after somebody's wishes left out."""
+    return " ".join(part for part in sentences(reply) if not part.endswith("?") or re.match("How about|I'd", part))
+
+
+def _evidence(request: MarkedRequest) -> _Evidence:
+    found = _Evidence()
+    shown = affinities(request)
+    talk = "\n".join(line.text for line in request.lines)
+    for domain, fields in shown:
+        listed = wishes(domain, fields, request.part("task"))
+        matter = 4 if len(shown) == 1 else 3
+        for at, (_, values) in enumerate(listed):
+            if at < matter or mentions_any(talk, values):
+                found.weigh(domain.name, values, request.lines)
+    return found
+
+
+def _personalization(request: MarkedRequest, crude: bool) -> tuple[int, str]:
+    if not request.said_by("assistant"):
+        return 1, "The assistant has not said anything yet."
+    found = _evidence(request)
+    used = [*found.anticipated, *found.taken_up]
+    if not found.total:
+        return 2, "There is little to tailor here, and the help is neither particular nor wrong."
+    if crude:
+        share = (len(found.anticipated) + len(found.taken_up) / 2) / found.total
+        score = 1 + (share >= 0.15) + (share >= 0.5) + (share >= 0.8)
+        return score, f"{len(used)} of {found.total} preferences turn up in the replies: {joined(used[:2]) or 'none'}."
+    if not used or (len(used) == 1 and found.total > 3):
+        gap = joined([*found.passed_over, *found.missed][:2])
+        return 1, f"{'Only ' + used[0] if used else 'Nothing'} is particular to this person; {gap} played no part."
+    share = len(found.anticipated) / found.total
+    moment = _moment(request)
+    suits = f", and it suits the moment ({moment})" if moment else ""
+    if share >= 0.5 and len(found.anticipated) > 1 and (moment or share >= 0.75):
+        score, why = 4, f"It brings up {joined(found.anticipated[:3])} before the user says so{suits}."
+    elif share >= 0.3:
+        score, why = 3, f"It brings up {joined(found.anticipated[:3])} unprompted{suits}."
+    elif moment and len(used) > 1 and not found.passed_over:
+        score, why = 3, f"It takes up {joined(used[:3])}{suits}, though mostly after being told."
+    else:
+        gap = f": {found.missed[0]} could have been recalled" if found.missed else ""
+        score, why = 2, f"It takes up {joined(used[:3])}, but anticipates too little{gap}."
+    corrected = next((line for line in request.said_by("user")[1:] if signal("corrects").search(line)), "")
+    if corrected or len(found.passed_over) > len(used):
+        flaw = f"the user had to correct it: {quoted(corrected, 8)}" if corrected else "most was said and passed over"
+        return max(1, score - 1), f"{why} But {flaw}."
+    return score, why
+
+
+def _moment(request: MarkedRequest) -> str:
+    """What the assistant names of the situation or the person and the user has not."""
+    told, heard = (" ".join(request.said_by(speaker)) for speaker in ("assistant", "user"))
+    situation, about = request.fields("situation"), request.fields("demographics")
+    known = [situation.get(key, "") for key in ("location", "day of the week")]
+    for value in (*known, about.get("reside_country", "")):
+        if value and mentions_any(told, [value]) and not mentions_any(heard, [value]):
+            return value
+    return ""
+
+
+def _by_matter(request: MarkedRequest) -> dict[str, list[SpokenLine]]:
+    """Divide the conversation by the matter that the user is speaking about."""
+    found: dict[str, list[SpokenLine]] = {}
+    name = ""
+    for line in request.lines:
+        name = topic_of_line(line.text, name) if line.speaker == "user" else name
+        found.setdefault(name, []).append(line)
+    return found
+
+
+def _completion(request: MarkedRequest, crude: bool) -> tuple[bool, str]:
+    replies = request.said_by("assistant")
+    if not replies:
+        return False, "The assistant never replied, so nothing of the goal was reached."
+    results = {name: _results(lines, domain_named(name)) for name, lines in _by_matter(request).items()}
+    found = [text for texts in results.values() for text in texts]
+    if not found or (crude and len(found) * 3 < len(replies)):
+        return False, f"No reply does enough of what the goal asks for; the nearest is {quoted(replies[-1])}."
+    gave_up = next((line for line in request.said_by("user") if signal("gives_up").search(line)), "")
+    missed = [name or "the first request" for name, texts in results.items() if not texts]
+    if not crude and gave_up:
+        return False, f"The user gave up on part of it: {quoted(gave_up)}."
+    if not crude and missed:
+        return False, f"{joined(missed[:2])} never got a concrete result, although the user asked for it."
+    return True, f"The goal is met, by {quoted(found[-1])}."
+
+
+def _results(lines: Sequence[SpokenLine], domain: DomainWords) -> list[str]:
+    replies = [line.text for line in lines if line.speaker == "assistant" and not strays(line.text, domain)]
+    return [text for text in replies if acts(text) or signal("proposed").search(text) or offers(text)]
+
+
+def _repeated(texts: Sequence[str]) -> str:
+    seen: set[str] = set()
+    for part in (part for text in texts for part in sentences(text)):
+        key = part.lower().strip(" .!")
+        if len(key.split()) > 3 and key in seen:
+            return part
+        seen.add(key)
+    return ""
+
+
+def _rounded(value: float) -> int:
+    return max(1, min(5, round(value)))
+
+
+def _naturalness(texts: Sequence[str], target: str, crude: bool) -> tuple[int, str]:
+    if not texts:
+        return 3, f"The {target} says nothing, so there is little to hear."
+    stock = [found.group() for text in texts for found in signal("stock").finditer(text)]
+    repeated = _repeated(texts)
+    if crude:
+        score = 4 - (len(stock) > 1) - bool(repeated) + (not stock and len(texts) > 2)
+        return score, f"{len(stock)} stock phrases, {'a' if repeated else 'no'} repeated sentence."
+    stiff = sum(not signal("lively").search(text) for text in texts) > 0.4 * len(texts)
+    listing = sum(re.sub("“[^”]*”", "", text).count(": ") for text in texts) > 1.5 * len(texts)
+    notes = {
+        f"stock phrases such as {quoted(stock[0] if stock else '')}": min(1.6, 0.5 * len(stock)),
+        f"it repeats {quoted(repeated, 8)}": 0.8 * bool(repeated),
+        "some lines are stiff": 0.6 * stiff,
+        f"it is long-winded in {quoted(max(texts, key=len), 6)}": 0.6 * (max(len(text.split()) for text in texts) > 60),
+        "colons make it sound written": 0.5 * listing,
+    }
+    why = (
+        "; ".join(note for note, cost in notes.items() if cost)
+        or f"it talks like a person, as in {quoted(texts[-1], 9)}"
+    )
+    return _rounded(5 - sum(notes.values())), f"For the {target}: {why}."
+
+
+def _coherence(request: MarkedRequest, target: str, crude: bool) -> tuple[int, str]:
+    texts = request.said_by(target)
+    if not texts:
+        return 3, f"The {target} says nothing to judge."
+    repeated = _repeated(texts)
+    astray = [
+        line.text
+        for name, lines in _by_matter(request).items()
+        for line in lines
+        if line is not request.lines[-1]
+        and target == "assistant" == line.speaker
+        and strays(line.text, domain_named(name))
+    ]
+    vague = [text for text in texts if signal("stock").search(text)]
+    if crude:
+        return 5 - bool(repeated) - (len(texts) < 2), f"{'A' if repeated else 'No'} sentence comes twice."
+    last = request.lines[-1]
+    notes = {
+        f"it repeats {quoted(repeated, 8)}": 1.2 * bool(repeated),
+        f"{quoted((astray or [''])[0], 9)} is about something else": min(2.0, 1.0 * len(astray)),
+        f"{quoted((vague or [''])[0], 9)} does not take up what was said": min(1.5, 0.5 * len(vague)),
+        "it ends on an open question": 0.5 * (last.speaker == target and last.text.endswith("?")),
+    }
+    why = "; ".join(note for note, cost in notes.items() if cost) or f"each line follows, up to {quoted(texts[-1], 9)}"
+    return _rounded(5 - sum(notes.values())), f"For the {target}: {why}."

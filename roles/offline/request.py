@@ -1,0 +1,171 @@
+"""What one request shows: the parts that its prompt marks with tags, and the conversation so far.
+
+A part is `<tag name="x">text</tag>`. No tag is known here but `role` (who must answer), `conversation` (lines of the
+form `<speaker>text</speaker>`) and `instruction` (what to do now; its text is no speech). Only what the prompt says is
+read for parts: system messages, the first message after them, and instructions. A tag in what somebody said is speech,
+and a request that names no role is an assistant's, where all but the system messages is speech.
+
+Lenient on purpose, since prompts can be overridden: parts may be missing, unknown or in any order. Nothing here raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+from .draws import Draws
+
+_BLOCK = re.compile(r"<([a-z][\w-]*)\b([^<>]*)>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
+_INSTRUCTION = re.compile(r"<instruction\b[^<>]*>(.*?)(?:</instruction\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
+_NOTHING = re.compile(
+    r"^\W*(?:n/?a|none|null|nil|unknown|redacted|nothing yet|no preferences?|not (?:applicable|specified|available)|"
+    r"any)?\W*$",
+    re.IGNORECASE,
+)
+
+
+def usable(value: str) -> bool:
+    """Tell whether a value says anything: not empty, "N/A", "[Redacted]", "Nothing yet." or "no preference"."""
+    return not _NOTHING.match(value)
+
+
+def values_of(text: str) -> list[str]:
+    """Split a list `a; b; c` into its values, each once, without those that say nothing."""
+    found = (re.sub(r"^[\s\[\"'•*-]+|[\s\]\"';.,]+$", "", value) for value in text.split(";"))
+    return list(dict.fromkeys(value for value in found if value and usable(value)))
+
+
+@dataclass(frozen=True)
+class SpokenLine:
+    """One line of a conversation: `speaker` is the speaker's role as seen from outside, whoever is asked."""
+
+    speaker: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """One marked part of a prompt: its tag and attributes (names in lower case) and the text between the tags."""
+
+    tag: str
+    attributes: Mapping[str, str]
+    body: str
+
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """Its lines `key: value`: keys in lower case; those whose value says nothing are left out."""
+        found = {}
+        for line in self.body.splitlines():
+            key, colon, value = line.partition(":")
+            if colon and key.strip() and usable(value):
+                found[key.strip(" \t-*•").lower()] = value.strip()
+        return found
+
+
+@dataclass(frozen=True)
+class MarkedRequest:
+    """What one request shows to the model that is asked.
+
+    Attributes:
+        role: Who must answer; "assistant" if the prompt names nobody.
+        model: "attentive" or "generic".
+        system: The text of the system messages.
+        shown: The prompt's parts in their order.
+        lines: The conversation, oldest line first.
+        bare: Whether it is nothing but a chat: no system message and no role.
+    """
+
+    role: str = "assistant"
+    model: str = "attentive"
+    system: str = ""
+    shown: tuple[Part, ...] = ()
+    lines: tuple[SpokenLine, ...] = ()
+    bare: bool = False
+    _by_tag: dict[str, list[Part]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for part in self.shown:
+            self._by_tag.setdefault(part.tag, []).append(part)
+
+    def __contains__(self, tag: str) -> bool:
+        return tag in self._by_tag
+
+    def parts(self, tag: str) -> list[Part]:
+        """Give every part with this tag."""
+        return self._by_tag.get(tag, [])
+
+    def part(self, tag: str) -> str:
+        """Give the text of the first part with this tag; empty if there is none or if it says nothing."""
+        body = next((part.body for part in self.parts(tag)), "")
+        return body if usable(body) else ""
+
+    def fields(self, tag: str) -> dict[str, str]:
+        """Give the `key: value` lines of the first part with this tag, keys in lower case."""
+        return next((part.fields for part in self.parts(tag)), {})
+
+    def said_by(self, speaker: str) -> list[str]:
+        """Give what one speaker has said, oldest first."""
+        return [line.text for line in self.lines if line.speaker == speaker]
+
+    def lasting_draws(self, *purpose: object) -> Draws:
+        """Give draws that stay the same all through a conversation: seeded by the role and the parts it is shown."""
+        shown = [(part.tag, part.body) for part in self.shown if part.tag not in ("conversation", "instruction")]
+        return Draws("lasting", self.role, shown, *purpose)
+
+
+def read_request(messages: Sequence[Mapping[str, object]], model: str = "attentive") -> MarkedRequest:
+    """Read a chat request: its role, its parts and its conversation."""
+    texts = [(str(message.get("role", "")), _content(message)) for message in messages]
+    own = [text for kind, text in texts if kind in ("system", "developer")]
+    said = [(kind, text) for kind, text in texts if kind in ("user", "assistant")]
+    shown = [part for text in own for part in _parts(text)]
+    first = _parts(said[0][1]) if said else ()
+    roles = (part.body for part in (shown if own else first) if part.tag == "role")
+    named = next((body for body in roles if re.fullmatch(r"[\w-]+", body)), "")
+    if named:
+        if said and _parts(_INSTRUCTION.sub("", said[0][1])):
+            shown += first
+            said = said[1:]
+        said = [(kind, _without_instructions(text, shown)) for kind, text in said]
+    role = named.lower() or "assistant"
+    swap = {"user": "assistant", "assistant": "user"} if role == "user" else {}
+    heard = tuple(SpokenLine(swap.get(kind, kind), text.strip()) for kind, text in said if text.strip())
+    told = next((part for part in shown if part.tag == "conversation"), None)
+    lines = tuple(_lines(told.body)) if told else heard
+    return MarkedRequest(role, model, "\n".join(own), tuple(shown), lines, bare=not own and not named)
+
+
+def _content(message: Mapping[str, object]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):  # the form of OpenAI messages that have several parts
+        texts = (part.get("text") for part in content if isinstance(part, dict))
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return ""
+
+
+@lru_cache(maxsize=512)
+def _parts(text: str) -> tuple[Part, ...]:
+    """Give the parts of a prompt; those inside an instruction are parts of their own."""
+    found: list[Part] = []
+    for tag, attributes, body in _BLOCK.findall(text):
+        named = {name.lower(): one or two or bare for name, one, two, bare in _ATTRIBUTE.findall(attributes)}
+        found.append(Part(tag.lower(), named, body.strip()))
+        if tag.lower() == "instruction":
+            found += _parts(body)
+    return tuple(found)
+
+
+def _without_instructions(text: str, shown: list[Part]) -> str:
+    """Give what was said, and put the instructions around it with the parts that are shown."""
+    for found in _INSTRUCTION.finditer(text):
+        shown += (Part("instruction", {}, found.group(1).strip()), *_parts(found.group(1)))
+    return _INSTRUCTION.sub("", text)
+
+
+def _lines(body: str) -> list[SpokenLine]:
+    return [SpokenLine(tag.lower(), text.strip()) for tag, _, text in _BLOCK.findall(body) if text.strip()]

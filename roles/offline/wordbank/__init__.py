@@ -1,1 +1,0 @@
-"""Material for the offers: titles, places, routes, products. Facts and inventions, no facts about any user."""

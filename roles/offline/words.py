@@ -1,0 +1,195 @@
+"""Words from data files: banks of templates, and the small grammar in which the templates are written.
+
+In a template `{slot}` is filled in, `<a|b>` chooses, and `[...]` vanishes when a slot inside it is empty. A template
+with an empty slot outside brackets is passed over, so a bank holds several, and the first (in a drawn order) that can
+be filled is said. That is the only way a line comes about.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from .draws import Draws
+
+_SEAMS = (
+    (re.compile(r"\s+"), " "),
+    (re.compile(r"\s+([,.;:!?])"), r"\1"),
+    (re.compile(r"([,;:])(?=[,;:.!?])"), ""),
+    (re.compile(r"([.!?][\"”]?)\.(?=\s|$)"), r"\1"),
+)
+_START = re.compile(r"(^[\"“]?|(?<![A-Z]\.[A-Z])(?<!\b[ap]\.m)(?<!\b(?:St|Mr|Dr|vs))[.!?][\"”]?\s+[\"“]?)([a-z])")
+
+
+def joined(items: Sequence[str], last: str = "and") -> str:
+    """Join items as one says them: `a, b and c`."""
+    return "".join(items) if len(items) < 2 else f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def tidy(text: str) -> str:
+    """Close the seams between parts: single spaces, single marks, a capital at the start of each sentence."""
+    for pattern, instead in _SEAMS:
+        text = pattern.sub(instead, text)
+    return _START.sub(lambda found: found.group(1) + found.group(2).upper(), text.strip())
+
+
+class Words:
+    """The words of a TOML file: tables of banks; a bank is a template or a list of templates.
+
+    Args:
+        path: The file. It is read when something is first asked for, and only once in a process.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def table(self) -> Mapping[str, Any]:
+        """Give the whole file as tomllib reads it.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            tomllib.TOMLDecodeError: It is not TOML.
+        """
+        return _read(self._path)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Give what stands at a dotted name ("offers.booking"): a table, list, text or number; else the default."""
+        found: Any = self.table
+        for step in name.split("."):
+            if not isinstance(found, Mapping) or step not in found:
+                return default
+            found = found[step]
+        return found
+
+    def say(self, name: str, draws: Draws, slots: Mapping[str, str] | None = None) -> str:
+        """Fill a template of the bank at a dotted name; empty if there is no such bank or no template can be filled."""
+        bank = self.get(name, ())
+        if isinstance(bank, Mapping):
+            return ""
+        return say([bank] if isinstance(bank, str) else bank, draws, slots)
+
+
+def say(templates: Sequence[str], draws: Draws, slots: Mapping[str, str] | None = None) -> str:
+    """Fill the first of the templates, in a drawn order, whose slots are all there, and tidy it; else nothing."""
+    for template in draws.shuffled(templates):
+        text = _filled(_parse(template), slots or {}, draws)
+        if text:
+            return tidy(text)
+    return ""
+
+
+def heard(templates: Sequence[str], text: str) -> dict[str, str] | None:
+    """Read a line the other way round: the slots with which one of the templates gives the text; None if none does.
+
+    It is how one understudy follows another without understanding a word. An ending mark and capitals do not matter.
+    """
+    for template in templates:
+        found = _pattern(template).fullmatch(text.strip().rstrip(".!?"))
+        if found:
+            return {name: value for name, value in found.groupdict().items() if value}
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _pattern(template: str) -> re.Pattern[str]:
+    return re.compile(_regular(_parse(template.strip().rstrip(".!?"))), re.IGNORECASE)
+
+
+def _regular(pieces: Iterable[_Piece]) -> str:
+    done: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            done.append(re.escape(piece))
+        elif isinstance(piece, _Slot):
+            done.append(f"(?P<{piece.name}>.+?)")
+        elif isinstance(piece, _Optional):
+            done.append(f"(?:{_regular(piece.body)})?")
+        else:
+            done.append(f"(?:{'|'.join(map(_regular, piece.options))})")
+    return "".join(done)
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path) -> Mapping[str, Any]:
+    with path.open("rb") as file:
+        return tomllib.load(file)
+
+
+@dataclass(frozen=True)
+class _Slot:
+    name: str
+
+
+@dataclass(frozen=True)
+class _Optional:
+    body: tuple[_Piece, ...]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    options: tuple[tuple[_Piece, ...], ...]
+
+
+_Piece = str | _Slot | _Optional | _Choice
+
+
+@lru_cache(maxsize=8192)
+def _parse(template: str) -> tuple[_Piece, ...]:
+    pieces, end = _sequence(template, 0, "")
+    if end != len(template):
+        raise ValueError(f"unbalanced brackets in the template {template!r}")
+    return pieces
+
+
+def _sequence(text: str, at: int, stops: str) -> tuple[tuple[_Piece, ...], int]:
+    pieces: list[_Piece] = []
+    while at < len(text) and text[at] not in stops:
+        mark = text[at]
+        if mark == "{":
+            end = text.index("}", at)
+            pieces.append(_Slot(text[at + 1 : end]))
+            at = end + 1
+        elif mark == "[":
+            body, at = _sequence(text, at + 1, "]")
+            pieces.append(_Optional(body))
+            at += 1
+        elif mark == "<":
+            options: list[tuple[_Piece, ...]] = []
+            while True:
+                option, at = _sequence(text, at + 1, "|>")
+                options.append(option)
+                if text[at : at + 1] != "|":
+                    break
+            pieces.append(_Choice(tuple(options)))
+            at += 1
+        else:
+            plain = re.compile(r"[^\[\]<>|{}]+").match(text, at)
+            end = plain.end() if plain else at + 1
+            pieces.append(text[at:end])
+            at = end
+    return tuple(pieces), at
+
+
+def _filled(pieces: Iterable[_Piece], slots: Mapping[str, str], draws: Draws) -> str | None:
+    done: list[str] = []
+    for piece in pieces:
+        text: str | None
+        if isinstance(piece, str):
+            text = piece
+        elif isinstance(piece, _Slot):
+            text = slots.get(piece.name) or None
+        elif isinstance(piece, _Optional):
+            text = _filled(piece.body, slots, draws) or ""
+        else:
+            fitting = (_filled(option, slots, draws) for option in draws.shuffled(piece.options))
+            text = next((option for option in fitting if option is not None), None)
+        if text is None:
+            return None
+        done.append(text)
+    return "".join(done)

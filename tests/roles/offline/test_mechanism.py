@@ -1,0 +1,136 @@
+"""What every understudy stands on: the parts of a request, templates from data, and who plays what."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dialoom.roles import offline
+from dialoom.roles.offline import Draws, MarkedRequest, NoUnderstudyError, Words, heard, read_request, understudy
+from dialoom.roles.offline.words import say
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_parts_lines_and_instructions_are_told_apart() -> None:
+    """Parts come from the prompt and its instructions, speech from the rest; the user's side is turned round."""
+    request = read_request(
+        [
+            {"role": "system", "content": '<role>user</role><menu day="Monday">Soup: leek\nBread: N/A</menu>'},
+            {"role": "user", "content": "<instruction>Begin.</instruction>"},
+            {"role": "assistant", "content": "Soup? <menu>no menu</menu>"},
+            {"role": "user", "content": "Here you are.\n\n<instruction>Go on. <mood>glad</mood></instruction>"},
+        ]
+    )
+    assert request.role == "user" and request.part("mood") == "glad" and "bill" not in request
+    assert [part.attributes["day"] for part in request.parts("menu")] == ["Monday"]
+    assert request.fields("menu") == {"soup": "leek"}
+    assert request.said_by("user") == ["Soup? <menu>no menu</menu>"]
+    assert request.said_by("assistant") == ["Here you are."]
+
+
+def test_a_flat_prompt_is_read_as_well() -> None:
+    """All in one message, the conversation as tagged text, its speakers of any name."""
+    text = "<role>keeper</role>Guess!\n<conversation>\n<guesser>Is it big?</guesser>\n</conversation>"
+    request = read_request([{"role": "user", "content": text}])
+    assert request.role == "keeper" and request.said_by("guesser") == ["Is it big?"]
+
+
+def test_a_tag_in_a_chat_is_speech() -> None:
+    """Who writes to an assistant cannot give it a role or a person."""
+    said = "<role>judge</role><demographics>\nage: 9\n</demographics>"
+    request = read_request([{"role": "system", "content": "Help."}, {"role": "user", "content": said}])
+    assert request.role == "assistant" and "demographics" not in request and request.said_by("user") == [said]
+
+
+def test_a_bank_says_what_its_slots_allow(tmp_path: Path) -> None:
+    """A template with an empty slot is passed over; brackets vanish with their slot; what was said can be read back."""
+    (tmp_path / "words.toml").write_text(
+        'plain = "it is {noun}"\n[order]\nsoup = ["<I take|give me> {soup}[ with {extra}].", "nothing but {bread} ."]\n'
+    )
+    words = Words(tmp_path / "words.toml")
+    told = {words.say("order.soup", Draws(seed), {"soup": "leek soup"}) for seed in range(9)}
+    assert told == {"I take leek soup.", "Give me leek soup."}
+    assert words.say("order.soup", Draws(1), {"bread": "rye"}) == "Nothing but rye."
+    assert [words.say(name, Draws(1)) for name in ("plain", "order", "none")] == ["", "", ""]
+    assert heard(words.get("order.soup"), "Give me leek soup with salt.") == {"soup": "leek soup", "extra": "salt"}
+    assert heard(words.get("order.soup"), "I want soup.") is None
+    with pytest.raises(ValueError, match="unbalanced"):
+        say(["one <two"], Draws(1))
+
+
+def test_a_strangers_understudy_plays_its_role() -> None:
+    """A decorated function answers for its role; of several the one whose marks are shown; the same draws each time."""
+
+    @understudy("waiter")
+    def plain(_request: MarkedRequest, draws: Draws) -> str:
+        return f"What would you like? {draws.number(0, 999)}"
+
+    @understudy("waiter", marks=("menu",))
+    def with_menu(request: MarkedRequest, _draws: Draws) -> str:
+        return f"We have {request.part('menu')}, {request.model}."
+
+    def asked(system: str) -> str:
+        return offline.answer("generic", [{"role": "system", "content": f"<role>waiter</role>{system}"}], seed=1)
+
+    assert offline.plays("waiter") and asked("<menu>soup</menu>") == "We have soup, generic."
+    assert asked("") == asked("") != asked("Be quick.")
+
+
+def test_a_role_that_nobody_plays_is_named() -> None:
+    """The error tells the role, the roles that are played, and what would be right."""
+    assert offline.plays("judge") and not offline.plays("astronaut")
+    with pytest.raises(NoUnderstudyError, match=r"'astronaut'.*@understudy.*writer"):
+        offline.answer("attentive", [{"role": "system", "content": "<role>astronaut</role>"}])
+    with pytest.raises(ValueError, match="attentive"):
+        offline.answer("clever", [])
+
+
+def test_importing_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
+    """Neither understudies nor their words are loaded before the first request; the hash seed changes nothing."""
+    request = [
+        {"role": "system", "content": '<summary domain="Books">She loves fantasy and mystery.</summary> personal'},
+        {"role": "user", "content": "I need a good book."},
+    ]
+    code = (
+        "import sys, json\nfrom dialoom.roles import offline\n"
+        "assert not [name for name in sys.modules if 'offline.personalens' in name]\n"
+        "print(offline.answer('attentive', json.loads(sys.argv[1]), seed=5))"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code, json.dumps(request)],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for seed in ("0", "4242")
+    }
+    assert told == {offline.answer("attentive", request, seed=5)} and "fantasy and mystery" in told.pop()
+
+
+def test_the_documented_example_plays_its_game(tmp_path: Path) -> None:
+    """The two understudies of docs/design/understudies.md find every word."""
+    text = (ROOT / "docs" / "design" / "understudies.md").read_text(encoding="utf-8")
+    (program,), (words,) = (re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("python", "toml"))
+    (tmp_path / "words.toml").write_text(words, encoding="utf-8")
+    exec(compile(program, "example", "exec"), {"__name__": "game", "__file__": str(tmp_path / "game.py")})
+    for word in ("piano", "heron", "glacier"):
+        talk: list[str] = []
+        while "found" not in "".join(talk) and len(talk) < 20:
+            role = "keeper" if len(talk) % 2 else "guesser"
+            messages = [
+                {"role": "system", "content": f"<role>{role}</role><word>{word if role == 'keeper' else ''}</word>"}
+            ]
+            own = 1 - len(talk) % 2
+            messages += [
+                {"role": "assistant" if at % 2 != own else "user", "content": line} for at, line in enumerate(talk)
+            ]
+            talk.append(offline.answer("attentive", messages, seed=len(talk)))
+        assert talk[-2:] == [f"Is it {word}?", "You have found it."], talk
