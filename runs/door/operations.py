@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -289,7 +289,7 @@ async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> Cos
 
 async def stream(
     recipe: RecipeLike | None = None, *, path: PathLike, is_new: bool | None = None, **settings: Unpack[PlaySettings]
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """What happens while a run is played, as it happens; without a recipe, while it is gone on with.
 
     Leaving the loop early stops the work; what was committed is kept, and `resume` goes on from there.

@@ -52,7 +52,7 @@ def test_several_runs_at_once_in_threads(release: Path, tmp_path: Path, plain: l
     all_there = threading.Barrier(3, timeout=60)
 
     def play(number: int) -> list[str]:
-        met = []
+        met: list[int] = []
 
         async def mine(messages: Messages) -> str:
             if not met:
@@ -71,7 +71,7 @@ async def test_several_runs_at_once_in_one_event_loop(release: Path, tmp_path: P
     all_there = asyncio.Barrier(3)
 
     async def play(number: int) -> list[str]:
-        met = []
+        met: list[int] = []
 
         async def mine(messages: Messages) -> str:
             if not met:
@@ -102,7 +102,8 @@ def test_a_run_is_read_while_it_is_played(release: Path, tmp_path: Path) -> None
 
 def test_a_run_that_is_played_cannot_be_written_by_another_thread(release: Path, tmp_path: Path) -> None:
     """It is told so, and the first goes on."""
-    path, refused = tmp_path / "run.db", []
+    path = tmp_path / "run.db"
+    refused: list[Exception] = []
 
     def on_event(event: dialoom.Event) -> None:
         if isinstance(event, dialoom.ScenarioDone) and not refused:

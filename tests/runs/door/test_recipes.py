@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import dialoom
+from dialoom.graphs import Estimate
 from dialoom.graphs.personalens import RECIPE
 from tests.conftest import ROOT
 
@@ -17,7 +18,7 @@ from .players import talk, told
 EXAMPLE = ROOT / "docs" / "examples" / "twenty_questions" / "recipe.py"
 
 
-async def keeper(messages: list[dict[str, str]]) -> str:
+async def keeper(messages: list[dict[str, str]]) -> str:  # noqa: ARG001
     """Gives in at once."""
     return "You have found it."
 
@@ -66,7 +67,9 @@ def test_a_recipe_of_a_file_is_kept_by_its_path(tmp_path: Path) -> None:
         models={"guesser": "offline/generic", "keeper": keeper},
         options={"words": "piano,heron"},
     )
-    assert dialoom.open_run(run.path).report()["found"].rows[0][0].n == 2
+    found = dialoom.open_run(run.path).report()["found"].rows[0][0]
+    assert isinstance(found, Estimate)
+    assert found.n == 2
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_a_file_that_is_there_is_not_written_over(release: Path, tmp_path: Path)
     assert error.value.advice is not None and error.value.advice.action == "resume_or_new_path"
     assert path.read_text() == "a diary"
     for action in (dialoom.open_run, dialoom.resume, dialoom.judge, dialoom.retry):
-        with pytest.raises(dialoom.DialoomError, match="run.db"):
+        with pytest.raises(dialoom.DialoomError, match=r"run\.db"):
             action(path)
         with pytest.raises(dialoom.DialoomError, match="there is no run file"):
             action(tmp_path / "other.db")
@@ -79,7 +79,7 @@ def test_options_by_name_by_alias_and_as_an_object_are_the_same(release: Path, t
     given: list[Any] = [
         {"profiles": release, "setting": "I", "limit": 2},
         {"profiles": str(release), "settings": ("I",), "limit": 2},
-        PersonaLensOptions(profiles=release, setting=("I",), limit=2),
+        PersonaLensOptions(profiles=release, settings=("I",), limit=2),
     ]
     runs = [
         dialoom.plan("personalens", path=tmp_path / f"{number}.db", options=options)
