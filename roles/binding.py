@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dialoom.prompts import ChatMessage
-
 from .errors import BindingError
 
 OFFLINE = "offline/"
@@ -21,7 +19,7 @@ OFFLINE = "offline/"
 OBJECT = "object:"
 """Begins the name of a model that was given as an object: only the process that was given it knows it."""
 
-Reply: TypeAlias = Callable[[list[ChatMessage]], Awaitable[str]]
+Reply: TypeAlias = Callable[[list[Any]], Awaitable[str]]
 """An async function from the chat messages that a model would get to the reply's text."""
 
 Value = TypeVar("Value")

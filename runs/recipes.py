@@ -93,7 +93,9 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | RecipeOptions | No
         name = names.get(problem.place.partition(".")[0])
         shown = problem.message.removeprefix("Value error, ")
         if name is None:
-            raise RunError(f"options: {shown}", setting="options") from error
+            first = names.get(shown.partition(" ")[0])  # a complaint about several options begins with one of them
+            text = shown if first is not None else f"options: {shown}"
+            raise RunError(text, setting=first or "options") from error
         raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
 
 

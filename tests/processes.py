@@ -56,18 +56,18 @@ class Started:
     @property
     def pid(self) -> int:
         """Its number."""
-        assert self._process.pid is not None
-        return self._process.pid
+        return int(self._process.pid)
 
     @property
     def returncode(self) -> int:
         """What it ended with; a negative one is the signal that ended it."""
         assert self._process.exitcode is not None, "it is at work"
-        return self._process.exitcode
+        return int(self._process.exitcode)
 
     def poll(self) -> int | None:
         """What it ended with, or `None` while it is at work."""
-        return self._process.exitcode
+        code: int | None = self._process.exitcode
+        return code
 
     def send_signal(self, number: int) -> None:
         """Send it a signal."""

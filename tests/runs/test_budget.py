@@ -125,8 +125,8 @@ def test_tokens_and_cost_are_bounded_too(dialoom: Command, tmp_path: Path) -> No
         assert abs(status["cost"] - status["calls"] * 0.02) < 1e-9, "ten tokens in, five out, at the stated price"
         dialoom("resume", "cost.db", "--max-cost", "none", variables=KEY)
         assert status_of(dialoom, "cost.db")["limits"]["prices"] == {
-            "openai/user": "1000,2000",
-            "openai/assistant": "1000,2000",
+            model: {"input": 1000, "output": 2000, "cached_input": None}
+            for model in ("openai/user", "openai/assistant")
         }
 
 
@@ -172,7 +172,8 @@ def test_limits_may_stand_in_the_configuration_file(dialoom: Command, players: l
     plan = ["run", "personalens", "--profiles", "release", *players, "--config", "c.yaml"]
     dialoom(*plan, "-o", "file.db", code=3)
     limits = status_of(dialoom, "file.db")["limits"]
-    assert limits == {"max_calls": 3, "prices": {"m": "1,2.5"}, "rpm": {"": 6000}, "tpm": {"m": 9}}
+    price = {"input": 1, "output": 2.5, "cached_input": None}
+    assert limits == {"max_calls": 3, "prices": {"m": price}, "rpm": {"": 6000}, "tpm": {"m": 9}}
     dialoom(*plan, "-o", "flag.db", "--max-calls", 4, code=3)
     assert status_of(dialoom, "flag.db")["calls"] == 4
     assert "4 of 4 calls taken" in dialoom("status", "flag.db").stdout

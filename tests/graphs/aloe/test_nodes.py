@@ -151,7 +151,7 @@ def test_options_that_cannot_be(dialoom: Command, people: Path) -> None:
     (people.parent / "empty.jsonl").write_text("\n")
     (people.parent / "broken.jsonl").write_text('{"id": "x", "profile": "She bakes."}\n')
     for options, message in (
-        (("--rounds", 2, "--branching", 3), "--branching 3 is more than --rounds 2"),
+        (("--rounds", 2, "--branching", 3), "--branching 3 is more than rounds 2"),
         (("--personas", "empty.jsonl"), "holds no persona"),
         (("--personas", "broken.jsonl"), "'personality' is missing"),
         (("--personas", "none.jsonl"), "none.jsonl"),

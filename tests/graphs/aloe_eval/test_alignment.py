@@ -168,6 +168,7 @@ def test_the_slopes_interval_covers_the_truth_as_often_as_it_says() -> None:
             given_.append({k: 3 + 0.1 * k + liking + draw.gauss(0, 0.5) for k in range(1, 6)})
         found = _scores(given_).alignment()
         assert found is not None and found.rate is not None
+        assert found.rate.low is not None and found.rate.high is not None
         held += found.rate.low <= 0.1 <= found.rate.high
     assert 89 <= held <= 99
 
