@@ -292,7 +292,8 @@ async def stream(
 ) -> AsyncGenerator[Event, None]:
     """What happens while a run is played, as it happens; without a recipe, while it is gone on with.
 
-    Leaving the loop early stops the work; what was committed is kept, and `resume` goes on from there.
+    Leaving the loop early stops the work; what was committed is kept, and `resume` goes on from there. In the same
+    coroutine that wants `contextlib.aclosing`, as an event loop closes what was left a moment later.
 
     Args:
         recipe: As for `play`; `None` to go on with the run at `path`.

@@ -18,5 +18,5 @@ def test_a_role_that_no_understudy_plays_is_told_at_once(tmp_path: Path) -> None
         dialoom.play(RECIPE, path=tmp_path / "run.db")
     assert error.value.setting == "models"
     assert not list(tmp_path.iterdir())
-    with pytest.raises(dialoom.DialoomError, match=r"cannot be estimated .* no understudy plays the role 'guesser'"):
+    with pytest.raises(dialoom.DialoomError, match=r"cannot be estimated.*no understudy plays the role 'guesser'"):
         dialoom.estimate(RECIPE, model="openai/gpt-4o-mini")

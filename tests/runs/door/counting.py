@@ -43,7 +43,7 @@ async def speaker(messages: Messages) -> str:
     return str(start + 1 + sum(message["role"] == "assistant" for message in messages))
 
 
-def counting(folder: Path, on_planned: Callable[[int], None] = lambda _number: None) -> type[Recipe]:
+def counting(folder: Path, on_planned: Callable[[int], None] = lambda _: None) -> type[Recipe]:
     """The recipe's class.
 
     Args:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dialoom import PlaySettings, Run
+from dialoom.prompts import ChatMessage
 
-Messages = list[dict[str, str]]
+Messages = list[ChatMessage]
 
 
 async def user(messages: Messages) -> str:

@@ -52,7 +52,7 @@ def test_several_runs_at_once_in_threads(release: Path, tmp_path: Path, plain: l
     all_there = threading.Barrier(3, timeout=60)
 
     def play(number: int) -> list[str]:
-        met: list[int] = []
+        met: list[object] = []
 
         async def mine(messages: Messages) -> str:
             if not met:
@@ -71,7 +71,7 @@ async def test_several_runs_at_once_in_one_event_loop(release: Path, tmp_path: P
     all_there = asyncio.Barrier(3)
 
     async def play(number: int) -> list[str]:
-        met: list[int] = []
+        met: list[object] = []
 
         async def mine(messages: Messages) -> str:
             if not met:
@@ -87,7 +87,7 @@ async def test_several_runs_at_once_in_one_event_loop(release: Path, tmp_path: P
 
 def test_a_run_is_read_while_it_is_played(release: Path, tmp_path: Path) -> None:
     """By whoever is told of its events: what is told of is there."""
-    path, seen = tmp_path / "run.db", []
+    path, seen = tmp_path / "run.db", list[int]()
 
     def on_event(event: dialoom.Event) -> None:
         if isinstance(event, dialoom.ScenarioDone):
@@ -102,8 +102,7 @@ def test_a_run_is_read_while_it_is_played(release: Path, tmp_path: Path) -> None
 
 def test_a_run_that_is_played_cannot_be_written_by_another_thread(release: Path, tmp_path: Path) -> None:
     """It is told so, and the first goes on."""
-    path = tmp_path / "run.db"
-    refused: list[Exception] = []
+    path, refused = tmp_path / "run.db", list[Exception]()
 
     def on_event(event: dialoom.Event) -> None:
         if isinstance(event, dialoom.ScenarioDone) and not refused:
@@ -119,7 +118,7 @@ def test_players_see_the_context_in_which_a_run_is_begun(release: Path, tmp_path
     """What the caller has set for its own thread, such as a trace, is there where the events are told."""
     of_caller: contextvars.ContextVar[str] = contextvars.ContextVar("of_caller", default="nothing")
     of_caller.set("a trace")
-    found = set()
+    found: set[str] = set()
 
     def on_event(_: dialoom.Event) -> None:
         found.add(of_caller.get())
@@ -137,7 +136,7 @@ async def test_the_event_loop_goes_on_while_much_is_planned(tmp_path: Path) -> N
         has_ticked.set()
 
     is_planning, loop = asyncio.Event(), asyncio.get_running_loop()
-    turns = []
+    turns: list[bool] = []
 
     def on_planned(number: int) -> None:
         if number == 1500:

@@ -33,9 +33,7 @@ async def draining(control: dialoom.Control) -> None:
 def test_ctrl_c_drains_and_is_raised_and_the_run_goes_on_to_the_same(release: Path, tmp_path: Path) -> None:
     """Pressed in the middle of a reply, which is kept; no other scenario begins."""
     whole = dialoom.play("personalens", path=tmp_path / "whole.db", **told(release))
-    path = tmp_path / "run.db"
-    events: list[dialoom.Event] = []
-    is_pressed: list[bool] = []
+    path, events, is_pressed = tmp_path / "run.db", list[dialoom.Event](), list[bool]()
 
     async def pressing(messages: Messages) -> str:
         if "two tonight" in str(messages) and not is_pressed:

@@ -15,7 +15,7 @@ import pytest
 
 import dialoom
 
-from .players import told
+from .players import Messages, told
 
 _FRESH = """
 import gc, os, signal, sys
@@ -86,7 +86,7 @@ def test_nothing_is_printed(
 ) -> None:
     """Also where something fails, and where planning has something to say."""
 
-    async def broken(_: list[dict[str, str]]) -> str:
+    async def broken(_: Messages) -> str:
         raise ValueError("it has a bad day")
 
     run = action("personalens", path=tmp_path / "run.db", **told(release, models={"assistant": broken}))

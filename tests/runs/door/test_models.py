@@ -77,7 +77,7 @@ def test_the_same_object_in_two_roles_and_two_of_one_name(release: Path, tmp_pat
     """One is kept once; two functions of the same name are two models."""
 
     def made(word: str) -> Any:
-        async def player(messages: Messages) -> str:  # noqa: ARG001
+        async def player(_: Messages) -> str:
             return f"{word}."
 
         return player

@@ -8,17 +8,16 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.graphs import Estimate
 from dialoom.graphs.personalens import RECIPE
 from tests.conftest import ROOT
 
 from .counting import counting, speaker
-from .players import talk, told
+from .players import Messages, talk, told
 
 EXAMPLE = ROOT / "docs" / "examples" / "twenty_questions" / "recipe.py"
 
 
-async def keeper(messages: list[dict[str, str]]) -> str:  # noqa: ARG001
+async def keeper(_: Messages) -> str:
     """Gives in at once."""
     return "You have found it."
 
@@ -67,9 +66,7 @@ def test_a_recipe_of_a_file_is_kept_by_its_path(tmp_path: Path) -> None:
         models={"guesser": "offline/generic", "keeper": keeper},
         options={"words": "piano,heron"},
     )
-    found = dialoom.open_run(run.path).report()["found"].rows[0][0]
-    assert isinstance(found, Estimate)
-    assert found.n == 2
+    assert [episode.outcome.ended_by for episode in dialoom.open_run(run.path).episodes()] == ["found"] * 2
 
 
 @pytest.mark.parametrize(
