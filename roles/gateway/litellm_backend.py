@@ -65,7 +65,7 @@ class LiteLLMBackend:
         options = self._options(litellm, request)
         if request.model.startswith(OFFLINE):  # answers at once, by code of our own
             try:
-                with prepared_inline(True):
+                with prepared_inline(True), _asking(request):
                     return completion_of(await _unlogged(litellm, litellm.acompletion(**options)), request.model)
             except Exception as error:  # LiteLLM takes it for a lost connection
                 if isinstance(error.__context__, offline.NoUnderstudyError):
@@ -118,6 +118,19 @@ class LiteLLMBackend:
         self._shapeless.add(_address(request))
         said = str(failure).partition(" - ")[0]
         return TransientProviderError(f"{said} - it is not asked for a shape (response_format) from now on")
+
+
+@contextmanager
+def _asking(request: Request) -> Iterator[None]:
+    """Lets the offline provider know whose understudy is asked."""
+    from .offline_provider import ASKED
+
+    system, slash, _ = request.prompt_id.partition("/")
+    token = ASKED.set((system, request.role) if slash else ("", ""))
+    try:
+        yield
+    finally:
+        ASKED.reset(token)
 
 
 def alternating(messages: tuple[ChatMessage, ...]) -> list[dict[str, str]]:
