@@ -231,7 +231,7 @@ def test_the_books_tell_a_person_s_line_from_a_call(stepped: Stepped, dialoom: C
     """It is no reply out of a cache; and `status` names everybody who has played a role."""
     stepped("goto turn 2", "say assistant Well.", "continue")
     rows = {(row[0], row[1]): row for row in cost_table(tmp_path / "run.db").rows}
-    assert rows["assistant", "said"][2:5] == [1, 0, 0], "calls, replayed, from --cache"
+    assert rows["assistant", "said"][2:5] == [1, 0, 0], "calls, replayed, from cache"
     assert "a person wrote" in " ".join(cost_table(tmp_path / "run.db").notes)
     models = json.loads(dialoom("status", "run.db", "--json").stdout)["roles"]["assistant"]["models"]
     assert models == ["python:players:assistant", "said"]
