@@ -17,7 +17,7 @@ def release_files(
     scenario: PersonaLensScenario,
     prompts: PromptLibrary,  # noqa: ARG001
     models: Mapping[str, str],
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     """`output/dialogue/<user>/<assistant>/<task>_dialogue.json`, as the release's own tools read it.
 
     The assistant's folder also names the setting, as one task may have been held in several.
@@ -33,7 +33,7 @@ def release_files(
         "assistant_model": models["assistant"],
         "dialogue": [{"role": line.role, "content": line.content} for line in episode.outcome.messages],
     }
-    yield f"output/dialogue/{scenario.user}/{assistant}/{scenario.task}_dialogue.json", content
+    yield ("output", "dialogue", scenario.user, assistant, f"{scenario.task}_dialogue.json"), content
 
 
 def sft_lines(

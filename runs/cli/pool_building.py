@@ -106,7 +106,7 @@ def _written(run: Path, out: Path) -> int:
         raise RunError("no pool was written: it is empty, as the writer's every text was left out")
     if out.exists() and read_pool(out) != entries:
         raise RunError(f"{out} is no longer what its run made, so it is left alone; remove it to have it written again")
-    write_pool(out, entries)
+    write_pool(out, entries, (run,))
     rounds, too_near = outcome.counts["rounds"], outcome.counts["too_near"]
     why = "the target is reached" if outcome.ended_by == "target" else "further rounds kept next to nothing"
     typer.echo(

@@ -28,7 +28,7 @@ def combine_pools(profiles: Path, personalities: Path, count: int, seed: int, ou
     """Carry out `dialoom personas combine`."""
     first, second = _read(profiles), _read(personalities)
     try:
-        written = write_personas(out, combined(first, second, count, seed))
+        written = write_personas(out, combined(first, second, count, seed), (profiles, personalities))
     except ValueError as error:
         raise RunError(f"-n: {error}") from error
     typer.echo(f"wrote {written:,} personas to {out}")
@@ -39,7 +39,7 @@ def import_pool(file: Path, out: Path) -> None:
     entries = _read(file)
     if out.exists():
         raise RunError(f"{out} exists; give another file with -o")
-    typer.echo(f"wrote {write_pool(out, entries):,} texts to {out}")
+    typer.echo(f"wrote {write_pool(out, entries, (file,)):,} texts to {out}")
 
 
 def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: bool) -> None:

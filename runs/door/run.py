@@ -150,7 +150,8 @@ class Run:
             How many rows (or files) were written, by part: `all`, or `train` and `test`.
 
         Raises:
-            RunError: If the format is not there or cannot do that, or the path cannot be written.
+            RunError: If the format is not there or cannot do that.
+            OutputError: If the path is a run or another SQLite file, or cannot be written.
             StoreError: If there is no such set.
         """
         from dialoom.runs.export import ExportRequest, write

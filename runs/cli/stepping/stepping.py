@@ -103,7 +103,7 @@ def _stepped(
         opening = step(path, scenario, branch=branch, **{**calls, "on_event": _told})
         session: Session = runner.run(opened.enter_async_context(opening))
         try:
-            interpreter = CommandInterpreter(session, printer.passed)
+            interpreter = CommandInterpreter(session, printer.passed, inputs=[path, *([script] if script else [])])
             if lines is not None:
                 return play_script(runner, interpreter, lines, printer, str(script or "standard input"))
             typer.echo(f"{session.scenario} in {path}: {_state(path, session.scenario)}")
