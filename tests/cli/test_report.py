@@ -14,6 +14,7 @@ import pytest
 
 from tests.conftest import Command
 from tests.invented import write_release
+from tests.processes import Started
 
 CAST = """
 async def user(messages):
@@ -54,8 +55,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         cast = [f"--model={role}=python:cast:{role}" for role in ("user", "judge")]
         cast += [f"--model=assistant=python:cast:{assistant}", f"--rounds={rounds}", "-o", f"{name}.db"]
-        command = [sys.executable, "-m", "dialoom", "run", "aloe-eval", "--personas", "people.jsonl", *cast]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=240)
+        with Started(folder, "run", "aloe-eval", "--personas", "people.jsonl", *cast) as process:
+            _, errors = process.communicate()
+            assert process.returncode == 0, errors
     return folder
 
 
@@ -130,12 +132,14 @@ def test_what_else_differs_between_the_runs_is_said(dialoom: Command) -> None:
     assert "  steady.db " in text and "  short.db " in text
 
 
-def test_without_matplotlib_the_report_says_how_to_get_it(dialoom: Command, runs: Path) -> None:
+def test_without_matplotlib_the_report_says_how_to_get_it(runs: Path) -> None:
     """Everything else is written."""
     (runs / "lacking" / "matplotlib").mkdir(parents=True)
     (runs / "lacking" / "matplotlib" / "__init__.py").write_text("raise ModuleNotFoundError('matplotlib')\n")
-    lacking = {**os.environ, "PYTHONPATH": str(runs / "lacking")}
-    said = dialoom("report", "rising.db", "steady.db", "-o", runs / "out", env=lacking).stdout
+    shadowed = f"import sys; sys.path.insert(0, {str(runs / 'lacking')!r}); from dialoom.runs.cli import main; main()"
+    with Started(runs, "report", "rising.db", "steady.db", "-o", "out", script=shadowed) as process:
+        said, errors = process.communicate()
+        assert process.returncode == 0, errors
     assert "no charts" in said and "pip install" in said
     assert {path.suffix for path in (runs / "out").iterdir()} == {".md", ".csv"}
     assert ".png" not in (runs / "out" / "report.md").read_text()
