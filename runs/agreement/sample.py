@@ -16,6 +16,7 @@ from dialoom.graphs import Recipe, Scenario, stream
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
+from dialoom.shown import csv_cell
 
 from .items import Group, items, items_of
 from .labels import ITEM, LABEL
@@ -164,5 +165,5 @@ def _text(content: Mapping[str, Any]) -> str:
 def _dump(file: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """The header and the rows, each with an empty cell per annotator."""
     writer = csv.writer(file)
-    writer.writerow(header)
-    writer.writerows([*row, *[""] * (len(header) - len(row))] for row in rows)
+    writer.writerow(map(csv_cell, header))
+    writer.writerows([*map(csv_cell, row), *[""] * (len(header) - len(row))] for row in rows)

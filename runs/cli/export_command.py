@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from .flags import Flags, flags_of, with_options
+from .terminal import say
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -122,6 +123,6 @@ def _export(**values: Any) -> None:
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
     rest = f" ({status.pending:,} scenarios are pending)" if status.pending else ""
-    typer.echo(f"{sum(counts.values()):,} {what} written to {out}" + (f": {parts}" if parts else "") + rest)
+    say(f"{sum(counts.values()):,} {what} written to {out}" + (f": {parts}" if parts else "") + rest)
     for id_, branch in branches:
-        typer.echo(f"{id_}: from the branch {branch.name!r}, made step by step")
+        say(f"{id_}: from the branch {branch.name!r}, made step by step")

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.reporting.table import Cell
 from dialoom.outputs import binary_output, file_name, make_folder, text_output
+from dialoom.shown import csv_cell, markdown_text
 
 from .drawing import draw
 
@@ -63,14 +64,14 @@ def write(tables: Sequence[Table], folder: Path, title: str, charts: Sequence[Ch
 def markdown(tables: Sequence[Table], title: str, charts: Sequence[Chart] = ()) -> str:
     """All charts and tables as one Markdown page; the charts are PNG files beside it."""
     lines = itertools.chain(*map(_markdown_chart, charts), *map(_markdown_table, tables))
-    return "\n".join([f"# {title}", "", *lines])
+    return "\n".join([f"# {markdown_text(title)}", "", *lines])
 
 
 def _write_tables(tables: Sequence[Table], folder: Path) -> Iterator[Path]:
     for table in tables:
         path = folder / file_name(f"{table.name}.csv")
         with text_output(path, newline="") as file:
-            csv.writer(file).writerows(_csv_rows(table))
+            csv.writer(file).writerows([*map(csv_cell, row)] for row in _csv_rows(table))
         yield path
 
 
@@ -84,20 +85,20 @@ def _write_charts(charts: Sequence[Chart], folder: Path) -> Iterator[Path]:
 
 
 def _markdown_chart(chart: Chart) -> Iterator[str]:
-    yield from (f"![{chart.title}]({quote(file_name(f'{chart.name}.png'))})", "")
+    yield from (f"![{markdown_text(chart.title)}]({quote(file_name(f'{chart.name}.png'))})", "")
     for note in chart.notes:
-        yield from (note, "")
+        yield from (markdown_text(note), "")
 
 
 def _markdown_table(table: Table) -> Iterator[str]:
-    yield from (f"## {table.title}", "")
-    yield "| " + " | ".join(table.columns) + " |"
+    yield from (f"## {markdown_text(table.title)}", "")
+    yield "| " + " | ".join(map(markdown_text, table.columns)) + " |"
     yield "|" + " --- |" * len(table.columns)
     for texts in texts_of(table):
-        yield "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+        yield "| " + " | ".join(map(markdown_text, texts)) + " |"
     yield ""
     for note in table.notes:
-        yield from (note, "")
+        yield from (markdown_text(note), "")
 
 
 def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
