@@ -55,5 +55,5 @@ def sft_lines(
 
 EXPORTERS: Mapping[str, Exporter] = {
     "personalens": Exporter("the PersonaLens release's own dialogue files (a folder)", "files", release_files),
-    "sft": Exporter("conversational JSONL for supervised fine-tuning of the assistant", "lines", sft_lines),
+    "sft": Exporter("conversations for supervised fine-tuning of the assistant", "lines", sft_lines),
 }

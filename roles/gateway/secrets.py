@@ -90,7 +90,7 @@ def _without_runs(text: str, secrets: Mapping[str, str]) -> str:
 @functools.lru_cache(maxsize=256)
 def _runs(value: str) -> frozenset[str]:
     """All runs of a secret, however it is written."""
-    forms = [_letters(form)[0] for form in (value, *_encoded(value.encode()))]
+    forms = [_letters(form)[0] for form in (value, *_encoded(value.encode("utf-8", "surrogateescape")))]
     return frozenset(form[start : start + _RUN] for form in forms for start in range(len(form) - _RUN + 1))
 
 

@@ -56,6 +56,17 @@ _COMMON: Flags = {
         ],
         None,
     ),
+    "license": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--license",
+                metavar="ID",
+                help="What the card states, e.g. cc-by-nc-4.0; without it, that the licence is unknown.",
+            ),
+        ],
+        None,
+    ),
 }
 _SQLITE = b"SQLite format 3\x00"
 
@@ -114,7 +125,7 @@ def _export(**values: Any) -> None:
     from dialoom.runs.store import RunFile
 
     path, out = values.pop("run"), values.pop("out")
-    common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share")}
+    common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share", "license")}
     given = {name: value for name, value in values.items() if value is not None and value != []}
     with RunFile(path) as run:
         counts = write(run, ExportRequest(**common, options=given), out)
