@@ -178,4 +178,4 @@ def _carry_out(
     sys.stdin = os.fdopen(0, encoding="utf-8")
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", buffering=1 if has_terminal else -1)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
-    exec(compile(script, "<script>", "exec"), {"__name__": "__main__"})
+    exec(compile(script, "<script>", "exec", dont_inherit=True), {"__name__": "__main__"})

@@ -18,7 +18,7 @@ EXAMPLE = ROOT / "docs" / "examples" / "twenty_questions" / "recipe.py"
 
 
 async def keeper(_: Messages) -> str:
-    """Gives in at once."""
+    """Gives in at once, whatever is asked."""
     return "You have found it."
 
 
@@ -63,7 +63,7 @@ def test_a_recipe_of_a_file_is_kept_by_its_path(tmp_path: Path) -> None:
     run = dialoom.play(
         f"{EXAMPLE}:RECIPE",
         path=tmp_path / "run.db",
-        models={"guesser": "offline/generic", "keeper": keeper},
+        model=keeper,
         options={"words": "piano,heron"},
     )
     assert [episode.outcome.ended_by for episode in dialoom.open_run(run.path).episodes()] == ["found"] * 2
