@@ -17,6 +17,7 @@ from langgraph.runtime import RunControl
 from dialoom.graphs import Outcome, Recipe, Stage
 from dialoom.graphs.recipe import Graph
 from dialoom.roles import BudgetError, Cast
+from dialoom.roles.gateway.secrets import redacted
 
 from .errors import FATAL, Fault, fault_of
 from .events import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping
@@ -222,4 +223,4 @@ def _unforeseen(error: Exception) -> str:
     """An error that nobody foresaw, with the place where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"
+    return redacted(f"{type(error).__name__}: {error}{place}")

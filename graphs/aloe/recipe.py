@@ -28,6 +28,7 @@ class Aloe(Recipe):
 
     name = "aloe"
     summary = "Trees of preferred and rejected replies to users who reveal themselves bit by bit (ALOE)."
+    languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {
         "user": 0.8,
         "induction": 0.0,

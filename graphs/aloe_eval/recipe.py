@@ -43,6 +43,7 @@ class AloeEval(Recipe):
 
     name = "aloe-eval"
     summary = "How well an assistant comes to suit users who reveal themselves bit by bit, round by round (ALOE)."
+    languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {"user": 0.8, "assistant": 0.0, "judge": 0.0}
     prompts = ("aloe/user", "aloe/assistant", "aloe/judge-alignment")
     options_type = AloeEvalOptions

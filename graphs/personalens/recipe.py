@@ -27,6 +27,7 @@ class PersonaLens(Recipe):
 
     name = "personalens"
     summary = "Task-oriented dialogues of simulated users, judged for personalization (PersonaLens)."
+    languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {"user": 0.5, "assistant": 0.0, "judge": 0.0}
     prompts = (
         "personalens/user",

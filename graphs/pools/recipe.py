@@ -28,6 +28,7 @@ class PersonaPool(Recipe):
 
     name = "persona-pool"
     summary = "Profiles or personalities written by a model, each unlike all others (ALOE's persona pool)."
+    languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {"writer": 0.8, "embedder": 0.0}
     prompts = ("pools/profiles", "pools/personalities", "pools/embedder")
     reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {"pool-texts": PoolTexts, "embeddings": Embeddings}

@@ -13,9 +13,10 @@ from typing import IO, Any, NamedTuple
 import yaml
 
 from dialoom.graphs import Recipe, Scenario, stream
+from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.export.targets import file_beside
 from dialoom.runs.store import RunFile
+from dialoom.shown import csv_cell
 
 from .items import Group, items, items_of
 from .labels import ITEM, LABEL
@@ -61,7 +62,8 @@ def write_sample(
         scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not say.
 
     Raises:
-        RunError: If there is nothing to draw from, a scale is not known, or the file exists or cannot be written.
+        RunError: If there is nothing to draw from, a scale is not known, or the file exists.
+        OutputError: If it cannot be written.
         StoreError: If there is no such judging.
     """
     if target.exists() and (target.is_file() or target.is_dir()):
@@ -76,14 +78,10 @@ def write_sample(
     # The items of a metric stand together: it is easier to keep to one scale at a time.
     ranks = {metric: rank for rank, metric in enumerate(recipe.metrics)}
     drawn.sort(key=lambda each: (ranks.get(each.group.metric, len(ranks)), each))
-    try:
-        _write(
-            target,
-            [*COLUMNS, *(LABEL + name for name in annotators)],
-            (_row(run, recipe, judging, each, known) for each in drawn),
-        )
-    except OSError as error:
-        raise RunError(f"{target} cannot be written: {error.strerror or error}") from error
+    rows = (_row(run, recipe, judging, each, known) for each in drawn)
+    # The mark at the beginning (`-sig`) is how a spreadsheet knows that the file is UTF-8.
+    with text_output(target, (run.path,), encoding="utf-8-sig", newline="") as file:
+        _dump(file, [*COLUMNS, *(LABEL + name for name in annotators)], rows)
     return Sample(Counter(each.group for each in drawn), unscored)
 
 
@@ -164,19 +162,8 @@ def _text(content: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(content), allow_unicode=True, sort_keys=False, width=100).strip() if content else ""
 
 
-def _write(target: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write beside the target and then put it in its place; pipes and devices are written directly."""
-    if target.exists():
-        with target.open("w", encoding="utf-8", newline="") as file:
-            _dump(file, header, rows)
-        return
-    # The mark at the beginning (`-sig`) is how a spreadsheet knows that the file is UTF-8.
-    with file_beside(target) as partial, partial.open("w", encoding="utf-8-sig", newline="") as file:
-        _dump(file, header, rows)
-
-
 def _dump(file: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """The header and the rows, each with an empty cell per annotator."""
     writer = csv.writer(file)
-    writer.writerow(header)
-    writer.writerows([*row, *[""] * (len(header) - len(row))] for row in rows)
+    writer.writerow(map(csv_cell, header))
+    writer.writerows([*map(csv_cell, row), *[""] * (len(header) - len(row))] for row in rows)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json as json_format
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from .terminal import say, say_json
 
 _ANNOTATORS = ("annotator_1", "annotator_2")
 
@@ -99,13 +100,13 @@ def _sample(
     with RunFile(path) as run:
         sample = write_sample(run, out, size, annotators, seed=seed, judging=judging, metrics=metrics, scales=scales)
     fewer = f" (there are no more than {sample.n:,})" if sample.n < size else ""
-    typer.echo(f"{sample.n:,} judgements to label written to {out}{fewer}", err=not out.is_file())
+    say(f"{sample.n:,} judgements to label written to {out}{fewer}", err=not out.is_file())
     for group, count in sample.counts.items():
-        typer.echo(f"{count:>7,}  {group}", err=not out.is_file())
+        say(f"{count:>7,}  {group}", err=not out.is_file())
     if sample.unscored:
-        typer.echo(f"{sample.unscored:,} judgements have no score and were not drawn from", err=not out.is_file())
+        say(f"{sample.unscored:,} judgements have no score and were not drawn from", err=not out.is_file())
     if out.is_file():
-        typer.echo(f"when it is filled in: dialoom agree {path} --labels {out}")
+        say(f"when it is filled in: dialoom agree {path} --labels {out}")
 
 
 def _compare(
@@ -128,7 +129,7 @@ def _compare(
     if json:
         values = as_json(found)
         values["notes"] += [offline] if offline else []
-        typer.echo(json_format.dumps({"judging": chosen.name if chosen else None, **values}, ensure_ascii=False))
+        say_json({"judging": chosen.name if chosen else None, **values})
         return
     from .tables import print_tables
 

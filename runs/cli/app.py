@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from .flags import with_more
 from .personas_command import register as register_personas
 from .run_command import register as register_run
 from .step_command import register as register_step
+from .terminal import say
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -73,14 +75,15 @@ def _exit_with(error: Exception) -> None:
     from .wording import worded
 
     if fault_of(error) is Fault.BUG and not isinstance(error, MemoryError):
-        raise error
-    typer.echo(f"dialoom: {worded(error)}", err=True)
+        say("".join(traceback.format_exception(error)), err=True, nl=False)  # its message may quote a reply
+        sys.exit(1)
+    say(f"dialoom: {worded(error)}", err=True)
     sys.exit(EXIT_USAGE)
 
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"dialoom {__version__}")
+        say(f"dialoom {__version__}")
         raise typer.Exit
 
 

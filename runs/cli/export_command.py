@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from .flags import Flags, flags_of, with_options
+from .terminal import say
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -52,6 +53,17 @@ _COMMON: Flags = {
     "judging": (
         Annotated[
             str | None, typer.Option("--judging", metavar="NAME", help="A set of judgements; by default the run's own.")
+        ],
+        None,
+    ),
+    "license": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--license",
+                metavar="ID",
+                help="What the card states, e.g. cc-by-nc-4.0; without it, that the licence is unknown.",
+            ),
         ],
         None,
     ),
@@ -113,7 +125,7 @@ def _export(**values: Any) -> None:
     from dialoom.runs.store import RunFile
 
     path, out = values.pop("run"), values.pop("out")
-    common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share")}
+    common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share", "license")}
     given = {name: value for name, value in values.items() if value is not None and value != []}
     with RunFile(path) as run:
         counts = write(run, ExportRequest(**common, options=given), out)
@@ -122,6 +134,6 @@ def _export(**values: Any) -> None:
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
     rest = f" ({status.pending:,} scenarios are pending)" if status.pending else ""
-    typer.echo(f"{sum(counts.values()):,} {what} written to {out}" + (f": {parts}" if parts else "") + rest)
+    say(f"{sum(counts.values()):,} {what} written to {out}" + (f": {parts}" if parts else "") + rest)
     for id_, branch in branches:
-        typer.echo(f"{id_}: from the branch {branch.name!r}, made step by step")
+        say(f"{id_}: from the branch {branch.name!r}, made step by step")

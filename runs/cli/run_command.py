@@ -11,6 +11,7 @@ from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 
 from .call_flags import CALLING
 from .flags import flags_of, with_options
+from .terminal import say
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -102,7 +103,7 @@ def _add(runs: typer.Typer, spec: str) -> None:
     try:
         recipe = load_recipe(spec)
     except RunError as error:
-        typer.echo(f"dialoom: {error}", err=True)
+        say(f"dialoom: {error}", err=True)
         raise SystemExit(2) from error
     runs.command(spec, help=recipe.summary)(_command(spec, recipe))
 

@@ -12,6 +12,7 @@ from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 from .call_flags import ANEW, KEPT, REPLAY_ONLY
 from .flags import Flags, flags_of, with_options
 from .run_command import COMMON
+from .terminal import say
 
 _HELP = (
     "Go through one conversation step by step: look, edit, rewind, fork, compare. "
@@ -93,7 +94,7 @@ def _recipe_command(spec: str) -> Any:
     try:
         recipe = load_recipe(spec)
     except RunError as error:
-        typer.echo(f"dialoom: {error}", err=True)
+        say(f"dialoom: {error}", err=True)
         raise SystemExit(2) from error
     common = {**{name: flag for name, flag in COMMON.items() if name != "dry_run"}, **_SCRIPTED}
 

@@ -135,6 +135,7 @@ class Run:
         encoding: Encoding = "jsonl",
         test_share: float | None = None,
         options: Mapping[str, Any] | None = None,
+        license: str | None = None,
     ) -> dict[str, int]:
         """Write finished scenarios in plan order; nothing is left half-written.
 
@@ -145,19 +146,21 @@ class Run:
             encoding: How rows are written.
             test_share: The share of people (or what the recipe splits by) whose rows become a test split.
             options: The format's own.
+            license: What the data's card states, by the hub's name of it; by default that it is unknown.
 
         Returns:
             How many rows (or files) were written, by part: `all`, or `train` and `test`.
 
         Raises:
-            RunError: If the format is not there or cannot do that, or the path cannot be written.
+            RunError: If the format is not there or cannot do that.
+            OutputError: If the path is a run or another SQLite file, or cannot be written.
             StoreError: If there is no such set.
         """
         from dialoom.runs.export import ExportRequest, write
 
         if path is None:
             raise RunError("path is missing: where the export is to be written, such as 'out.jsonl'", setting="path")
-        request = ExportRequest(format, judging, encoding, test_share, options or {})
+        request = ExportRequest(format, judging, encoding, test_share, options or {}, license=license)
         with self._opened() as file:
             return write(file, request, Path(path))
 

@@ -26,6 +26,7 @@ class ExportRequest:
         encoding: How rows are written.
         test_share: The share of, say, the personas whose rows become the test split; `None` for no split.
         options: The format's own options, by the names of their fields.
+        license: What the card states, by the hub's name, such as `cc-by-nc-4.0`; `None`: that it is unknown.
     """
 
     format: str = DIALOGUES
@@ -33,6 +34,7 @@ class ExportRequest:
     encoding: Encoding = "jsonl"
     test_share: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    license: str | None = None
 
     def exporter(self, recipe: Recipe) -> Exporter | None:
         """The recipe's exporter of the format; `None` for the dialogues that every recipe has.
@@ -94,7 +96,7 @@ class ExportRequest:
 def formats(recipe: Recipe) -> dict[str, str]:
     """Names and descriptions of the formats that a recipe's runs can be exported to."""
     own = {name: exporter.description for name, exporter in recipe.exporters().items()}
-    return {DIALOGUES: "one JSON line per finished scenario, with its judgements", **own}
+    return {DIALOGUES: "one row per finished scenario, with its judgements", **own}
 
 
 def options_text(options: Mapping[str, Any]) -> str:

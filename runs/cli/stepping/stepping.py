@@ -10,12 +10,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from dialoom.graphs import Recipe
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.cli.exit_codes import EXIT_DONE, EXIT_SOME_FAILED
 from dialoom.runs.cli.settings import call_settings, merged
+from dialoom.runs.cli.terminal import say, say_json
 from dialoom.runs.door import CallSettings, aplan, open_run, step
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event, NodeSaid, Noted, Planned
@@ -52,18 +51,16 @@ def step_recipe(spec: str, recipe: Recipe, given: dict[str, Any], common: dict[s
 
 def replay_case(path: Path, is_json: bool) -> int:
     """Play a saved case again; returns the exit code."""
-    import json
-
     replayed = asyncio.run(replay(read_case(path)))
     if is_json:
         data = {"steps": replayed.steps, "replies": replayed.calls, "departures": list(replayed.departures)}
-        typer.echo(json.dumps(data, ensure_ascii=False))
+        say_json(data)
     elif replayed.departures:
         for line in replayed.departures:
-            typer.echo(line)
-        typer.echo(f"{path}: not the same path")
+            say(line)
+        say(f"{path}: not the same path")
     else:
-        typer.echo(f"{path}: the same path, {replayed.steps} steps with {replayed.calls} recorded replies")
+        say(f"{path}: the same path, {replayed.steps} steps with {replayed.calls} recorded replies")
     return EXIT_SOME_FAILED if replayed.departures else EXIT_DONE
 
 
@@ -103,11 +100,11 @@ def _stepped(
         opening = step(path, scenario, branch=branch, **{**calls, "on_event": _told})
         session: Session = runner.run(opened.enter_async_context(opening))
         try:
-            interpreter = CommandInterpreter(session, printer.passed)
+            interpreter = CommandInterpreter(session, printer.passed, inputs=[path, *([script] if script else [])])
             if lines is not None:
                 return play_script(runner, interpreter, lines, printer, str(script or "standard input"))
-            typer.echo(f"{session.scenario} in {path}: {_state(path, session.scenario)}")
-            typer.echo("'help' lists the commands")
+            say(f"{session.scenario} in {path}: {_state(path, session.scenario)}")
+            say("'help' lists the commands")
             printer.answer(runner.run(interpreter.stopped(runner.run(session.here()))))
             return converse(runner, interpreter, printer)
         finally:
@@ -118,9 +115,9 @@ def _told(event: Event) -> None:
     """What planning and nodes have to say goes where answers do not."""
     match event:
         case Noted(text) | NodeSaid(_, text):
-            typer.echo(text, err=True)
+            say(text, err=True)
         case Planned(path, _, scenarios):
-            typer.echo(f"planned {scenarios:,} scenarios in {path}", err=True)
+            say(f"planned {scenarios:,} scenarios in {path}", err=True)
 
 
 def _state(path: Path, scenario: str) -> str:
