@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dialoom.errors import first_problem
+from dialoom.text import well_formed_value
 
 
 class Verdict(BaseModel):
@@ -50,7 +51,7 @@ def parse_reply(text: str, type_: type[BaseModel]) -> BaseModel:
     problem = ""
     for values in _candidates(text, type_):
         try:
-            return type_.model_validate(values)
+            return type_.model_validate(well_formed_value(values))
         except ValidationError as error:
             problem = problem or _problem(error)
     raise ValueError(problem or "the answer holds no JSON object")

@@ -10,6 +10,18 @@ class StoreError(DialoomError):
     """A run file that cannot be read or written: which, why, and what would be right."""
 
 
+def is_about_the_file(error: sqlite3.Error) -> bool:
+    """Whether every other use of the file would meet it too: not what SQLite has against the values of one job."""
+    return not isinstance(
+        error,
+        sqlite3.IntegrityError
+        | sqlite3.DataError
+        | sqlite3.InterfaceError
+        | sqlite3.ProgrammingError
+        | sqlite3.NotSupportedError,
+    )
+
+
 def store_error(path: Path, error: Exception) -> StoreError:
     """SQLite's complaint in the user's terms."""
     text = str(error)
