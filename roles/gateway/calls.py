@@ -129,13 +129,14 @@ class Completion:
             if (text := getattr(self, name)) is not None:
                 object.__setattr__(self, name, well_formed(text))
         for name in ("input_tokens", "output_tokens", "cached_tokens"):
-            if not _is_count(getattr(self, name)):
+            if not is_count(getattr(self, name)):
                 object.__setattr__(self, name, None)
         if not _is_cost(self.cost):
             object.__setattr__(self, "cost", None)
 
 
-def _is_count(value: object) -> bool:
+def is_count(value: object) -> bool:
+    """Whether a call can have taken so many tokens."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
 
 
