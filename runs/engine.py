@@ -16,7 +16,7 @@ from langgraph.runtime import RunControl
 
 from dialoom.graphs import Outcome, Recipe, Stage
 from dialoom.graphs.recipe import Graph
-from dialoom.roles import BudgetError, Cast
+from dialoom.roles import BudgetError, Cast, DrainedError
 from dialoom.text import well_formed
 
 from .errors import FATAL, Fault, fault_of
@@ -46,6 +46,7 @@ class Engine:
         concurrency: How many scenarios are under way at once.
         on_event: Is told of each result, in the event loop's thread.
         fail_on_error: When failures stop the run; by default never.
+        drain_calls: Ends the pauses of calls; called when it begins to stop.
 
     Attributes:
         done: Scenarios that came out.
@@ -63,6 +64,7 @@ class Engine:
         concurrency: int,
         on_event: Callable[[Event], None],
         fail_on_error: FailOnError | None = None,
+        drain_calls: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._recipe = recipe
@@ -71,6 +73,7 @@ class Engine:
         self._seed = seed
         self._concurrency = concurrency
         self._on_event = on_event
+        self._drain_calls = drain_calls
         self._fail_on_error = fail_on_error or FailOnError()
         self.done = self.failed = 0
         self.stopped: Stopping | None = None
@@ -88,6 +91,7 @@ class Engine:
         self._draining = True
         for control in self._control.values():
             control.request_drain("interrupted")
+        self._drain_calls()
 
     def stop(self) -> None:
         """Drop what is in flight. What was committed is kept."""
@@ -137,7 +141,7 @@ class Engine:
         try:
             state = await self._play(work, graph, config, control, resuming)
             await self._store.results.finish(work, self._recipe.outcome(work.scenario, state))
-        except GraphDrained:
+        except (GraphDrained, DrainedError):
             return
         except BudgetError as error:
             self._give_up(Stopping(Fault.BUDGET, str(error), error.setting))

@@ -477,6 +477,7 @@ async def _work(
             policy.concurrency,
             task.tell,
             policy.fail_on_error,
+            gateway.drain,
         )
         task.control.attach(engine, lambda: gateway.states)
         try:
