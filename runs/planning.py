@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from .config import RunConfig
 from .errors import RunError, StoppedError
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.connections import Synchronous
+from .store.errors import StoreError, store_error
 from .store.store import remove
 
 Note = Callable[[str], None]
@@ -65,7 +67,12 @@ def planned(
     with ExitStack() as unplanned:
         unplanned.callback(remove, path)
         unplanned.enter_context(store)
-        write_plan(store, recipe, note, is_stopped)
+        try:
+            write_plan(store, recipe, note, is_stopped)
+        except StoreError as error:
+            if isinstance(error.__cause__, sqlite3.Error):  # what it says of a run that stays is wrong here
+                raise store_error(path, error.__cause__, is_new=True) from error
+            raise
         unplanned.pop_all()  # it stays
     with store:
         yield store

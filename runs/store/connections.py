@@ -67,6 +67,7 @@ def open_for_writing(path: Path, synchronous: Synchronous = "normal") -> sqlite3
             price of waiting for the disk at every commit.
     """
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")  # a new file is in none yet
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     return connection
 
