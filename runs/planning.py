@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from dialoom.graphs import Recipe, Scenario, stream
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
-from dialoom.roles.cast import check_cast
+from dialoom.roles.cast import check_cast, check_understudies
 from dialoom.roles.gateway.gateway import check_model
 
 from .calling import prompts_of
@@ -20,6 +20,7 @@ from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.connections import Synchronous
 from .store.errors import StoreError, store_error
 from .store.store import remove
+from .threads import in_thread
 
 Note = Callable[[str], None]
 
@@ -31,14 +32,16 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
         RunError, RecipeError, BindingError, PromptError: Naming what is wrong.
     """
     library = PromptLibrary.load(recipe.prompts, overrides, recipe.templates)
-    check_cast(prompts_of(library, config.models), config.models, recipe.reply_types)
+    played = prompts_of(library, config.models)
+    check_cast(played, config.models, recipe.reply_types)
+    check_understudies(played, config.models)
     for model in dict.fromkeys(config.model_names.values()):
         check_model(model)
     return library
 
 
-@contextmanager
-def planned(
+@asynccontextmanager
+async def planned(
     path: Path,
     recipe: Recipe,
     config: RunConfig,
@@ -47,8 +50,8 @@ def planned(
     *,
     synchronous: Synchronous = "normal",
     is_stopped: Callable[[], bool] = lambda: False,
-) -> Iterator[RunStore]:
-    """A new run, open for writing and planned. If planning fails, no file is left.
+) -> AsyncIterator[RunStore]:
+    """A new run, open for writing and planned, which happens in a thread. If planning fails, no file is left.
 
     Args:
         path: The file to be made.
@@ -63,19 +66,23 @@ def planned(
         RecipeError, DataError, StoreError: With nothing left.
         StoppedError: If planning was given up.
     """
-    store = RunStore.create(path, config, library, synchronous, recipe)
-    with ExitStack() as unplanned:
-        unplanned.callback(remove, path)
-        unplanned.enter_context(store)
-        try:
-            write_plan(store, recipe, note, is_stopped)
-        except StoreError as error:
-            if isinstance(error.__cause__, sqlite3.Error):  # what it says of a run that stays is wrong here
-                raise store_error(path, error.__cause__, is_new=True) from error
-            raise
-        unplanned.pop_all()  # it stays
-    with store:
-        yield store
+
+    def made(is_given_up: Callable[[], bool]) -> RunStore:
+        store = RunStore.create(path, config, library, synchronous, recipe)
+        with ExitStack() as unplanned:
+            unplanned.callback(remove, path)
+            unplanned.enter_context(store)
+            try:
+                write_plan(store, recipe, note, is_given_up)
+            except StoreError as error:
+                if isinstance(error.__cause__, sqlite3.Error):  # what it says of a run that stays is wrong here
+                    raise store_error(path, error.__cause__, is_new=True) from error
+                raise
+            unplanned.pop_all()  # it stays
+        return store
+
+    with ExitStack() as opened:  # also what a thread has made whose result nobody waits for any more
+        yield await in_thread(lambda is_given_up: opened.enter_context(made(is_given_up)), is_stopped)
 
 
 def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable[[], bool] = lambda: False) -> None:

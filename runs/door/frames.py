@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -67,8 +67,8 @@ def _episodes(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:
             "error": episode.error,
             "branch": episode.branch.name if episode.branch else None,
             "lines": len(episode.outcome.messages),
-            **episode.facets,
-            **episode.outcome.counts,
+            **_beside(_ALWAYS["episodes"], "facet", episode.facets),
+            **_beside((*_ALWAYS["episodes"], *episode.facets), "count", episode.outcome.counts),
             **{name: sum(values) / len(values) for name, values in scores.items()},
         }
 
@@ -83,11 +83,17 @@ def _judgements(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:
     for number, episode in _numbered(run, judging):
         for judgement in episode.outcome.judgements:
             score = None if judgement.score is None else float(judgement.score)
-            yield {"number": number, "id": episode.id, **episode.facets, **judgement.model_dump(), "score": score}
+            facets = _beside(_ALWAYS["judgements"], "facet", episode.facets)
+            yield {"number": number, "id": episode.id, **facets, **judgement.model_dump(), "score": score}
 
 
 def _calls(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001
     return run.calls()
+
+
+def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe's own values; one whose name is taken has its kind before it, `facet.number`."""
+    return {f"{kind}.{name}" if name in taken else name: value for name, value in values.items()}
 
 
 def _numbered(run: RunFile, judging: str | None) -> Iterator[tuple[int, Any]]:

@@ -32,7 +32,9 @@ def store_error(path: Path, error: BaseException, is_new: bool = False) -> Store
     """
     text = str(error)
     if is_new and isinstance(error, OSError):
-        return StoreError(f"{path} cannot be made ({error.strerror}); nothing is left of it")
+        return StoreError(
+            f"{path} cannot be made ({error.strerror}); nothing is left of it. Make room, or look at the folder"
+        )
     if isinstance(error, sqlite3.DatabaseError) and "not a database" in text:
         return StoreError(f"{path} is not a run of dialoom: it is no SQLite file")
     if "disk is full" in text or "disk I/O error" in text or "No space left" in text:

@@ -18,6 +18,7 @@ from dialoom.runs.export import export
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import PEOPLE, PLAYERS, cast
 from tests.invented import write_release
+from tests.processes import Started
 
 RECIPE = """
 from pathlib import Path
@@ -79,7 +80,9 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
     roles = cast("user", "induction", "preferred", "rejected", "judge")
     options = ["--rounds", "4", "--branching", "1", "--verify-pairs", "--seed", "5"]
     command = ["run", "aloe", "--personas", "people.jsonl", *roles, *options, "-o", "tree.db"]
-    subprocess.run([sys.executable, "-m", "dialoom", *command], cwd=folder, check=True, capture_output=True)
+    with Started(folder, *command) as process:
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors
     return folder / "tree.db"
 
 
