@@ -72,7 +72,7 @@ def test_a_run_file_appears_whole(tmp_path: Path, is_nameless: bool) -> None:
     )
     for at in (1, 2, 3, 4, 6):
         (folder := tmp_path / f"run{at}").mkdir()
-        command = [sys.executable, "killed.py", folder, str(at), str(is_nameless)]
+        command = [sys.executable, "killed.py", str(folder), str(at), str(is_nameless)]
         done = subprocess.run(command, cwd=tmp_path, timeout=120, check=False)
         assert done.returncode == -signal.SIGKILL
         if (path := folder / "run.db").exists():
