@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from .config import RunConfig
 from .errors import RunError, StoppedError
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.connections import Synchronous
+from .store.errors import StoreError, store_error
 from .store.store import remove
 from .threads import in_thread
 
@@ -70,7 +72,12 @@ async def planned(
         with ExitStack() as unplanned:
             unplanned.callback(remove, path)
             unplanned.enter_context(store)
-            write_plan(store, recipe, note, is_given_up)
+            try:
+                write_plan(store, recipe, note, is_given_up)
+            except StoreError as error:
+                if isinstance(error.__cause__, sqlite3.Error):  # what it says of a run that stays is wrong here
+                    raise store_error(path, error.__cause__, is_new=True) from error
+                raise
             unplanned.pop_all()  # it stays
         return store
 

@@ -24,6 +24,7 @@ from .calls import Completion, Request
 from .classification import classified, status_of
 from .completions import completion_of, salvaged
 from .inline_preparation import prepared_inline
+from .reply_size import Bound, bounded_body
 from .structure import is_refused, response_format
 
 TIMEOUT = 600.0
@@ -73,6 +74,7 @@ class LiteLLMBackend:
                 raise
         _ensure_key(litellm, request)
         shown: list[object] = []
+        body = Bound()
         try:
             async with self._admission.passing() as sent, asyncio.timeout(self._timeout):
 
@@ -80,11 +82,12 @@ class LiteLLMBackend:
                     sent()
                     shown.append(details.get("original_response"))
 
-                with prepared_inline(_provider(litellm, request.model) == "openai"):
+                with prepared_inline(_provider(litellm, request.model) == "openai"), bounded_body(body):
                     response = await _unlogged(litellm, litellm.acompletion(**options, logger_fn=note))
         except Exception as error:
             if _UNREADABLE in str(error) and (kept := _salvaged(shown, request.model)) is not None:
                 return kept
+            body.ensure_kept(request.model)
             # Not chained: the original's message may hold a key.
             raise self._failure(error, request, "response_format" in options) from None
         return completion_of(response, request.model)
@@ -189,6 +192,9 @@ def _imported() -> ModuleType:
         import litellm
 
     from .offline_provider import OfflineProvider
+    from .reply_size import install
+
+    install()
 
     litellm.telemetry = False
     litellm.suppress_debug_info = True

@@ -478,6 +478,7 @@ async def _work(
             policy.concurrency,
             task.tell,
             policy.fail_on_error,
+            gateway.drain,
         )
         task.control.attach(engine, lambda: gateway.states)
         try:
@@ -514,7 +515,7 @@ def _opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBin
     """A new set of judgements, or the one of that name, to go on with it."""
     wanted = judgement_set(name or ", ".join(binding.model for binding in models.values()), store.prompts, models)
     existing = {each.name: each for each in store.judgement_sets()}
-    if wanted.name == OWN_JUDGEMENTS and wanted.name not in existing:
+    if wanted.name == OWN_JUDGEMENTS:
         raise RunError(
             f"name {OWN_JUDGEMENTS!r} is kept for the judgements that a run makes itself; give another", setting="name"
         )

@@ -16,7 +16,6 @@ SCHEMA_VERSION = 1
 
 def create(connection: sqlite3.Connection) -> None:
     """Make all tables in an empty database."""
-    connection.execute("PRAGMA journal_mode = WAL")
     database = Database(connection)
     with connection:
         _configuration(database)
