@@ -178,6 +178,11 @@ class Watcher:
             typer.echo(f"stopped early; nothing is lost. Go on with: {again}")
         elif event.failed:
             typer.echo(f"what failed can be tried again with: {retry}")
+        elif event.judging is None and status.failed:
+            typer.echo(f"{_scenarios(status.failed)} failed before; try again with: dialoom retry {event.path}")
+        if event.is_complete and event.stopped is None and event.judging is None and status.pending:
+            left = _scenarios(status.pending)
+            typer.echo(f"{left} pending still; play what is pending with: dialoom resume {event.path}")
 
     def _rest(self) -> None:
         """Take the bar away, and let go of the file."""
@@ -258,6 +263,10 @@ def _say_what_is_retried(event: Retrying) -> None:
         typer.echo(f"scenarios played anew: {event.anew:,}; what was judged of them is dropped")
     if event.unparsed is not None:
         typer.echo(f"scenarios with unparsed judgements in {event.judging!r}: {event.unparsed:,}; these are made again")
+
+
+def _scenarios(count: int) -> str:
+    return "1 scenario" if count == 1 else f"{count:,} scenarios"
 
 
 def _has_failures(path: Path) -> bool:

@@ -240,7 +240,7 @@ async def aretry(
     models: Mapping[str, ModelLike] | None = None,
     **calls: Unpack[CallSettings],
 ) -> Run:
-    """Try again what did not come out well; what is pending is played with it.
+    """Try again what did not come out well, and nothing else: what is pending stays so (`resume` plays it).
 
     Args:
         path: The run's file.
@@ -417,24 +417,25 @@ async def _reopened(
         yield _Task(store, found, policy, tell, control)
 
 
-async def _play(task: _Task, is_resumed: bool) -> Ended:
-    """Play what is pending."""
+async def _play(task: _Task, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
+    """Play what is pending; of that only the scenarios of some positions, if these are given."""
     store, recipe = task.store, task.recipe
-    task.tell(Began(store.path, "playing", store.status().pending))
+    task.tell(Began(store.path, "playing", store.status().pending if only is None else len(only)))
     graph = recipe.graph(recipe.options_type.model_validate(store.config.options))
-    return await _work(task, graph, store.config.models, store.queue.pending(recipe), None, is_resumed)
+    return await _work(task, graph, store.config.models, store.queue.pending(recipe, only), None, is_resumed)
 
 
 async def _replay(task: _Task, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
     store = task.store
-    positions = dict.fromkeys([store.resolve(str(name)) for name in scenarios])
+    anew = {store.resolve(str(name)) for name in scenarios}
+    failed = set(store.positions("failed")) if is_failed else set()
     if is_failed:
         task.tell(Retrying(failed=store.retries.failed()))
-    for position in positions:
+    for position in sorted(anew):
         store.retries.scenario(position)
-    if positions:
-        task.tell(Retrying(anew=len(positions)))
-    return await _play(task, is_resumed=True)
+    if anew:
+        task.tell(Retrying(anew=len(anew)))
+    return await _play(task, is_resumed=True, only=anew | failed)
 
 
 async def _rejudge(task: _Task, name: str | None) -> Ended:

@@ -166,6 +166,11 @@ class RunFile:
         """Every scenario's place in the plan, id, state and ending, in plan order."""
         return self._scenarios.listing()
 
+    def positions(self, state: str) -> list[int]:
+        """The positions of all scenarios that are `pending`, `done` or `failed`, in plan order."""
+        rows = self._reader.execute("SELECT position FROM scenarios WHERE state = ? ORDER BY position", (state,))
+        return [row["position"] for row in rows]
+
     def planned_facets(self) -> Iterator[dict[str, Any]]:
         """What every scenario shows of itself, in plan order, finished or not."""
         return self._scenarios.facets()
