@@ -17,7 +17,7 @@ from rich.tree import Tree
 
 from dialoom.graphs import Outline
 from dialoom.runs import export as exporting
-from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
+from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, Usage
@@ -164,7 +164,8 @@ def _print_episode(
     played = ", ".join(f"{role} {model}" for role, model in models.items())
     console.print(f"  [dim]models:[/dim] {escape(played)}", highlight=False)
     if episode.branch is not None:
-        console.print(f"  [dim]branch:[/dim] {escape(_taken(episode.branch))}", highlight=False)
+        told = f"{episode.branch.told().removeprefix('branch ')}, made step by step"
+        console.print(f"  [dim]branch:[/dim] {escape(told)}", highlight=False)
     if outline is not None:
         console.print()
         console.print(_tree(outline))
@@ -183,18 +184,6 @@ def _print_episode(
             f"[dim]{escape(judgement.explanation)}[/dim]",
             highlight=False,
         )
-
-
-def _taken(branch: BranchTaken) -> str:
-    """The branch that an outcome came from, and what a person did there."""
-    done = [f"{role} played by {model}" for role, model in branch.models.items()]
-    for count, what in (
-        (branch.edits, "edited"),
-        (branch.said, "said by a person"),
-        (branch.prompts, "asked by a person"),
-    ):
-        done += [f"{count} {what}"] if count else []
-    return f"{branch.name}, made step by step" + (f" ({', '.join(done)})" if done else "")
 
 
 def _tree(outline: Outline, parent: Tree | None = None) -> Tree:

@@ -15,6 +15,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.report import Report
+from dialoom.runs.selection import selected
 from dialoom.runs.store import JudgementSet, RunFile, Status
 
 from .settings import CallSettings, PathLike, RecipeLike
@@ -82,17 +83,21 @@ class Run:
         with self._opened() as file:
             return file.status()
 
-    def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
+    def episodes(self, judging: str | None = None, *, where: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of each finished scenario (done or failed), in plan order, read a page at a time.
 
         Args:
             judging: The set of judgements that they are given with; by default the oldest.
+            where: Only those that this expression holds of: over the recipe's facets, counts and metrics by their
+                names, and `state`, `ended_by`, `changed`, `unparsed` and others; e.g. `personalization >= 3 and
+                ended_by == 'user_terminated'`. No comparison with a score that was not had holds.
 
         Raises:
             StoreError: If there is no such set.
+            RunError: If the expression is wrong.
         """
         with self._opened() as file:
-            yield from file.episodes(judging)
+            yield from selected(file, judging, where)
 
     def episode(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode | None:
         """What came of one scenario; `None` while it is pending.
@@ -112,19 +117,20 @@ class Run:
         with self._opened() as file:
             return file.scenario(file.recipe, file.resolve(str(scenario)))
 
-    def report(self, judging: str | None = None, tables: Sequence[str] = ()) -> Report:
+    def report(self, judging: str | None = None, tables: Sequence[str] = (), *, where: str | None = None) -> Report:
         """The recipe's tables and charts. Printed, it is Markdown; a notebook shows it as such.
 
         Args:
             judging: One set of judgements; by default all, compared.
             tables: Only these, by name; by default all.
+            where: Only scenarios that this expression holds of, such as `not changed`; see `episodes`.
 
         Raises:
-            RunError: If a table is not there.
+            RunError: If a table is not there, or the expression is wrong.
             StoreError: If there is no such set.
         """
         with self._opened() as file:
-            return Report.of([file], judging, tables)
+            return Report.of([file], judging, tables, where)
 
     def export(
         self,
@@ -275,16 +281,19 @@ def open_run(path: PathLike, recipe: RecipeLike | None = None) -> Run:
     return Run(path, recipe)
 
 
-def report(*runs: Run | PathLike, judging: str | None = None, tables: Sequence[str] = ()) -> Report:
+def report(
+    *runs: Run | PathLike, judging: str | None = None, tables: Sequence[str] = (), where: str | None = None
+) -> Report:
     """The report of one run, or of several side by side.
 
     Args:
         *runs: Runs of one recipe.
         judging: The set of judgements, in each of them.
         tables: Only these, by name.
+        where: Only scenarios that this expression holds of; see `Run.episodes`.
 
     Raises:
-        RunError: If they are not of one recipe, one is named twice, or a table is not there.
+        RunError: If they are not of one recipe, one is named twice, a table is not there, or the expression is wrong.
         StoreError: If a run has no such set.
     """
     from contextlib import ExitStack
@@ -293,4 +302,4 @@ def report(*runs: Run | PathLike, judging: str | None = None, tables: Sequence[s
         raise RunError("runs: give at least one", setting="runs")
     with ExitStack() as opened:
         handles = [run if isinstance(run, Run) else Run(run) for run in runs]
-        return Report.of([opened.enter_context(handle._opened()) for handle in handles], judging, tables)
+        return Report.of([opened.enter_context(handle._opened()) for handle in handles], judging, tables, where)

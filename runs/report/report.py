@@ -29,19 +29,22 @@ class Report:
     charts: Sequence[Chart]
 
     @classmethod
-    def of(cls, runs: Sequence[RunFile], judging: str | None = None, names: Sequence[str] = ()) -> Report:
+    def of(
+        cls, runs: Sequence[RunFile], judging: str | None = None, names: Sequence[str] = (), where: str | None = None
+    ) -> Report:
         """The report of one run, or of several side by side.
 
         Args:
             runs: Runs of one recipe.
             judging: One set of judgements; by default all of one run, the oldest of each of several.
             names: Only these tables (and charts of these names).
+            where: Only scenarios that this expression holds of.
 
         Raises:
             RunError: If the runs are not of one recipe, one is named twice, or a table is not there.
             StoreError: If a run has no such set.
         """
-        tables = compare(runs, judging) if len(runs) > 1 else build(runs[0], judging)
+        tables = compare(runs, judging, where) if len(runs) > 1 else build(runs[0], judging, where)
         known = [table.name for table in tables]
         if unknown := [name for name in names if name not in known]:
             raise RunError(f"tables {unknown[0]!r}: there are {', '.join(known) or 'none yet'}", setting="tables")
@@ -49,7 +52,7 @@ class Report:
         return cls(
             "; ".join(f"{path.name}: {each.done:,} of {each.total:,} scenarios done" for path, each in statuses),
             [table for table in tables if not names or table.name in names],
-            [chart for chart in charts(runs, judging) if not names or chart.name in names],
+            [chart for chart in charts(runs, judging, where) if not names or chart.name in names],
         )
 
     def __getitem__(self, name: str) -> Table:

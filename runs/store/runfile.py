@@ -175,6 +175,15 @@ class RunFile:
         """What every scenario shows of itself, in plan order, finished or not."""
         return self._scenarios.facets()
 
+    def named_figures(self) -> list[str]:
+        """The names of the facets, counts and metrics of the first scenarios, as all others have the same."""
+        queries = (
+            "SELECT DISTINCT each.key FROM (SELECT facets FROM scenarios LIMIT 200), json_each(facets) AS each",
+            "SELECT DISTINCT each.key FROM (SELECT counts FROM outcomes LIMIT 200), json_each(counts) AS each",
+            "SELECT DISTINCT metric FROM (SELECT metric FROM judgements LIMIT 5000)",
+        )
+        return [str(name) for query in queries for (name,) in self._reader.execute(query)]
+
     def scenario(self, recipe: Recipe, position: int) -> Scenario:
         """A scenario, from the plan."""
         row = self._reader.execute("SELECT content FROM scenarios WHERE position = ?", (position,)).fetchone()

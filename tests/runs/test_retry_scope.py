@@ -19,7 +19,7 @@ def test_a_scenario_played_anew_is_the_only_one_that_is_played(tmp_path: Path) -
 def test_only_what_failed_is_tried_again(tmp_path: Path) -> None:
     """Also while other scenarios are pending; a chosen scenario and what failed can be had together."""
 
-    async def assistant(messages: list[dict[str, str]]) -> str:
+    async def assistant(messages: list[dict[str, str]]) -> str:  # noqa: ARG001
         if not calm:
             raise ValueError("not in the mood")
         return "fine"
