@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -117,11 +118,19 @@ def _export(**values: Any) -> None:
     given = {name: value for name, value in values.items() if value is not None and value != []}
     with RunFile(path) as run:
         counts = write(run, ExportRequest(**common, options=given), out)
-        status, branches = run.status(), run.branches_taken()
+        status, branches, facet = run.status(), run.branches_taken(), run.recipe.split_by
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
     rest = f" ({status.pending:,} scenarios are pending)" if status.pending else ""
     typer.echo(f"{sum(counts.values()):,} {what} written to {out}" + (f": {parts}" if parts else "") + rest)
+    if len(counts) > 1:
+        typer.echo(_realised(counts, common["test_share"], facet or ""))
     for id_, branch in branches:
         typer.echo(f"{id_}: from the branch {branch.name!r}, made step by step")
+
+
+def _realised(counts: Mapping[str, int], share: float, facet: str) -> str:
+    """What the share came to: what belongs to one person stays together, so rows seldom have exactly the share."""
+    realised = counts["test"] / sum(counts.values())
+    return f"test share {realised:.1%} of the rows ({share:.1%} was asked for; all rows of one {facet} are on one side)"

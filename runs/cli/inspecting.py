@@ -108,6 +108,7 @@ def print_config(path: Path) -> None:
         "temperature": {role: binding.temperature for role, binding in config.models.items()},
         "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
         "seed": config.seed,
+        "sample": config.sample,
     }
     recipe = load_recipe(config.recipe)
     aliases = {name: field.alias for name, field in recipe.options_type.model_fields.items() if field.alias}

@@ -11,6 +11,7 @@ from dialoom.version import __version__
 
 from .request import formats, options_text
 from .rows import RowCount, Rows
+from .split import TEST
 
 _OFFLINE = (
     "Made with an offline model ({roles}): a scripted stand-in. Nothing here shows how a model or a person writes; "
@@ -63,7 +64,12 @@ class Card:
         yield from ("## What it holds", "", *_table(header, lines), "")
         if self._rows.split is not None:
             share = self._rows.request.test_share
-            yield f"Split by `{facet}` with the run's seed (share {share}): all rows of one `{facet}` are in one file."
+            test = next(count.rows for name, count in self._files.items() if name == self._splits.get(TEST))
+            realised = test / max(1, sum(count.rows for count in self._files.values()))
+            yield (
+                f"Split by `{facet}` with the run's seed: all rows of one `{facet}` are in one file. "
+                f"Asked for was a share of {share}; {realised:.1%} of the rows are for testing."
+            )
             yield ""
 
     def _made(self) -> Iterator[str]:
@@ -71,6 +77,8 @@ class Card:
         status = run.status()
         yield from ("## How it was made", "")
         yield f"* with dialoom {__version__}, recipe `{run.config.recipe}`, seed {run.config.seed}"
+        if run.config.sample is not None:
+            yield f"* a sample of {run.config.sample:,} scenarios, drawn with the seed"
         yield f"* scenarios: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
             f"{status.pending:,} pending"
         )
