@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,7 +23,10 @@ _COMMON: Flags = {
         Annotated[
             Path,
             typer.Option(
-                "-o", "--out", metavar="FILE", help="A file; a folder for formats of files, and with --test-share."
+                "-o",
+                "--out",
+                metavar="FILE",
+                help="A file, or - for standard output; a folder for formats of files, and with --test-share.",
             ),
         ],
         ...,
@@ -116,18 +120,24 @@ def _export(**values: Any) -> None:
     path, out = values.pop("run"), values.pop("out")
     common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share")}
     given = {name: value for name, value in values.items() if value is not None and value != []}
+    is_piped = str(out) == "-"
     with RunFile(path) as run:
-        counts = write(run, ExportRequest(**common, options=given), out)
+        counts = write(run, ExportRequest(**common, options=given), sys.stdout if is_piped else out)
         status, branches, facet = run.status(), run.branches_taken(), run.recipe.split_by
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
     rest = f" ({status.pending:,} scenarios are pending)" if status.pending else ""
-    typer.echo(f"{sum(counts.values()):,} {what} written to {out}" + (f": {parts}" if parts else "") + rest)
+    typer.echo(
+        f"{sum(counts.values()):,} {what} written to {'standard output' if is_piped else out}"
+        + (f": {parts}" if parts else "")
+        + rest,
+        err=is_piped,
+    )
     if len(counts) > 1:
-        typer.echo(_realised(counts, common["test_share"], facet or ""))
+        typer.echo(_realised(counts, common["test_share"], facet or ""), err=is_piped)
     for id_, branch in branches:
-        typer.echo(f"{id_}: from the branch {branch.name!r}, made step by step")
+        typer.echo(f"{id_}: from the branch {branch.name!r}, made step by step", err=is_piped)
 
 
 def _realised(counts: Mapping[str, int], share: float, facet: str) -> str:

@@ -135,19 +135,16 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> 
         position = run.resolve(name)
         chosen = run.judgement_set(judging)
         scenario = run.scenario(recipe, position)
-        episode = run.episode(position, chosen.name if chosen else None)
+        episode = run.episode(position, chosen.name if chosen else None) or run.so_far(position)
         models, prompts = exporting.provenance(run, chosen)
-    if episode is None:
-        if as_json:
-            typer.echo(json.dumps({"id": scenario.id, "state": "pending", "scenario": scenario.described()}))
-        else:
-            typer.echo(f"{scenario.id} is not finished yet; go on with: dialoom resume {path}")
-        return
     if as_json:
         line = exporting.dialogue(episode, scenario, recipe, models, prompts)
         typer.echo(json.dumps({**line, "state": episode.state}, ensure_ascii=False))
         return
     _print_episode(episode, scenario.described(), models, recipe.outline(episode))
+    if episode.state == "pending":
+        begun = "not finished yet, this is how far it is" if episode.outcome.messages else "not begun yet"
+        typer.echo(f"\n{scenario.id} is {begun}; go on with: dialoom resume {path}")
 
 
 def _print_episode(
@@ -174,7 +171,8 @@ def _print_episode(
         colour = _COLOURS.get(message.role, "magenta")
         console.print(f"\n[bold {colour}]{escape(message.role)}[/bold {colour}]", highlight=False)
         console.print(escape(message.content), highlight=False)
-    console.print(f"\n[dim]ended by[/dim] {episode.outcome.ended_by}", highlight=False)
+    if episode.outcome.ended_by:
+        console.print(f"\n[dim]ended by[/dim] {episode.outcome.ended_by}", highlight=False)
     if episode.error:
         console.print(f"[red]failed:[/red] {escape(episode.error)}", highlight=False)
     for judgement in episode.outcome.judgements:

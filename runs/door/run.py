@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
 from dialoom.graphs import Recipe, Scenario
 from dialoom.roles.binding import ModelLike
@@ -112,6 +113,12 @@ class Run:
         with self._opened() as file:
             return file.episode(file.resolve(str(scenario)), judging)
 
+    def so_far(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode:
+        """As `episode`; of a scenario that is pending, what it has come to by its last step (`ended_by` is empty)."""
+        with self._opened() as file:
+            position = file.resolve(str(scenario))
+            return file.episode(position, judging) or file.so_far(position)
+
     def scenario(self, scenario: str | int) -> Scenario:
         """A scenario as it was planned, finished or not; named as for `episode`."""
         with self._opened() as file:
@@ -135,7 +142,7 @@ class Run:
     def export(
         self,
         format: str = "dialogues",
-        path: PathLike | None = None,
+        path: PathLike | TextIO | None = None,
         *,
         judging: str | None = None,
         encoding: Encoding = "jsonl",
@@ -146,7 +153,8 @@ class Run:
 
         Args:
             format: `dialogues`, or one of the recipe's own.
-            path: A file; a folder for formats of files, and for a split. It is replaced when the new one is whole.
+            path: A file; a folder for formats of files, and for a split. It is replaced when the new one is whole. Or
+                an open text file, such as `sys.stdout`, for JSON lines.
             judging: The set of judgements; by default the oldest.
             encoding: How rows are written.
             test_share: The share of people (or what the recipe splits by) whose rows become a test split.
@@ -165,7 +173,7 @@ class Run:
             raise RunError("path is missing: where the export is to be written, such as 'out.jsonl'", setting="path")
         request = ExportRequest(format, judging, encoding, test_share, options or {})
         with self._opened() as file:
-            return write(file, request, Path(path))
+            return write(file, request, Path(path) if isinstance(path, str | os.PathLike) else path)
 
     def frame(self, kind: Kind = "episodes", judging: str | None = None) -> pandas.DataFrame:
         """The run as a pandas DataFrame; needs the extra `frames`.

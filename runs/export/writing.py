@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
@@ -49,13 +49,20 @@ def export(
     return sum(write(run, ExportRequest(format_, judging, encoding, test_share, options or {}), target).values())
 
 
-def write(run: RunFile, request: ExportRequest, target: Path) -> dict[str, int]:
+def write(run: RunFile, request: ExportRequest, target: Path | TextIO) -> dict[str, int]:
     """Write what is asked for; returns how many rows (or files) by part: `train` and `test`, or `all`.
+
+    Args:
+        run: The run.
+        request: What is asked for.
+        target: A path as of `export`; or an open text file, such as standard output, for JSON lines.
 
     Raises:
         RunError, StoreError: As `export`.
     """
     rows = Rows(run, request)
+    if not isinstance(target, Path):
+        return {_ONLY: _write_open(rows, target)}
     if request.encoding == "parquet":
         parquet.check_installed()
     try:
@@ -64,6 +71,19 @@ def write(run: RunFile, request: ExportRequest, target: Path) -> dict[str, int]:
         return _write_split(rows, target) if rows.split is not None else {_ONLY: _write_one(rows, target)}
     except OSError as error:
         raise RunError(f"{target} cannot be written: {error.strerror or error}") from error
+
+
+def _write_open(rows: Rows, file: TextIO) -> int:
+    """JSON lines into a file that somebody else has opened and will close; they are let go of one by one."""
+    is_files = rows.exporter is not None and rows.exporter.kind == "files"
+    if is_files or rows.split is not None or rows.request.encoding != "jsonl":
+        raise RunError("path: an open file or standard output takes JSON lines alone; give a path", setting="path")
+    count = RowCount()
+    for item in rows.read(_ONLY, count):
+        file.write(json.dumps(item, ensure_ascii=False) + "\n")
+    if not count.rows:
+        _check_empty(rows, _ONLY)
+    return count.rows
 
 
 def _write_one(rows: Rows, target: Path) -> int:

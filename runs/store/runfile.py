@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +20,8 @@ from .connections import open_for_reading
 from .episodes import read_episode, read_episodes, read_outcome
 from .errors import StoreError
 from .judgement_sets import JudgementSet, read_judgement_sets
-from .scenarios import ScenarioTable
+from .scenarios import ScenarioTable, thread_of
+from .states import read_state
 from .status import Status, Troubles, Usage, read_status, read_troubles, read_usage_by_scenario
 from .taken import counted
 
@@ -196,6 +198,15 @@ class RunFile:
     def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
         return read_episodes(self._reader, self._chosen(judging))
+
+    def so_far(self, position: int) -> RecordedEpisode:
+        """What a pending scenario has come to by its last step, as an episode without an ending or judgements' set."""
+        query = "SELECT id, facets, take FROM scenarios WHERE position = ?"
+        row = self._reader.execute(query, (position,)).fetchone()
+        scenario = self.scenario(self.recipe, position)
+        state = {**self.recipe.initial(scenario), **read_state(self._reader, thread_of(row["id"], row["take"]))}
+        outcome = self.recipe.outcome(scenario, state, failed=True).model_copy(update={"ended_by": ""})
+        return RecordedEpisode(row["id"], json.loads(row["facets"]), "pending", outcome)
 
     def outcome(self, position: int) -> Outcome:
         """A finished scenario's outcome, without judgements."""
