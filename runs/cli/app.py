@@ -151,12 +151,20 @@ def show(
     ] = None,
     json: Json = False,
     judging: JudgingName = None,
+    where: WhereText = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(metavar="EXPR", help="Of the list: by a metric or anything else that --where knows, e.g. turns."),
+    ] = None,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Of the list: the highest first.")] = False,
 ) -> None:
-    """One dialogue with its judgements and how it ended; without a scenario, the list of them."""
+    """One dialogue with its judgements and how it ended; without a scenario, the list of them with their scores."""
     from .inspecting import list_scenarios, show_scenario
 
     if scenario is None:
-        list_scenarios(run, json)
+        list_scenarios(run, json, judging, where, sort, reverse)
+    elif where or sort or reverse:
+        raise typer.BadParameter("--where, --sort and --reverse are for the list; leave out SCENARIO")
     else:
         show_scenario(run, scenario, json, judging)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .flags import Flags, flags_of, with_options
+from .flags import WHERE, Flags, flags_of, with_options
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -57,6 +57,17 @@ _COMMON: Flags = {
     "judging": (
         Annotated[
             str | None, typer.Option("--judging", metavar="NAME", help="A set of judgements; by default the run's own.")
+        ],
+        None,
+    ),
+    "where": (Annotated[str | None, WHERE], None),
+    "include": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="facets|scores",
+                help="What rows have besides their format's columns and their scenario's id. Repeatable.",
+            ),
         ],
         None,
     ),
@@ -118,11 +129,12 @@ def _export(**values: Any) -> None:
     from dialoom.runs.store import RunFile
 
     path, out = values.pop("run"), values.pop("out")
-    common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share")}
+    common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share", "where")}
+    include = values.pop("include") or ()
     given = {name: value for name, value in values.items() if value is not None and value != []}
     is_piped = str(out) == "-"
     with RunFile(path) as run:
-        counts = write(run, ExportRequest(**common, options=given), sys.stdout if is_piped else out)
+        counts = write(run, ExportRequest(**common, options=given, include=include), sys.stdout if is_piped else out)
         status, branches, facet = run.status(), run.branches_taken(), run.recipe.split_by
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"

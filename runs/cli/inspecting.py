@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from dialoom.runs import export as exporting
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import load_recipe
+from dialoom.runs.selection import Where, every, in_order, scores_of
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, Usage
 from dialoom.runs.store.lock import is_written
 from dialoom.runs.store.status import Status
@@ -118,14 +119,35 @@ def print_config(path: Path) -> None:
     )
 
 
-def list_scenarios(path: Path, as_json: bool) -> None:
-    """Every scenario: number, state, ending, id."""
+def list_scenarios(
+    path: Path,
+    as_json: bool,
+    judging: str | None = None,
+    where: str | None = None,
+    sort: str | None = None,
+    is_reversed: bool = False,
+) -> None:
+    """Every scenario, or those that an expression holds of: number, state, ending, mean scores, id."""
     with RunFile(path) as run:
-        for position, id_, state, ended_by in run.listing():
+        chosen = run.judgement_set(judging)
+        metrics = [] if chosen is None else run.metrics_of(chosen.name)
+        found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where)
+        if sort is not None:
+            found = in_order(found, Where.parse(sort, run, "sort"), is_reversed)
+        elif is_reversed:
+            found = reversed(list(found))
+        if metrics and not as_json:
+            typer.echo(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
+        for position, episode in found:
+            scores = scores_of(episode)
+            ending = episode.outcome.ended_by
             if as_json:
-                typer.echo(json.dumps({"number": position + 1, "id": id_, "state": state, "ended_by": ended_by}))
-            else:
-                typer.echo(f"{position + 1:>7}  {state:<8} {ended_by or '':<16} {id_}")
+                known = {"number": position + 1, "id": episode.id, "state": episode.state, "ended_by": ending or None}
+                typer.echo(json.dumps({**known, "scores": {name: float(score) for name, score in scores.items()}}))
+                continue
+            cells = [f"{scores[name]:.3g}" if name in scores else "-" for name in metrics]
+            figures = "".join(f"{cell:>{len(name)}} " for cell, name in zip(cells, metrics, strict=True))
+            typer.echo(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
 
 
 def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
@@ -148,6 +148,8 @@ class Run:
         encoding: Encoding = "jsonl",
         test_share: float | None = None,
         options: Mapping[str, Any] | None = None,
+        where: str | None = None,
+        include: Collection[str] = (),
     ) -> dict[str, int]:
         """Write finished scenarios in plan order; nothing is left half-written.
 
@@ -159,6 +161,8 @@ class Run:
             encoding: How rows are written.
             test_share: The share of people (or what the recipe splits by) whose rows become a test split.
             options: The format's own.
+            where: Only scenarios that this expression holds of; see `episodes`.
+            include: What each row has besides its format's columns and its scenario's `id`: `facets`, `scores`.
 
         Returns:
             How many rows (or files) were written, by part: `all`, or `train` and `test`.
@@ -171,11 +175,13 @@ class Run:
 
         if path is None:
             raise RunError("path is missing: where the export is to be written, such as 'out.jsonl'", setting="path")
-        request = ExportRequest(format, judging, encoding, test_share, options or {})
+        request = ExportRequest(format, judging, encoding, test_share, options or {}, where, include)
         with self._opened() as file:
             return write(file, request, Path(path) if isinstance(path, str | os.PathLike) else path)
 
-    def frame(self, kind: Kind = "episodes", judging: str | None = None) -> pandas.DataFrame:
+    def frame(
+        self, kind: Kind = "episodes", judging: str | None = None, *, where: str | None = None
+    ) -> pandas.DataFrame:
         """The run as a pandas DataFrame; needs the extra `frames`.
 
         Args:
@@ -183,6 +189,7 @@ class Run:
                 `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `calls`: a row
                 for each call of a model, with tokens, cost, latency.
             judging: The set of judgements; by default the oldest. Not of use for `lines` and `calls`.
+            where: Only what belongs to scenarios that this expression holds of; see `episodes`.
 
         Raises:
             RunError: If pandas is not installed, or there is no such kind.
@@ -191,7 +198,7 @@ class Run:
         from .frames import frame
 
         with self._opened() as file:
-            return frame(file, kind, judging)
+            return frame(file, kind, judging, where)
 
     def dataset(
         self,
@@ -200,6 +207,8 @@ class Run:
         judging: str | None = None,
         test_share: float | None = None,
         options: Mapping[str, Any] | None = None,
+        where: str | None = None,
+        include: Collection[str] = (),
     ) -> datasets.Dataset | datasets.DatasetDict:
         """An export as a Hugging Face `Dataset`, or with `test_share` a `DatasetDict` of train and test.
 
@@ -211,7 +220,7 @@ class Run:
         from .frames import dataset
 
         with self._opened() as file:
-            return dataset(file, format, judging, test_share, options or {})
+            return dataset(file, format, judging, test_share, options or {}, where, include)
 
     def step(
         self,

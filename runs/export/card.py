@@ -9,7 +9,7 @@ from typing import Any, get_args
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.version import __version__
 
-from .request import formats, options_text
+from .request import formats
 from .rows import RowCount, Rows
 from .split import TEST
 
@@ -82,7 +82,7 @@ class Card:
         yield f"* scenarios: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
             f"{status.pending:,} pending"
         )
-        yield f"* filters: {f'`{options_text(request.options)}`' if request.options else 'none'}"
+        yield f"* filters: {f'`{request.told()}`' if request.told() else 'none'}"
         for id_, branch in run.branches_taken():
             yield f"* `{id_}` comes from the branch `{branch.name}`, made by hand in the step debugger"
         if self._rows.judging is not None and self._rows.judging.name != OWN_JUDGEMENTS:

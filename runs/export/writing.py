@@ -12,7 +12,7 @@ from dialoom.runs.store import RunFile
 
 from . import parquet
 from .card import Card
-from .request import Encoding, ExportRequest, options_text
+from .request import Encoding, ExportRequest
 from .rows import RowCount, Rows
 from .split import TEST, TRAIN
 from .targets import file_beside, folder_beside, is_stream
@@ -143,7 +143,7 @@ def _write_part(rows: Rows, part: str, path: Path, count: RowCount, shape: parqu
 def _check_empty(rows: Rows, part: str) -> None:
     """No rows at all are an empty JSONL file; a filter or a split that leaves none is a mistake."""
     done = rows.run.status().done
-    given = options_text(rows.request.options)
+    given = rows.request.told()
     if part != _ONLY:
         raise RunError(f"the {part} split has no row{f' with {given}' if given else ''}; {done:,} scenarios are done")
     if given and done:

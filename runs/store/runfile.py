@@ -138,6 +138,13 @@ class RunFile:
         """What the run has taken in all, as its budget counts."""
         return counted(self._reader, prices)
 
+    def metrics_of(self, judging: str) -> list[str]:
+        """The metrics of a set's first judgements, in the recipe's order."""
+        query = "SELECT DISTINCT metric FROM (SELECT metric FROM judgements WHERE judging = ? LIMIT 5000)"
+        found = [str(metric) for (metric,) in self._reader.execute(query, (judging,))]
+        usual = self.recipe.metrics
+        return sorted(found, key=lambda metric: usual.index(metric) if metric in usual else len(usual))
+
     def rejudgings(self) -> dict[str, int]:
         """How many scenarios' unparsed judgements are yet to be made again, by set."""
         query = "SELECT judging, count(*) FROM rejudgings WHERE state = 'pending' GROUP BY judging"

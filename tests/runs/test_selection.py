@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import json
+import os
 from pathlib import Path
 
 import pytest
 
 import dialoom
+from dialoom import plan
 from dialoom.runs.errors import RunError
-from tests.conftest import Command
+from tests.conftest import Command, lines_of
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +105,60 @@ def test_the_command_line_reports_on_a_part(dialoom: Command, run: dialoom.Run) 
     said = dialoom("report", run.path, "--table", "dialogues", "--where", "setting == 'I' and not changed").stdout
     assert "Only scenarios of which this holds" in said
     assert "--where: there is no 'nothing'" in dialoom("report", run.path, "--where", "nothing > 1", code=2).stderr
+
+
+def test_exports_frames_and_lists_take_a_part(dialoom: Command, run: dialoom.Run, tmp_path: Path) -> None:
+    """The same expression, and rows that say whose they are, with their facets and scores where these are asked for."""
+    where = "setting == 'I' and not changed"
+    wanted = [each.id for each in run.episodes(where=where)]
+    run.export("sft", tmp_path / "sft.jsonl", where=where, include=["facets", "scores"])
+    rows = lines_of(tmp_path / "sft.jsonl")
+    assert [row["id"] for row in rows] == wanted
+    assert {row["facets"]["setting"] for row in rows} == {"I"}
+    assert all(1 <= row["scores"]["personalization.assistant"] <= 4 for row in rows)
+    assert f"`where {where}`" in (tmp_path / "sft.card.md").read_text()
+    assert run.frame(where=where)["id"].tolist() == wanted
+    assert set(run.frame("calls", where=where)["id"]) == set(wanted)
+    dialoom("export", run.path, "--format", "sft", "--where", where, "-o", "plain.jsonl")
+    assert [list(row) for row in lines_of(tmp_path / "plain.jsonl")] == [["id", "messages"]] * len(wanted)
+    assert "leaves no row" in dialoom("export", run.path, "--where", "turns > 99", "-o", "none.jsonl", code=2).stderr
+    with pytest.raises(RunError, match="include 'colour': there are facets, scores"):
+        run.export("sft", tmp_path / "sft.jsonl", include=["colour"])
+
+
+def test_the_list_has_scores_and_is_sorted_by_them(dialoom: Command, run: dialoom.Run) -> None:
+    """The lowest first, or the highest; pending scenarios are in it, and what has no score comes last."""
+    listed = [json.loads(line) for line in dialoom("show", run.path, "--json").stdout.splitlines()]
+    by_hand = sorted(listed, key=lambda line: line["scores"]["personalization"])
+    sort = ["show", run.path, "--json", "--sort", "personalization"]
+    assert [json.loads(line) for line in dialoom(*sort).stdout.splitlines()] == by_hand
+    best = json.loads(dialoom(*sort, "--reverse").stdout.splitlines()[0])
+    low, high = (line["scores"]["personalization"] for line in (by_hand[0], by_hand[-1]))
+    assert best["scores"]["personalization"] == high > low
+    shown = dialoom("show", run.path, "--where", "number == 3").stdout.splitlines()
+    assert shown[0].split()[-2:] == ["coherence", "id"]
+    assert shown[1].split()[0] == "3"
+    assert len(shown) == 2
+    pending = planned(run.path.parent)
+    assert len(dialoom("show", pending, "--where", "state == 'pending'", "--sort", "user").stdout.splitlines()) == 2
+    assert "--sort: there is no 'beauty'" in dialoom("show", run.path, "--sort", "beauty", code=2).stderr
+
+
+def planned(folder: Path) -> Path:
+    """A run of which nothing is played."""
+    path = folder / "planned.db"
+    plan("personalens", path=path, options={"limit": 2})
+    return path
+
+
+def test_agreement_and_the_debugger_take_a_part(dialoom: Command, run: dialoom.Run, tmp_path: Path) -> None:
+    """Items of these scenarios alone; the first of them is stepped through."""
+    where = "personalization >= 2 and number != 1"
+    ids = [each.id for each in run.episodes(where=where)]
+    dialoom("agree", run.path, "--sample", 100, "--where", where, "-o", "labels.csv")
+    with (tmp_path / "labels.csv").open(encoding="utf-8-sig", newline="") as file:
+        items = list(csv.DictReader(file))
+    assert {item["scenario"] for item in items} == set(ids)
+    stepped = dialoom("step", run.path, "--where", where, input="where\n", env=os.environ.copy())
+    assert "the end" in stepped.stdout
+    assert f"scenario 2 is the first of {len(ids)}; the others are 3, 4, 5, 6" in stepped.stderr
