@@ -7,13 +7,15 @@ TORCH  ?= .venv-training
 PROXY  ?= .venv-proxy
 # And LangGraph's development server, for the same reason.
 STUDIO ?= .venv-studio
+# What a notebook needs besides pandas and matplotlib.
+NOTEBOOK ?= .venv-notebook
 # The documentation is built from the sources alone, without what they import.
 DOCS   ?= .venv-docs
 BIN    := $(VENV)/bin
 COG    := -I docs docs/commands.md
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-soak test-proxy test-studio test-training check docs commands install bench clean
+.PHONY: demo test test-soak test-proxy test-studio test-training test-notebook check docs notebook commands install bench clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -45,16 +47,25 @@ test-studio: $(STUDIO)/.installed-studio
 test-training: $(TORCH)/.installed-training
 	$(TORCH)/bin/python -m pytest tests/training
 
+# The notebook of the documentation, executed as a reader executes it, beside what is saved in it.
+test-notebook: $(NOTEBOOK)/.installed-notebook
+	$(NOTEBOOK)/bin/python -m pytest tests/notebook
+
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy docs/examples
 	$(BIN)/lint-imports
 	$(BIN)/python -m cogapp --check $(COG)
 
 # The site, in site/; a warning fails. To search in it, it must be served: 'python3 -m http.server -d site'.
 docs: $(DOCS)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet
+
+# The notebook, executed anew, with what comes out of it saved in it.
+notebook: $(NOTEBOOK)/.installed-notebook
+	$(NOTEBOOK)/bin/python docs/examples/execute.py docs/examples/first-steps.ipynb
 
 # The page of the commands, written anew from what the command line says of itself.
 commands: $(VENV)/.installed-dev
@@ -81,6 +92,12 @@ $(TORCH)/.installed-training: pyproject.toml constraints.txt
 		--editable '.[dev,training]'
 	@touch $@
 
+$(NOTEBOOK)/.installed-notebook: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(NOTEBOOK)
+	$(NOTEBOOK)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
+		--editable '.[notebook]' pytest pytest-asyncio
+	@touch $@
+
 $(PROXY)/.installed-proxy: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(PROXY)
 	grep -vE '^(rich|websockets)==' constraints.txt > $(PROXY)/constraints.txt
@@ -104,4 +121,4 @@ $(DOCS)/.installed-docs: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) $(DOCS) .langgraph_api demo build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) $(DOCS) $(NOTEBOOK) .langgraph_api demo build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

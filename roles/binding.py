@@ -11,14 +11,15 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dialoom.prompts import ChatMessage
-
 from .errors import BindingError
+
+OFFLINE = "offline/"
+"""Begins the name of a model that understudies stand in for."""
 
 OBJECT = "object:"
 """Begins the name of a model that was given as an object: only the process that was given it knows it."""
 
-Reply: TypeAlias = Callable[[list[ChatMessage]], Awaitable[str]]
+Reply: TypeAlias = Callable[[list[Any]], Awaitable[str]]
 """An async function from the chat messages that a model would get to the reply's text."""
 
 Value = TypeVar("Value")
@@ -127,7 +128,7 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
     """The models that a run's file keeps, with the objects among them, which are to be given again.
 
     Raises:
-        BindingError: If an object is missing, or a role is given that is played by a model of a name.
+        BindingError: If an object is missing, or a role is given that another model plays by its name.
     """
     given = dict(models or {})
     _check_roles("models", given, kept)
@@ -144,6 +145,8 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
                     "an object and is in no file: give it again",
                     setting="models",
                 )
+        elif _is_kept(player, binding.model):
+            continue
         elif not is_object or isinstance(player, str):
             raise BindingError(
                 f"models: role {role!r} is played by {binding.model}, which a run keeps to its end", setting="models"
@@ -151,6 +154,11 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
         else:
             objects[binding.model] = player
     return Bindings(kept, objects)
+
+
+def _is_kept(player: Player, name: str) -> bool:
+    """Whether a player is the very one that a run's file keeps by a name."""
+    return player == name if isinstance(player, str) else name == f"python:{_import_path(player)}"
 
 
 def _check_roles(setting: str, named: Mapping[str, Any], roles: Mapping[str, Any]) -> None:

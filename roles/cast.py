@@ -8,11 +8,28 @@ from pydantic import BaseModel
 
 from dialoom.prompts import PromptLibrary
 
-from .binding import ModelBinding
+from . import offline
+from .binding import OFFLINE, ModelBinding
 from .errors import BindingError
 from .gateway import Caller
 from .replies import REPLY_TYPES, TEXT
 from .role import Role
+
+
+class NoUnderstudiesError(BindingError):
+    """A role is left to an understudy, and none plays it.
+
+    Args:
+        role: The role.
+        model: Who was to play it.
+    """
+
+    def __init__(self, role: str, model: str) -> None:
+        self.told = f"no understudy plays the role {role!r}"
+        super().__init__(
+            f"models: role {role!r} is left to {model}, and {self.told}: give it a model, or register an understudy",
+            setting="models",
+        )
 
 
 class Cast:
@@ -44,6 +61,17 @@ class Cast:
 
     def __getitem__(self, prompt_id: str) -> Role:
         return self._roles[prompt_id]
+
+
+def check_understudies(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> None:
+    """Make sure that every role that is left to an understudy has one.
+
+    Raises:
+        NoUnderstudiesError: Naming the role, and what would be right.
+    """
+    for role in dict.fromkeys(prompt.front.role for prompt in library.values()):
+        if models[role].model.startswith(OFFLINE) and not offline.plays(role):
+            raise NoUnderstudiesError(role, models[role].model)
 
 
 def check_cast(

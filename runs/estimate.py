@@ -11,6 +11,7 @@ from pathlib import Path
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe, stream
 from dialoom.roles import ModelBinding
+from dialoom.roles.cast import NoUnderstudiesError
 from dialoom.roles.gateway.gateway import check_model
 from dialoom.roles.gateway.prices import Prices
 
@@ -82,10 +83,13 @@ async def estimated(
     for model in dict.fromkeys(config.model_names.values()):
         await asyncio.to_thread(check_model, model)
     played = _with_understudies(config)
-    library = prepare(recipe, played, overrides)
+    try:
+        library = await asyncio.to_thread(prepare, recipe, played, overrides)
+    except NoUnderstudiesError as error:
+        raise _not_playable(recipe, error.told) from error
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         path = Path(folder) / "estimate.db"
-        with planned(path, recipe, played, library, note, is_stopped=lambda: control.is_draining) as store:
+        async with planned(path, recipe, played, library, note, is_stopped=lambda: control.is_draining) as store:
             total = store.status().total
             draw = stream(config.seed, "", "estimate")
             positions = sorted(draw.sample(range(total), min(SAMPLE, total)))
@@ -125,13 +129,16 @@ async def _play(store: RunStore, recipe: Recipe, positions: Sequence[int], contr
     if engine.is_draining:
         raise RunError("the estimate was interrupted; nothing was sent")
     if failures:
-        raise RunError(
-            f"recipe {recipe.name!r} cannot be estimated, as {DEFAULT_MODEL} cannot play all of its roles: "
-            f"{failures[0].id} failed ({failures[0].error})",
-            advice=Advice(
-                "status", "play a few scenarios with the real models instead; a run's status says what they took"
-            ),
-        )
+        raise _not_playable(recipe, f"{failures[0].id} failed ({failures[0].error})")
+
+
+def _not_playable(recipe: Recipe, why: str) -> RunError:
+    return RunError(
+        f"recipe {recipe.name!r} cannot be estimated, as {DEFAULT_MODEL} cannot play all of its roles: {why}",
+        advice=Advice(
+            "status", "play a few scenarios with the real models instead; a run's status says what they took"
+        ),
+    )
 
 
 def _scaled(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from dialoom.graphs import Recipe, Scenario, stream
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
-from dialoom.roles.cast import check_cast
+from dialoom.roles.cast import check_cast, check_understudies
 from dialoom.roles.gateway.gateway import check_model
 
 from .calling import prompts_of
@@ -19,6 +19,7 @@ from .sampling import draw_sample
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.connections import Synchronous
 from .store.store import remove
+from .threads import in_thread
 
 Note = Callable[[str], None]
 
@@ -30,14 +31,16 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
         RunError, RecipeError, BindingError, PromptError: Naming what is wrong.
     """
     library = PromptLibrary.load(recipe.prompts, overrides, recipe.templates)
-    check_cast(prompts_of(library, config.models), config.models, recipe.reply_types)
+    played = prompts_of(library, config.models)
+    check_cast(played, config.models, recipe.reply_types)
+    check_understudies(played, config.models)
     for model in dict.fromkeys(config.model_names.values()):
         check_model(model)
     return library
 
 
-@contextmanager
-def planned(
+@asynccontextmanager
+async def planned(
     path: Path,
     recipe: Recipe,
     config: RunConfig,
@@ -46,8 +49,8 @@ def planned(
     *,
     synchronous: Synchronous = "normal",
     is_stopped: Callable[[], bool] = lambda: False,
-) -> Iterator[RunStore]:
-    """A new run, open for writing and planned. If planning fails, no file is left.
+) -> AsyncIterator[RunStore]:
+    """A new run, open for writing and planned, which happens in a thread. If planning fails, no file is left.
 
     Args:
         path: The file to be made.
@@ -62,14 +65,18 @@ def planned(
         RecipeError, DataError, StoreError: With nothing left.
         StoppedError: If planning was given up.
     """
-    store = RunStore.create(path, config, library, synchronous, recipe)
-    with ExitStack() as unplanned:
-        unplanned.callback(remove, path)
-        unplanned.enter_context(store)
-        write_plan(store, recipe, note, is_stopped)
-        unplanned.pop_all()  # it stays
-    with store:
-        yield store
+
+    def made(is_given_up: Callable[[], bool]) -> RunStore:
+        store = RunStore.create(path, config, library, synchronous, recipe)
+        with ExitStack() as unplanned:
+            unplanned.callback(remove, path)
+            unplanned.enter_context(store)
+            write_plan(store, recipe, note, is_given_up)
+            unplanned.pop_all()  # it stays
+        return store
+
+    with ExitStack() as opened:  # also what a thread has made whose result nobody waits for any more
+        yield await in_thread(lambda is_given_up: opened.enter_context(made(is_given_up)), is_stopped)
 
 
 def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable[[], bool] = lambda: False) -> None:

@@ -93,7 +93,9 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | RecipeOptions | No
         name = names.get(problem.place.partition(".")[0])
         shown = problem.message.removeprefix("Value error, ")
         if name is None:
-            raise RunError(f"options: {shown}", setting="options") from error
+            first = names.get(shown.partition(" ")[0])  # a complaint about several options begins with one of them
+            text = shown if first is not None else f"options: {shown}"
+            raise RunError(text, setting=first or "options") from error
         raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
 
 
@@ -104,7 +106,10 @@ def _checked(found: Any, spec: str) -> Recipe:
 
     recipe = found() if isinstance(found, type) and issubclass(found, Recipe) else found
     if not isinstance(recipe, Recipe):
-        raise RunError(f"recipe {spec!r} is {type(recipe).__name__}; an instance of dialoom.graphs.Recipe is needed")
+        raise RunError(
+            f"recipe {spec!r} is {type(recipe).__name__}; an instance of dialoom.graphs.Recipe is needed",
+            setting="recipe",
+        )
     return recipe
 
 
@@ -114,7 +119,7 @@ def _registered(name: str) -> Any:
     points: dict[str, EntryPoint] = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
         known = ", ".join(sorted(points)) or "none"
-        raise RunError(f"unknown recipe {name!r}; there are {known}, or give path/to/file.py:NAME")
+        raise RunError(f"unknown recipe {name!r}; there are {known}, or give path/to/file.py:NAME", setting="recipe")
     return points[name].load()
 
 
@@ -128,7 +133,7 @@ def _from_file(spec: str) -> Any:
     try:
         module = load_file(Path(path), spec)
     except BindingError as error:
-        raise RunError(f"recipe {error}") from error
+        raise RunError(f"recipe {error}", setting="recipe") from error
     if not hasattr(module, name):
-        raise RunError(f"recipe {spec!r}: {path} has no {name!r}")
+        raise RunError(f"recipe {spec!r}: {path} has no {name!r}", setting="recipe")
     return getattr(module, name)

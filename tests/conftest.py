@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from dialoom.runs.cli import main
+from tests.processes import Started
 
 ROOT = Path(__file__).parent.parent
 REAL = Path(os.environ.get("DIALOOM_PERSONALENS", ROOT.parent / "shared" / "data" / "personalens"))
@@ -33,20 +34,24 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 def dialoom(tmp_path: Path) -> Iterator[Command]:
     """The command in an empty folder; checks the exit code that is expected.
 
-    It runs in this process, which spares seconds of imports, by its own `main`, with the given `variables` in the
-    environment. With a whole environment or input of its own (any option of `subprocess.run`), or where an event loop
-    runs, it gets a process of its own.
+    It runs in this process, by its own `main`, with the given `variables` in the environment. With a whole environment
+    (`env`) or input of its own, or where an event loop runs, it gets a process of its own.
     """
     before = set(sys.modules), list(sys.path)
 
     def run(
-        *arguments: object, code: int = 0, variables: Mapping[str, str] | None = None, **options: Any
+        *arguments: object,
+        code: int = 0,
+        variables: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
+        input: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
         command = [*map(str, arguments)]
         with pytest.MonkeyPatch.context() as patch:
             for name, value in (variables or {}).items():
                 patch.setenv(name, value)
-            done = _apart(command, tmp_path, options) if options or _in_a_loop() else _here(command, tmp_path)
+            is_apart = env is not None or input is not None or _in_a_loop()
+            done = _apart(command, tmp_path, env, input or "") if is_apart else _here(command, tmp_path)
         assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done
@@ -58,9 +63,12 @@ def dialoom(tmp_path: Path) -> Iterator[Command]:
             del sys.modules[name]
 
 
-def _apart(command: list[str], folder: Path, options: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-    whole = [sys.executable, "-m", "dialoom", *command]
-    return subprocess.run(whole, cwd=folder, capture_output=True, text=True, timeout=240, **options)
+def _apart(
+    command: list[str], folder: Path, environment: Mapping[str, str] | None, text: str
+) -> subprocess.CompletedProcess[str]:
+    with Started(folder, *command, environment=environment) as process:
+        out, err = process.communicate(text)
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def _here(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

@@ -5,25 +5,23 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .conftest import ROOT, Command
+from .processes import Started
 
 
 def test_the_checkpointer_works_in_a_graph_of_ones_own(tmp_path: Path) -> None:
     """The program that docs/store.md writes."""
     text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(
-        "['Ada', 'Hello for the 1. time.', 'Ben', 'Hello for the 3. time.']\nCompacted(before="
-    )
+    with Started(tmp_path, script=example) as process:
+        out, errors = process.communicate()
+        assert process.returncode == 0, errors
+    assert out.startswith("['Ada', 'Hello for the 1. time.', 'Ben', 'Hello for the 3. time.']\nCompacted(before=")
 
 
 def test_the_examples_of_the_python_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +53,8 @@ def test_the_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> N
     made = re.search(r"^    dialoom (run .* -o talk\.db)$", text, re.MULTILINE)
     assert made is not None
     dialoom(*made[1].split())
-    done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert "Pair(left=('assistant', 'Thank you for the information." in done.stdout
-    assert "Your alarm is set for 3:30 PM." in done.stdout
+    with Started(tmp_path, script=example) as process:
+        out, errors = process.communicate()
+        assert process.returncode == 0, errors
+    assert "Pair(left=('assistant', 'Thank you for the information." in out
+    assert "Your alarm is set for 3:30 PM." in out

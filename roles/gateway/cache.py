@@ -22,6 +22,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
+from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import CacheError
 from dialoom.version import __version__
 
@@ -31,7 +32,6 @@ _APPLICATION_ID = 0x64694361  # "diCa"
 _VERSION = 1
 _BUSY_SECONDS = 60.0
 _OWN_CODE = ("python:", "graph:")
-_OFFLINE = "offline/"
 
 Result = TypeVar("Result")
 
@@ -118,7 +118,7 @@ def cache_key(request: Request, place: CallPlace) -> bytes:
     """What a reply is found by (SHA-256): what shaped it, and which of the samples it is."""
     shape = None if request.reply_type is None else _schema(request.reply_type)
     content = [
-        [request.model, __version__ if request.model.startswith(_OFFLINE) else None, request.api_base],
+        [request.model, __version__ if request.model.startswith(OFFLINE) else None, request.api_base],
         [request.temperature, shape],
         [request.seed, place.ask, place.sample],
         [[message["role"], message["content"]] for message in request.messages],

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import BindingError, PermanentProviderError
 
 from .calls import Completion, Request
 from .classification import classified
-from .litellm_backend import OFFLINE, TIMEOUT, ensure_known, load_litellm
+from .litellm_backend import TIMEOUT, ensure_known, load_litellm
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -74,6 +75,7 @@ class Gateway:
         self._objects = objects or {}
         self._account = Account(self._limits.budget, spent or Taken())
         self._backends: dict[str, Backend] = {}
+        self._importing = asyncio.Lock()
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
 
     @property
@@ -82,7 +84,7 @@ class Gateway:
         return {model: limit.state for (model, _), limit in self._adaptive.items()}
 
     def prepare(self, models: Iterable[str]) -> None:
-        """Import what models are made of, before an event loop runs that must not be held up by it.
+        """Import what models are made of, all at once and before anything is asked of them.
 
         Raises:
             BindingError: If a model's module, file or name is unknown.
@@ -121,13 +123,14 @@ class Gateway:
     async def _call(self, request: Request, place: CallPlace, key: str) -> tuple[Completion, Taken]:
         """The reply, and what it took: nothing if it was replayed."""
         limit = self._limit(request)
+        backend = await self._backend_for_call(request.model)
         async with limit.slot(request.expected_tokens) as slot:
             begun = await self._ledger.begin(key, place, request)
             if isinstance(begun, Completion):
                 limit.unsent(slot)
                 return begun, Taken()
             attempts = Attempts(
-                self._backend(request.model),
+                backend,
                 request,
                 key,
                 limit,
@@ -199,6 +202,13 @@ class Gateway:
             rpm, tpm = (rates.get(request.model, rates.get("")) for rates in (self._limits.rpm, self._limits.tpm))
             self._adaptive[place] = AdaptiveLimit(self._limits.concurrency, rpm, tpm)
         return self._adaptive[place]
+
+    async def _backend_for_call(self, model: str) -> Backend:
+        """The model's backend; what has to be imported for it is, in a thread, so that no event loop is held up."""
+        if model not in self._backends:
+            async with self._importing:
+                await asyncio.to_thread(self._backend, model)
+        return self._backends[model]
 
     def _backend(self, model: str) -> Backend:
         if model not in self._backends:

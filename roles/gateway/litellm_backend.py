@@ -15,6 +15,7 @@ from typing import Any
 
 from dialoom.prompts import ChatMessage
 from dialoom.roles import offline
+from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
 
 from .admission import AdmissionGate
@@ -25,7 +26,6 @@ from .completions import completion_of, salvaged
 from .inline_preparation import prepared_inline
 from .structure import is_refused, response_format
 
-OFFLINE = "offline/"
 TIMEOUT = 600.0
 """Seconds after which an attempt that has not been answered is given up, and made again: the slowest models think for
 minutes, and a connection that is dead without saying so must not hold its place for ever."""
@@ -49,7 +49,7 @@ class LiteLLMBackend:
     """
 
     def __init__(self, timeout: float = TIMEOUT) -> None:
-        load_litellm()  # now, so that no call's latency counts it
+        _prepare_calls()  # now, so that no call's latency counts it, and no event loop is held up by it
         self._timeout = timeout
         self._shapeless: set[tuple[str, str | None]] = set()
         self._admission = AdmissionGate()
@@ -157,6 +157,9 @@ def ensure_known(model: str) -> None:
         ) from error
 
 
+_CACHING = ("creation", "read")
+"""What LiteLLM wants a price for besides input and output; it warns where there is none."""
+
 _IMPORTING = threading.Lock()
 
 
@@ -168,7 +171,8 @@ def load_litellm() -> ModuleType:
 
 @functools.cache
 def _imported() -> ModuleType:
-    with _variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR"):  # it reads them while it is imported
+    # It reads them while it is imported. In its mode DEV it would also load a file `.env` that it finds.
+    with _variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR", LITELLM_MODE="PRODUCTION"):
         import litellm
 
     from .offline_provider import OfflineProvider
@@ -177,10 +181,18 @@ def _imported() -> ModuleType:
     litellm.suppress_debug_info = True
     provider = OFFLINE.rstrip("/")
     litellm.custom_provider_map.append({"provider": provider, "custom_handler": OfflineProvider()})
-    free = {"litellm_provider": provider, "mode": "chat", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
+    costs = ("input_cost_per_token", "output_cost_per_token", *(f"cache_{kind}_input_token_cost" for kind in _CACHING))
+    free = {"litellm_provider": provider, "mode": "chat", **dict.fromkeys(costs, 0.0)}
     litellm.register_model({OFFLINE + name: free for name in offline.MODELS})
     _freeze_if_tuned()
     return litellm
+
+
+def _prepare_calls() -> None:
+    """What LiteLLM's first call would do: it reads a table of tokens, and sets a variable of tiktoken's for it."""
+    load_litellm()
+    with _IMPORTING, _variables(TIKTOKEN_CACHE_DIR=None):
+        importlib.import_module("litellm.litellm_core_utils.default_encoding")
 
 
 _TUNED = threading.Event()
@@ -207,15 +219,21 @@ def _freeze_if_tuned() -> None:
 
 
 @contextmanager
-def _variables(**values: str) -> Iterator[None]:
-    """Environment variables that are set as long as the block lasts, where they are not set already."""
-    added = [name for name in values if name not in os.environ]
-    os.environ.update({name: values[name] for name in added})
+def _variables(**values: str | None) -> Iterator[None]:
+    """Environment variables that are set as long as the block lasts, where they are not set already.
+
+    Afterwards they are as they were, whatever the block made of them; `None` only says that.
+    """
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update({name: value for name, value in values.items() if value is not None and before[name] is None})
     try:
         yield
     finally:
-        for name in added:
-            del os.environ[name]
+        for name, value in before.items():
+            if value is not None:
+                os.environ[name] = value
+            else:
+                os.environ.pop(name, None)
 
 
 def _ensure_key(litellm: ModuleType, request: Request) -> None:

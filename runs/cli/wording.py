@@ -10,6 +10,7 @@ _FLAGS = {
     "models": "--model",
     "path": "-o",
     "prices": "--price",
+    "recipe": "recipe",
     "scales": "--scale",
     "scenarios": "--scenario",
     "settings": "--setting",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
+from dialoom.errors import DialoomError
 from dialoom.runs.control import Control
 
 Arguments = ParamSpec("Arguments")
@@ -32,7 +34,8 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
         control = given if isinstance(given, Control) else Control()
         keywords["control"] = control
         with ThreadPoolExecutor(1, thread_name_prefix="dialoom") as thread:
-            return _awaited(thread.submit(lambda: asyncio.run(operation(*arguments, **keywords))), control)
+            context = contextvars.copy_context()
+            return _awaited(thread.submit(context.run, lambda: asyncio.run(operation(*arguments, **keywords))), control)
 
     carried_out.__name__ = carried_out.__qualname__ = name
     return carried_out
@@ -49,6 +52,10 @@ def _awaited(work: Future[Result], control: Control) -> Result:
             interrupt = pressed
             control.interrupt()
             continue
+        except DialoomError as error:  # such as that it was stopped before there was anything to keep
+            if interrupt is not None:
+                raise interrupt from error
+            raise
         if interrupt is not None:
             raise interrupt
         return result

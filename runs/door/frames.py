@@ -70,8 +70,8 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             "error": episode.error,
             "branch": episode.branch.name if episode.branch else None,
             "lines": len(episode.outcome.messages),
-            **episode.facets,
-            **episode.outcome.counts,
+            **_beside(_ALWAYS["episodes"], "facet", episode.facets),
+            **_beside((*_ALWAYS["episodes"], *episode.facets), "count", episode.outcome.counts),
             **means_of(episode),
         }
 
@@ -86,7 +86,8 @@ def _judgements(run: RunFile, judging: str | None, where: str | None) -> Iterato
     for number, episode in _numbered(run, judging, where):
         for judgement in episode.outcome.judgements:
             score = None if judgement.score is None else float(judgement.score)
-            yield {"number": number, "id": episode.id, **episode.facets, **judgement.model_dump(), "score": score}
+            facets = _beside(_ALWAYS["judgements"], "facet", episode.facets)
+            yield {"number": number, "id": episode.id, **facets, **judgement.model_dump(), "score": score}
 
 
 def _calls(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
@@ -94,6 +95,11 @@ def _calls(run: RunFile, judging: str | None, where: str | None) -> Iterator[dic
         return run.calls()
     numbers = {number for number, _ in _numbered(run, judging, where)}
     return (call for call in run.calls() if call["number"] in numbers)
+
+
+def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe's own values; one whose name is taken has its kind before it, `facet.number`."""
+    return {f"{kind}.{name}" if name in taken else name: value for name, value in values.items()}
 
 
 def _numbered(run: RunFile, judging: str | None, where: str | None) -> Iterator[tuple[int, Any]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -29,6 +28,7 @@ from dialoom.runs.recipes import find_recipe, parsed_options
 from dialoom.runs.stepping import Session
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore, Work
 from dialoom.runs.store.branches import MAIN
+from dialoom.runs.threads import in_thread
 
 from .blocking import blocking
 from .run import Run
@@ -222,10 +222,8 @@ async def ajudge(
         found = store.recipe
         graph = _judging_graph(found)
         bound = bind(found.judging_roles(), model=model, models=models, temperature=temperature, api_base=api_base)
-        for binding in bound.by_role.values():
-            await asyncio.to_thread(check_model, binding.model)
         policy = call_policy(calls, RunLimits.of(store), bound.objects)
-        policy.limits.check_prices(binding.model for binding in bound.by_role.values())
+        await asyncio.to_thread(_check, [binding.model for binding in bound.by_role.values()], policy.limits)
         chosen = _opened_set(store, name, bound.by_role)
         _keep_limits(store, policy.limits)
         if retry_failed:
@@ -299,10 +297,11 @@ async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> Cos
 
 async def stream(
     recipe: RecipeLike | None = None, *, path: PathLike, is_new: bool | None = None, **settings: Unpack[PlaySettings]
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """What happens while a run is played, as it happens; without a recipe, while it is gone on with.
 
-    Leaving the loop early stops the work; what was committed is kept, and `resume` goes on from there.
+    Leaving the loop early stops the work; what was committed is kept, and `resume` goes on from there. In the same
+    coroutine that wants `contextlib.aclosing`, as an event loop closes what was left a moment later.
 
     Args:
         recipe: As for `play`; `None` to go on with the run at `path`.
@@ -399,8 +398,7 @@ async def _new(recipe: RecipeLike, path: PathLike, settings: PlaySettings) -> As
         synchronous=settings.get("synchronous", "normal"),
         is_stopped=lambda: control.is_draining,
     )
-    with ExitStack() as opened:
-        store = await asyncio.to_thread(opened.enter_context, plan)
+    async with plan as store:
         _keep_limits(store, new.policy.limits)
         tell(Planned(store.path, new.config, store.status().total))
         yield _Task(store, new.recipe, new.policy, tell, control)
@@ -412,15 +410,18 @@ async def _reopened(
 ) -> AsyncIterator[_Task]:
     """A run to go on with; it is planned first if it was stopped before its plan was written."""
     tell, control = _watched(calls)
-    with RunStore(Path(path), calls.get("synchronous", "normal"), _given(recipe)) as store:
-        found = store.recipe
-        bound = rebind(store.config.models, models)
-        policy = call_policy(calls, RunLimits.of(store), bound.objects)
-        policy.limits.check_prices(store.config.model_names.values())
-        if not store.is_planned:
-            await asyncio.to_thread(
-                write_plan, store, found, lambda text: tell(Noted(text)), lambda: control.is_draining
-            )
+    with RunStore(Path(path), calls.get("synchronous", "normal"), await asyncio.to_thread(_given, recipe)) as store:
+
+        def checked(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
+            found = store.recipe
+            bound = rebind(store.config.models, models)
+            policy = call_policy(calls, RunLimits.of(store), bound.objects)
+            policy.limits.check_prices(store.config.model_names.values())
+            if not store.is_planned:
+                write_plan(store, found, lambda text: tell(Noted(text)), is_given_up)
+            return found, policy
+
+        found, policy = await in_thread(checked, lambda: control.is_draining)
         _keep_limits(store, policy.limits)
         yield _Task(store, found, policy, tell, control)
 
@@ -503,6 +504,12 @@ def _watched(calls: CallSettings) -> tuple[Callable[[Event], None], Control]:
 
 def _given(recipe: RecipeLike | None) -> Recipe | None:
     return None if recipe is None else find_recipe(recipe)[1]
+
+
+def _check(models: Collection[str], limits: RunLimits) -> None:
+    for model in models:
+        check_model(model)
+    limits.check_prices(models)
 
 
 def _judging_graph(recipe: Recipe) -> Graph:

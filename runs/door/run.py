@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
@@ -185,7 +185,8 @@ class Run:
         """The run as a pandas DataFrame; needs the extra `frames`.
 
         Args:
-            kind: `episodes`: a row for each finished scenario, with its facets, counts and mean score by metric;
+            kind: `episodes`: a row for each finished scenario, with its facets (one whose name is taken is called
+                `facet.NAME`), counts and mean score by metric;
                 `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `calls`: a row
                 for each call of a model, with tokens, cost, latency.
             judging: The set of judgements; by default the oldest. Not of use for `lines` and `calls`.
@@ -273,7 +274,7 @@ class Run:
 
     def stream(
         self, *, models: Mapping[str, ModelLike] | None = None, **calls: Unpack[CallSettings]
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Go on with it, and give what happens; see `dialoom.stream`."""
         from .operations import stream
 

@@ -15,7 +15,7 @@ from .set_comparison import file_name
 from .writing import markdown, write
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """Tables and charts of one run or several.
 
@@ -65,6 +65,9 @@ class Report:
             if table.name == name:
                 return table
         raise KeyError(f"{name!r}; there are {', '.join(table.name for table in self.tables) or 'none'}")
+
+    def __repr__(self) -> str:
+        return f"<Report of {self.title}: {', '.join(table.name for table in self.tables) or 'no tables'}>"
 
     def __str__(self) -> str:
         return markdown(self.tables, self.title)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -13,6 +14,12 @@ from .errors import StoreError
 
 _A_MOMENT = 0.05
 """Seconds."""
+
+_held: set[tuple[int, int]] = set()
+"""The files that this process writes, by device and number. Asked first: to open one of them only to find it locked,
+and to close it again, would drop SQLite's own locks on it."""
+
+_asking = threading.Lock()
 
 
 def is_written(path: Path) -> bool:
@@ -42,22 +49,35 @@ class WriteLock:
     """
 
     def __init__(self, path: Path, sharing: str | None = None) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            _take(self._descriptor)
-        except OSError as error:
-            os.close(self._descriptor)
-            message = f"{path} is being written by another dialoom process"
-            if sharing is not None:
-                raise StoreError(f"{message}; {sharing}") from error
-            raise StoreError(
-                f"{message}; it can be read all the same. To write it, wait for that one or stop it",
-                advice=Advice("resume", "then resume the run", {"path": path}),
-            ) from error
+        with _asking:
+            found = path.stat()
+            self._file = found.st_dev, found.st_ino
+            if self._file in _held:
+                raise _is_taken(path, "another task or thread of this process", sharing)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                _take(self._descriptor)
+            except OSError as error:
+                os.close(self._descriptor)
+                raise _is_taken(path, "another dialoom process", sharing) from error
+            _held.add(self._file)
 
     def close(self) -> None:
         """Let others write. Call it after the last connection is closed."""
-        os.close(self._descriptor)
+        with _asking:
+            if self._file in _held:
+                _held.remove(self._file)
+                os.close(self._descriptor)
+
+
+def _is_taken(path: Path, writer: str, sharing: str | None) -> StoreError:
+    message = f"{path} is being written by {writer}"
+    if sharing is not None:
+        return StoreError(f"{message}; {sharing}")
+    return StoreError(
+        f"{message}; it can be read all the same. To write it, wait for that one or stop it",
+        advice=Advice("resume", "then resume the run", {"path": path}),
+    )
 
 
 def _take(descriptor: int) -> None:

@@ -6,13 +6,13 @@ import csv
 import json
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dialoom import __version__
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
+from tests.processes import Started
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_the_release_layout_and_fine_tuning_data_are_exported(dialoom: Command, 
     }
     dialoom("export", run, "--format", "sft", "-o", "sft.jsonl")
     for line, setting in zip(lines_of(tmp_path / "sft.jsonl"), ["base", "I"] * 2, strict=True):
-        assert set(line) == {"messages"}
+        assert set(line) == {"id", "messages"}
         assert line["messages"][0]["role"] == "system"
         assert ("<summary" in line["messages"][0]["content"]) == (setting == "I")
         assert "<affinities" not in line["messages"][0]["content"], "the assistant never sees affinities"
@@ -109,7 +109,8 @@ def test_the_release_layout_and_fine_tuning_data_are_exported(dialoom: Command, 
 
 def test_show_finds_a_scenario_by_number_id_or_beginning(dialoom: Command, run: Path) -> None:
     """The dialogue with its judgements and how it ended, for people and programs."""
-    listed = dialoom("show", run).stdout.splitlines()
+    header, *listed = dialoom("show", run).stdout.splitlines()
+    assert "personalization" in header
     assert len(listed) == 4
     id_ = listed[2].split()[-1]
     shown = [json.loads(dialoom("show", run, name, "--json").stdout) for name in ("3", id_, id_[:22])]
@@ -152,7 +153,7 @@ def test_a_second_judging_is_kept_apart_and_compared(dialoom: Command, run: Path
     again = dialoom("judge", run, "--model", "judge=python:strict:judge", "--name", "strict")
     assert "0 done, 0 failed" in again.stdout
     refused = dialoom("judge", run, "--model", "judge=python:players:judge", "--name", "strict", code=2)
-    assert "another name" in refused.stderr
+    assert "--name 'strict': the judgements of that name were made by python:strict:judge" in refused.stderr
 
 
 def test_a_report_has_scores_with_n_and_intervals(dialoom: Command, run: Path, tmp_path: Path) -> None:
@@ -371,16 +372,19 @@ def test_unknown_recipes_scenarios_formats_and_judgings_are_named(dialoom: Comma
     assert "there are scores, domains" in dialoom("report", run, "--table", "x", code=2).stderr
 
 
-def test_a_full_disk_is_one_clear_message(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_a_full_disk_is_one_clear_message(players: list[str], tmp_path: Path) -> None:
     """The file size limit stands in for the disk: nothing half-written is left."""
-    import resource
-
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
-
+    limited = (
+        "import resource\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))\n"
+        "from dialoom.runs.cli import main\n"
+        "main()\n"
+    )
     write_release(tmp_path / "release")
-    arguments: list[Any] = ["run", "personalens", "--profiles", "release", *players, "-o", "full.db"]
-    done = dialoom(*arguments, code=2, preexec_fn=limited)
-    assert "make room" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    arguments = ["run", "personalens", "--profiles", "release", *players, "-o", "full.db"]
+    with Started(tmp_path, *arguments, script=limited) as process:
+        _, told = process.communicate()
+        assert process.returncode == 2
+    assert "make room" in told.lower()
+    assert len(told.strip().splitlines()) == 1
     assert not list(tmp_path.glob("full.db*"))

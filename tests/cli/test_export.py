@@ -18,6 +18,7 @@ from dialoom.runs.export import export
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import PEOPLE, PLAYERS, cast
 from tests.invented import write_release
+from tests.processes import Started
 
 RECIPE = """
 from pathlib import Path
@@ -79,7 +80,9 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
     roles = cast("user", "induction", "preferred", "rejected", "judge")
     options = ["--rounds", "4", "--branching", "1", "--verify-pairs", "--seed", "5"]
     command = ["run", "aloe", "--personas", "people.jsonl", *roles, *options, "-o", "tree.db"]
-    subprocess.run([sys.executable, "-m", "dialoom", *command], cwd=folder, check=True, capture_output=True)
+    with Started(folder, *command) as process:
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors
     return folder / "tree.db"
 
 
@@ -252,7 +255,7 @@ def test_the_formats_of_other_recipes_are_split_and_encoded_too(
 def test_an_export_goes_down_a_pipe(dialoom: Command, trees: Path) -> None:
     """Without a card, as there is no place beside it."""
     piped = dialoom("export", trees, "--format", "dpo", "-o", "/dev/stdout", env={**os.environ}).stdout.splitlines()
-    assert set(json.loads(piped[0])) == {"prompt", "chosen", "rejected"}
+    assert set(json.loads(piped[0])) == {"id", "prompt", "chosen", "rejected"}
     assert not list(trees.parent.glob("*.md"))
 
 

@@ -6,9 +6,8 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +15,23 @@ import pytest
 
 from dialoom.personas import read_personas, read_pool
 from tests.conftest import Command
+from tests.processes import Started
 from tests.server import Answer, completion, serving
 
 BUILD = ["personas", "build", "--model", "offline/attentive"]
 
 
-def stopped_at(folder: Path, line: str, number: int, *arguments: object, **options: Any) -> int:
+def stopped_at(
+    folder: Path, line: str, number: int, *arguments: object, environment: Mapping[str, str] | None = None
+) -> int:
     """The exit code of the command after it got a signal at the moment when it printed that line."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dialoom", *map(str, arguments)],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
-    assert process.stderr is not None
-    for told in process.stderr:
-        if line in told:
-            process.send_signal(number)
-            break
-    process.communicate(timeout=120)
-    return process.returncode
+    with Started(folder, *arguments, environment=environment) as process:
+        for told in process.stderr:
+            if line in told:
+                process.send_signal(number)
+                break
+        process.communicate()
+        return process.returncode
 
 
 def calls(dialoom: Command, run: str) -> int:
@@ -115,7 +109,7 @@ def test_a_provider_s_embeddings_are_paid_for_once(dialoom: Command, tmp_path: P
         environment = {**os.environ, **variables}
         dialoom(*build, "-o", "whole.jsonl", variables=variables)
         server.requests.clear()
-        killed = stopped_at(tmp_path, "round 4:", signal.SIGKILL, *build, "-o", "pool.jsonl", env=environment)
+        killed = stopped_at(tmp_path, "round 4:", signal.SIGKILL, *build, "-o", "pool.jsonl", environment=environment)
         assert killed == -signal.SIGKILL
         dialoom(*build, "-o", "pool.jsonl", variables=variables)
         embedded = [body["input"] for body in server.requests if "input" in body]

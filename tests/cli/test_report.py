@@ -14,6 +14,7 @@ import pytest
 
 from tests.conftest import Command
 from tests.invented import write_release
+from tests.processes import Started
 
 CAST = """
 async def user(messages):
@@ -54,8 +55,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         cast = [f"--model={role}=python:cast:{role}" for role in ("user", "judge")]
         cast += [f"--model=assistant=python:cast:{assistant}", f"--rounds={rounds}", "-o", f"{name}.db"]
-        command = [sys.executable, "-m", "dialoom", "run", "aloe-eval", "--personas", "people.jsonl", *cast]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=240)
+        with Started(folder, "run", "aloe-eval", "--personas", "people.jsonl", *cast) as process:
+            _, errors = process.communicate()
+            assert process.returncode == 0, errors
     return folder
 
 
@@ -112,14 +114,13 @@ def test_one_table_is_written_with_its_chart_only(dialoom: Command, runs: Path) 
 def test_a_narrow_terminal_gets_a_wide_table_in_pieces(dialoom: Command) -> None:
     """No column is lost or cut, and each piece says which row is whose; a pipe gets the table whole."""
     report = ["report", "rising.db", "steady.db", "--table", "alignment"]
-    terminal = {**os.environ, "FORCE_COLOR": "1", "TERM": "dumb", "COLUMNS": "60"}
+    terminal = {**os.environ, "FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "40"}
     narrow, whole = dialoom(*report, env=terminal).stdout, dialoom(*report).stdout
     for text, pieces in ((narrow, 2), (whole, 1)):
         assert text.count("python:cast:rising") == text.count("python:cast:steady") == pieces
         assert text.count("Alignment level by round") == 1
         assert [text.count(f"k={k} ") for k in (1, 2, 3, 4)] == [1, 1, 1, 1]
-        assert text.count("[4.00, 4.00]") == 1
-    assert max(map(len, whole.splitlines()[2:8])) > 60
+    assert max(map(len, whole.splitlines()[2:8])) > 40
 
 
 @pytest.mark.usefixtures("runs")
@@ -130,12 +131,14 @@ def test_what_else_differs_between_the_runs_is_said(dialoom: Command) -> None:
     assert "  steady.db " in text and "  short.db " in text
 
 
-def test_without_matplotlib_the_report_says_how_to_get_it(dialoom: Command, runs: Path) -> None:
+def test_without_matplotlib_the_report_says_how_to_get_it(runs: Path) -> None:
     """Everything else is written."""
     (runs / "lacking" / "matplotlib").mkdir(parents=True)
     (runs / "lacking" / "matplotlib" / "__init__.py").write_text("raise ModuleNotFoundError('matplotlib')\n")
-    lacking = {**os.environ, "PYTHONPATH": str(runs / "lacking")}
-    said = dialoom("report", "rising.db", "steady.db", "-o", runs / "out", env=lacking).stdout
+    shadowed = f"import sys; sys.path.insert(0, {str(runs / 'lacking')!r}); from dialoom.runs.cli import main; main()"
+    with Started(runs, "report", "rising.db", "steady.db", "-o", "out", script=shadowed) as process:
+        said, errors = process.communicate()
+        assert process.returncode == 0, errors
     assert "no charts" in said and "pip install" in said
     assert {path.suffix for path in (runs / "out").iterdir()} == {".md", ".csv"}
     assert ".png" not in (runs / "out" / "report.md").read_text()

@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
 
 from tests.conftest import REAL, ROOT, Command, lines_of, needs_real_data
 from tests.invented import write_release
+from tests.processes import Started
 
 
-def started(folder: Path, *arguments: object) -> subprocess.Popen[str]:
-    """The command, under way."""
-    command = [sys.executable, "-m", "dialoom", *map(str, arguments)]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def wait_for_work(folder: Path, process: subprocess.Popen[str], calls: int) -> None:
-    """Wait until the run in `run.db` has booked that many calls."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        status = subprocess.run(
-            [sys.executable, "-m", "dialoom", "status", "run.db", "--json"], cwd=folder, capture_output=True, text=True
-        )
-        if status.returncode == 0 and json.loads(status.stdout)["calls"] >= calls:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"the run did not get that far: {process.communicate()}")
+def wait_for(line: str, process: Started, times: int = 1) -> None:
+    """Wait until a process has printed such a line so often."""
+    for _ in range(times):
+        while line not in (told := process.stdout.readline()):
+            assert told, f"it ended early: {process.communicate()[1]}"
 
 
 def exported(dialoom: Command, folder: Path, run: str) -> bytes:
@@ -42,14 +30,21 @@ def exported(dialoom: Command, folder: Path, run: str) -> bytes:
     return (folder / f"{run}.jsonl").read_bytes()
 
 
-def hurried_players(folder: Path) -> list[str]:
-    """A cast whose every word depends on all that was said before, at 4 ms a call."""
-    (folder / "hurried.py").write_text(
+def hashing_players(folder: Path) -> list[str]:
+    """A cast whose every word depends on all that was said before; each process stops after 35 without `the-end`."""
+    (folder / "hashing.py").write_text(
         """
 import asyncio, hashlib
+from pathlib import Path
+
+spoken = 0
 
 async def said(messages):
+    global spoken
+    spoken += 1
     await asyncio.sleep(0.004)
+    while spoken > 35 and not Path("the-end").exists():
+        await asyncio.sleep(0.01)
     return hashlib.sha256(repr(messages).encode()).hexdigest()
 
 async def user(messages):
@@ -64,7 +59,7 @@ async def judge(messages):
 """
     )
     cast = {"user": "user", "assistant": "said", "judge": "judge"}
-    return [part for role, name in cast.items() for part in ("--model", f"{role}=python:hurried:{name}")]
+    return [part for role, name in cast.items() for part in ("--model", f"{role}=python:hashing:{name}")]
 
 
 def answered(path: Path) -> int:
@@ -75,24 +70,27 @@ def answered(path: Path) -> int:
 
 def test_killed_twenty_times_a_run_gives_the_same_bytes(dialoom: Command, tmp_path: Path) -> None:
     """SIGKILL at random moments, from planning to judging, and `resume` each time."""
-    plan = ["run", "personalens", "--limit", 60, *hurried_players(tmp_path), "--setting", "base", "--setting", "I"]
+    plan = ["run", "personalens", "--limit", 60, *hashing_players(tmp_path), "--setting", "base", "--setting", "I"]
+    (tmp_path / "the-end").touch()
     dialoom(*plan, "-o", "whole.db", "--concurrency", 16)
+    (tmp_path / "the-end").unlink()
     whole = exported(dialoom, tmp_path, "whole.db")
     moments = random.Random(20)
-    process = started(tmp_path, *plan, "-o", "run.db", "--concurrency", 3)
-    assert process.stdout is not None
-    process.stdout.readline()  # planning has something to say, so the file is there
+    command: list[object] = [*plan, "-o", "run.db"]
     for _ in range(20):
-        enough = answered(tmp_path / "run.db") + moments.randrange(30)
-        while answered(tmp_path / "run.db") < enough and process.poll() is None:
-            time.sleep(0.005)
-        time.sleep(moments.uniform(0.0, 0.02))
-        process.kill()
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL, "it was at work"
-        process = started(tmp_path, "resume", "run.db", "--concurrency", 3)
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
+        with Started(tmp_path, *command, "--concurrency", 3) as process:
+            if command[0] == "run":
+                process.stdout.readline()  # planning has something to say, so the file is there
+            enough = answered(tmp_path / "run.db") + moments.randrange(30)
+            while answered(tmp_path / "run.db") < enough and process.poll() is None:
+                time.sleep(0.005)
+            time.sleep(moments.uniform(0.0, 0.02))
+            process.kill()
+            process.communicate()
+            assert process.returncode == -signal.SIGKILL, "it was at work"
+        command = ["resume", "run.db"]
+    (tmp_path / "the-end").touch()
+    dialoom("resume", "run.db")
     assert exported(dialoom, tmp_path, "run.db") == whole
 
 
@@ -106,37 +104,48 @@ def test_finished_dialogues_are_not_touched_by_resume(dialoom: Command, players:
     assert json.loads(dialoom("status", "run.db", "--json").stdout) == calls
 
 
-def slow_players(folder: Path) -> list[str]:
-    """A cast that takes its time: 50 ms a call."""
-    (folder / "slow.py").write_text(
+def waiting_players(folder: Path) -> list[str]:
+    """A cast that comes to the third reply, tells so, and waits for `go-on`.
+
+    It waits some rounds of the event loop more: whatever reached the process before that file has been heard by then.
+    """
+    (folder / "waiting.py").write_text(
         """
 import asyncio
+from pathlib import Path
 
 async def user(messages):
-    await asyncio.sleep(0.05)
     said = sum(message["role"] == "assistant" for message in messages)
     return f"Line {said}." + (" TERMINATE" if said >= 9 else "")
 
 async def assistant(messages):
-    await asyncio.sleep(0.05)
+    if len(messages) > 5 and not Path("go-on").exists():
+        print("waiting", flush=True)
+        while not Path("go-on").exists():
+            await asyncio.sleep(0.01)
+        for _ in range(5):
+            await asyncio.sleep(0.01)
     return f"Reply {len(messages)}."
 """
     )
-    return ["--model", "user=python:slow:user", "--model", "assistant=python:slow:assistant", "--no-judge"]
+    return ["--model", "user=python:waiting:user", "--model", "assistant=python:waiting:assistant", "--no-judge"]
 
 
 def test_an_interrupt_drains_and_says_how_to_go_on(dialoom: Command, tmp_path: Path) -> None:
     """Ctrl-C: exit 3 within a step, nothing lost, every call made once."""
     write_release(tmp_path / "release", users=4)
-    plan = ["run", "personalens", "--profiles", "release", *slow_players(tmp_path), "--concurrency", "4"]
-    process = started(tmp_path, *plan, "-o", "run.db")
-    wait_for_work(tmp_path, process, 8)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == 3, err
+    plan = ["run", "personalens", "--profiles", "release", *waiting_players(tmp_path), "--concurrency", "4"]
+    with Started(tmp_path, *plan, "-o", "run.db") as process:
+        wait_for("waiting", process, 4)
+        process.send_signal(signal.SIGINT)
+        (tmp_path / "go-on").touch()
+        out, err = process.communicate()
+        assert process.returncode == 3, err
     assert "dialoom resume run.db" in out
     assert "Traceback" not in err
-    assert json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]["pending"] > 0
+    status = json.loads(dialoom("status", "run.db", "--json").stdout)
+    assert status["scenarios"]["pending"] == 8
+    assert status["calls"] == 4 * 6, "what was in flight was answered, and no step begun after it"
     dialoom("resume", "run.db")
     dialoom(*plan, "-o", "whole.db")
     assert exported(dialoom, tmp_path, "run.db") == exported(dialoom, tmp_path, "whole.db")
@@ -149,21 +158,30 @@ def test_a_second_interrupt_stops_at_once(dialoom: Command, tmp_path: Path) -> N
     write_release(tmp_path / "release")
     (tmp_path / "stuck.py").write_text(
         "import asyncio\n"
+        "from pathlib import Path\n"
         "async def assistant(messages):\n"
-        "    await asyncio.sleep(0 if len(messages) < 3 else 3600)\n"
+        "    if len(messages) >= 3:\n"
+        "        print('stuck', flush=True)\n"
+        "        while not Path('interrupted').exists():\n"
+        "            await asyncio.sleep(0.01)\n"
+        "        for _ in range(20):\n"
+        "            await asyncio.sleep(0.01)\n"
+        "        print('stuck still', flush=True)\n"
+        "        await asyncio.Event().wait()\n"
         "    return 'there'\n"
         "async def user(messages):\n"
         "    return 'again'\n"
     )
     cast = ["--model", "user=python:stuck:user", "--model", "assistant=python:stuck:assistant", "--no-judge"]
-    process = started(tmp_path, "run", "personalens", "--profiles", "release", *cast, "-o", "run.db")
-    wait_for_work(tmp_path, process, 6)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
-    assert process.poll() is None, "the first interrupt waits for the calls in flight"
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
-    assert process.returncode == 3
+    with Started(tmp_path, "run", "personalens", "--profiles", "release", *cast, "-o", "run.db") as process:
+        wait_for("stuck", process, 2)
+        process.send_signal(signal.SIGINT)
+        (tmp_path / "interrupted").touch()
+        wait_for("stuck still", process, 2)
+        assert process.poll() is None, "the first interrupt waits for the calls in flight"
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate()
+        assert process.returncode == 3
     assert "dialoom resume run.db" in out
     assert json.loads(dialoom("status", "run.db", "--json").stdout)["calls"] == 6
 
@@ -171,10 +189,9 @@ def test_a_second_interrupt_stops_at_once(dialoom: Command, tmp_path: Path) -> N
 def test_a_second_process_is_refused_while_reading_goes_on(dialoom: Command, tmp_path: Path) -> None:
     """One writer; status, show and export work beside it."""
     write_release(tmp_path / "release", users=12)
-    plan = ["run", "personalens", "--profiles", "release", *slow_players(tmp_path), "--concurrency", "1"]
-    process = started(tmp_path, *plan, "-o", "run.db")
-    try:
-        wait_for_work(tmp_path, process, 2)
+    plan = ["run", "personalens", "--profiles", "release", *waiting_players(tmp_path), "--concurrency", "1"]
+    with Started(tmp_path, *plan, "-o", "run.db") as process:
+        wait_for("waiting", process)
         refused = dialoom("resume", "run.db", code=2)
         assert "being written by another dialoom process" in refused.stderr
         said = dialoom("status", "run.db").stdout
@@ -183,25 +200,23 @@ def test_a_second_process_is_refused_while_reading_goes_on(dialoom: Command, tmp
         assert json.loads(dialoom("status", "run.db", "--json").stdout)["is_being_written"] is True
         dialoom("show", "run.db")
         dialoom("export", "run.db", "-o", "beside.jsonl")
-    finally:
         process.kill()
         process.communicate()
-    assert process.returncode == -signal.SIGKILL, "the writer was at work all the while"
+        assert process.returncode == -signal.SIGKILL, "the writer was at work all the while"
     assert "go on with: dialoom resume run.db\n" in dialoom("status", "run.db").stdout
 
 
 _PLANS = """
-import shutil, sys, time
-from pathlib import Path
+import itertools, sys, time
 
 sys.path.insert(0, {example!r})
 import recipe
 
-class Slow(type(recipe.RECIPE)):
+class Endless(type(recipe.RECIPE)):
     def scenarios(self, options, draw, note):
-        for number in range(1000):
-            Path("begun").write_text(str(number))
-            time.sleep(0.1)
+        print("begun", flush=True)
+        for number in itertools.count():
+            time.sleep(0.01)
             yield recipe.Secret(word=f"w{{number}}", questions=2)
 
 class Leaving(type(recipe.RECIPE)):
@@ -209,7 +224,7 @@ class Leaving(type(recipe.RECIPE)):
         yield recipe.Secret(word="w", questions=2)
         sys.exit("the data file is broken")
 
-SLOW, LEAVING = Slow(), Leaving()
+ENDLESS, LEAVING = Endless(), Leaving()
 """
 
 
@@ -220,15 +235,21 @@ def test_planning_can_be_interrupted_and_may_even_exit(dialoom: Command, tmp_pat
     (tmp_path / "plans.py").write_text(_PLANS.format(example=str(example)))
     left = dialoom("run", "plans.py:LEAVING", "--words", "a", "-o", "run.db", code=1, input="")
     assert left.stderr == "the data file is broken\n"
-    process = started(tmp_path, "run", "plans.py:SLOW", "--words", "a", "-o", "run.db")
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    process.communicate()
-    assert process.returncode == 130
-    assert int((tmp_path / "begun").read_text()) < 999, "it was planned to the end"
+    with Started(tmp_path, "run", "plans.py:ENDLESS", "--words", "a", "-o", "run.db") as process:
+        wait_for("begun", process)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+        assert process.returncode == 130
     assert not list(tmp_path.glob("run.db*"))
+
+
+def is_read(pipe: Path) -> bool:
+    """Whether somebody has opened a named pipe to read it."""
+    try:
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
 
 
 def test_a_run_killed_while_planning_is_planned_by_resume(dialoom: Command, players: list[str], tmp_path: Path) -> None:
@@ -239,14 +260,13 @@ def test_a_run_killed_while_planning_is_planned_by_resume(dialoom: Command, play
     path = tmp_path / "release" / "data" / "profile" / "user9" / "profile.json"
     content = path.read_text()
     path.unlink()
-    subprocess.run(["mkfifo", path], check=True)
-    process = started(tmp_path, "run", "personalens", "--profiles", "release", *players, "-o", "run.db")
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "run.db-wal").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.3)
-    process.kill()
-    process.communicate()
+    os.mkfifo(path)
+    with Started(tmp_path, "run", "personalens", "--profiles", "release", *players, "-o", "run.db") as process:
+        while not is_read(path):
+            assert process.poll() is None, process.communicate()[1]
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
     path.unlink()
     path.write_text(content)
     assert json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]["total"] == 0

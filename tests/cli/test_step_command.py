@@ -20,6 +20,7 @@ import pytest
 from dialoom.runs.cost import cost_table
 from dialoom.runs.store import RunStore
 from tests.conftest import ROOT, Command, lines_of
+from tests.processes import Started
 
 Stepped = Callable[..., str]
 
@@ -207,16 +208,13 @@ def test_lines_come_from_a_pipe_as_well(run: Command) -> None:
 @pytest.mark.usefixtures("run")
 def test_a_program_can_hold_a_conversation(tmp_path: Path) -> None:
     """Each line is answered before the next one has to be there."""
-    step = [sys.executable, "-m", "dialoom", "step", "run.db", "1", "--json"]
-    with subprocess.Popen(step, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    with Started(tmp_path, "step", "run.db", 1, "--json") as process:
         for line, branch in (("goto turn 1", "main"), ("next", "b1"), ("state turns", None), ("forward", None)):
             process.stdin.write(f"{line}\n")
             process.stdin.flush()
             answer = json.loads(process.stdout.readline())
             assert (answer["line"], answer.get("branch")) == (line, branch)
-        process.stdin.close()
+        process.communicate()
     assert answer["ok"] is False
     assert process.returncode == 2
 
@@ -280,9 +278,9 @@ def test_what_cannot_be_opened_is_told_in_one_line(run: Command, arguments: tupl
 
 
 def test_a_run_that_is_being_written_is_left_alone(run: Command, tmp_path: Path) -> None:
-    """By another process, such as `dialoom resume`."""
+    """By another writer, such as `dialoom resume`."""
     with RunStore(tmp_path / "run.db"):
-        assert "being written by another dialoom process" in run("step", "run.db", code=2).stderr
+        assert "being written by another task or thread" in run("step", "run.db", code=2).stderr
     run("step", "run.db", input="where\n")
 
 
@@ -303,17 +301,14 @@ def test_a_bug_of_a_recipe_is_shown_with_its_place(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs/examples/twenty_questions", tmp_path / "game")
     recipe = tmp_path / "game" / "recipe.py"
     recipe.write_text(recipe.read_text().replace('utterances(state["messages"])', 'utterances(state["nothing"])'))
-    step = [sys.executable, "-m", "dialoom", "step", "game/recipe.py:RECIPE", "--words", "piano"]
-    done = subprocess.run(
-        [*step, "-o", "one.db"], cwd=tmp_path, input="next\n", capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "in guesser" in done.stderr
-    assert done.stderr.endswith("standard input, line 1 (next): nobody foresaw this KeyError: 'nothing'\n")
-    done = subprocess.run(
-        [*step, "-o", "two.db", "--json"], cwd=tmp_path, input="next\n", capture_output=True, text=True, check=False
-    )
-    (told,) = answers(done.stdout)
+    step = ["step", "game/recipe.py:RECIPE", "--words", "piano"]
+    with Started(tmp_path, *step, "-o", "one.db") as process:
+        _, shown = process.communicate("next\n")
+        assert process.returncode == 1
+    assert "in guesser" in shown
+    assert shown.endswith("standard input, line 1 (next): nobody foresaw this KeyError: 'nothing'\n")
+    with Started(tmp_path, *step, "-o", "two.db", "--json") as process:
+        (told,) = answers(process.communicate("next\n")[0])
     assert (told["ok"], told["error"]) == (False, "nobody foresaw this KeyError: 'nothing'")
 
 
@@ -337,19 +332,15 @@ def test_an_interrupted_script_stops_with_three(run: Command, tmp_path: Path) ->
         "async def assistant(messages):\n"
         "    if not pathlib.Path('go').exists():\n"
         "        print('let me think', flush=True)\n"
-        "        await asyncio.sleep(600)\n"
+        "        await asyncio.Event().wait()\n"
         "    return 'There you are.'\n"
     )
     (tmp_path / "lines.txt").write_text("goto turn 2\nmodel assistant python:pondering:assistant\ncontinue\n")
-    step = [sys.executable, "-m", "dialoom", "step", "run.db", "1"]
-    with subprocess.Popen(
-        [*step, "--script", "lines.txt"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
+    with Started(tmp_path, "step", "run.db", 1, "--script", "lines.txt") as process:
         while "let me think" not in (printed := process.stdout.readline()):
             assert printed, "it ended early"
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate()
     assert process.returncode == 3
     assert told == "lines.txt, line 3 (continue): interrupted; what was answered is kept\n"
     (tmp_path / "go").touch()

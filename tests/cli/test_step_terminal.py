@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,8 +13,10 @@ from typing import Any
 
 import pexpect
 import pytest
+from pexpect.fdpexpect import fdspawn
 
 from tests.conftest import ROOT, Command, lines_of
+from tests.processes import COMMAND, PATIENCE, start
 from tests.server import completion, serving, silence
 
 _HAND = 0.2
@@ -35,15 +37,18 @@ class Terminal:
 
     def __init__(self, folder: Path, arguments: tuple[object, ...], environment: dict[str, str], columns: int) -> None:
         bare = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
-        self.child: pexpect.spawn[str] = pexpect.spawn(
-            sys.executable,
-            ["-m", "dialoom", "step", *map(str, arguments)],
-            cwd=str(folder),
-            env={**bare, "TERM": "xterm", "INPUTRC": os.devnull, **environment},
-            dimensions=(50, columns),
-            encoding="utf-8",
-            timeout=60,
+        own, theirs = os.openpty()
+        termios.tcsetwinsize(theirs, (50, columns))
+        self.process = start(
+            folder,
+            ["step", *map(str, arguments)],
+            COMMAND,
+            {**bare, "TERM": "xterm", "INPUTRC": os.devnull, **environment},
+            (theirs, theirs, theirs),
+            has_terminal=True,
         )
+        os.close(theirs)
+        self.child: fdspawn[str] = fdspawn(own, encoding="utf-8", timeout=PATIENCE)
         self.child.delaybeforesend = None
         self.raw = ""
 
@@ -67,14 +72,26 @@ class Terminal:
         self.child.send(text)
         self.child.expect_exact(text)
         time.sleep(_HAND)
-        self.child.sendintr()
+        self.press("C")
 
     def left(self) -> int:
         """The exit code, once it has ended."""
         self.child.expect(pexpect.EOF)
+        self.process.join()
+        assert isinstance(self.process.exitcode, int)
+        assert self.process.exitcode >= 0, f"ended by signal {-self.process.exitcode}"
+        return self.process.exitcode
+
+    def close(self) -> None:
+        """End what still runs in it."""
+        if self.process.is_alive():
+            self.process.kill()
+        self.process.join()
         self.child.close()
-        assert isinstance(self.child.exitstatus, int), f"ended by signal {self.child.signalstatus}"
-        return self.child.exitstatus
+
+    def press(self, key: str) -> None:
+        """Press a key together with the control key."""
+        self.child.send(chr(ord(key) - ord("@")))
 
 
 Sit = Callable[..., Terminal]
@@ -91,7 +108,7 @@ def sit(tmp_path: Path) -> Iterator[Sit]:
 
     yield at
     for terminal in opened:
-        terminal.child.close(force=True)
+        terminal.close()
 
 
 @pytest.fixture
@@ -193,7 +210,7 @@ def test_ctrl_c_at_a_running_call_returns_to_the_prompt(sit: Sit, tmp_path: Path
         "async def assistant(messages):\n"
         "    if not pathlib.Path('go').exists():\n"
         "        print('pondering', flush=True)\n"
-        "        await asyncio.sleep(600)\n"
+        "        await asyncio.Event().wait()\n"
         "    return 'There you are.'\n"
     )
     at = sit("run.db", 1)
@@ -202,7 +219,7 @@ def test_ctrl_c_at_a_running_call_returns_to_the_prompt(sit: Sit, tmp_path: Path
     at.tell("model assistant python:pondering:assistant", "b1")
     at.child.sendline("next")
     at.child.expect_exact("pondering")
-    at.child.sendintr()
+    at.press("C")
     assert "broken off at b1 2; what was answered is kept" in at.shown("b1")
     assert "b1 2 · turn 1" in at.tell("where", "b1")
     (tmp_path / "go").touch()
@@ -223,8 +240,8 @@ def test_ctrl_c_at_a_call_over_the_network_returns_to_the_prompt(sit: Sit) -> No
         at.tell("model assistant openai/house", "b1")
         at.child.sendline("next")
         while not server.requests:
-            assert at.child.isalive()
-        at.child.sendintr()
+            assert at.process.is_alive()
+        at.press("C")
         assert "broken off at b1 2" in at.shown("b1")
         assert "assistant: Back again." in at.tell("next", "b1")
         at.child.sendline("q")
@@ -238,7 +255,7 @@ def test_ctrl_c_at_the_prompt_and_the_end_of_input(sit: Sit) -> None:
     at.shown("main")
     at.interrupt_typing("promote nothi")
     assert "'quit' leaves" in at.shown("main")
-    at.child.sendeof()
+    at.press("D")
     assert at.left() == 0
 
 

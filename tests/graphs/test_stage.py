@@ -6,8 +6,8 @@ from typing import Any
 
 from dialoom.graphs import Scenario, Scene, Stage, stream
 from dialoom.prompts import Prompt, PromptLibrary
-from dialoom.roles import CallPlace, Cast, Completion, Gateway, ModelBinding
-from dialoom.roles.gateway import CallRecord, Request
+from dialoom.roles import Cast, Gateway, ModelBinding
+from tests.ledgers import MemoryLedger
 
 PROMPT = "---\nid: t/x\nversion: 1\nrole: player\ninputs: [word]\nreply: text\n---\n=== user ===\nSay {{ word }}.\n"
 
@@ -27,53 +27,33 @@ class Word(Scenario):
         return {"word": self.word}
 
 
-class Book:
-    """A ledger in memory."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, Completion] = {}
-        self.sent: list[tuple[str, CallPlace, Request]] = []
-
-    async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
-        """What is kept; else remember the call."""
-        if key in self.kept:
-            return self.kept[key]
-        self.sent.append((key, place, request))
-        return len(self.sent) - 1
-
-    async def record(self, id_: int, record: CallRecord) -> None:
-        """Keep its reply."""
-        assert record.completion is not None
-        self.kept[self.sent[id_][0]] = record.completion
-
-
-def staged(book: Book, sample: int = 0) -> Stage:
+def staged(ledger: MemoryLedger, sample: int = 0) -> Stage:
     """A stage with one role, played by the offline model."""
     library = PromptLibrary([Prompt.parse(PROMPT, "t")])
     models = {"player": ModelBinding(model="offline/generic", temperature=0.0)}
-    return Stage(Word(word="heron"), Cast(library, models, Gateway(book)), "thread", seed=5, sample=sample)
+    return Stage(Word(word="heron"), Cast(library, models, Gateway(ledger)), "thread", seed=5, sample=sample)
 
 
 async def test_a_call_at_the_same_place_is_answered_from_the_ledger() -> None:
     """The same node at the same step: one call. Another step, or a second time in a node: another one."""
-    book = Book()
+    ledger = MemoryLedger()
     for step in (1, 1, 2):
-        await Scene(staged(book), "node", step).ask("t/x", word="heron")
-    assert len(book.sent) == 2
-    scene = Scene(staged(book), "node", 1)
+        await Scene(staged(ledger), "node", step).ask("t/x", word="heron")
+    assert len(ledger.begun) == 2
+    scene = Scene(staged(ledger), "node", 1)
     await scene.ask("t/x", word="heron")
     await scene.ask("t/x", word="heron")
-    assert len(book.sent) == 3
-    assert [place.ordinal for _, place, _ in book.sent] == [0, 0, 1]
+    assert len(ledger.begun) == 3
+    assert [place.ordinal for _, place, _ in ledger.begun] == [0, 0, 1]
 
 
 async def test_a_new_sample_is_a_call_of_its_own_with_a_seed_of_its_own() -> None:
     """So a fork's replies are not those of the branch that it left."""
-    book = Book()
+    ledger = MemoryLedger()
     for sample in (0, 1, 1):
-        await Scene(staged(book, sample), "node", 1).ask("t/x", word="heron")
-    assert [place.sample for _, place, _ in book.sent] == [0, 1]
-    assert len({place.seed for _, place, _ in book.sent}) == 2
+        await Scene(staged(ledger, sample), "node", 1).ask("t/x", word="heron")
+    assert [place.sample for _, place, _ in ledger.begun] == [0, 1]
+    assert len({place.seed for _, place, _ in ledger.begun}) == 2
 
 
 def test_streams_are_private_and_repeatable() -> None:

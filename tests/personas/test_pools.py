@@ -163,14 +163,13 @@ def test_broken_personas_are_refused_with_their_place(tmp_path: Path, content: s
 @given(st.integers(1, 8), st.integers(1, 8), st.data(), st.integers())
 def test_no_pair_is_drawn_twice(profiles: int, personalities: int, data: st.DataObject, seed: int) -> None:
     """All pairs can be had, the seed alone decides, and ids follow from the content."""
-    pools = [
-        [PoolEntry.of(f"{kind} {n}") for n in range(size)] for kind, size in (("a", profiles), ("b", personalities))
-    ]
+    first = [PoolEntry.of(f"a {n}") for n in range(profiles)]
+    second = [PoolEntry.of(f"b {n}") for n in range(personalities)]
     count = data.draw(st.integers(1, profiles * personalities))
-    people = list(combined(*pools, count, seed))
+    people = list(combined(first, second, count, seed))
     assert len({person.id for person in people}) == len(people) == count
-    assert {person.profile for person in people} <= {entry.text for entry in pools[0]}
-    assert people == list(combined(*pools, count, seed))
+    assert {person.profile for person in people} <= {entry.text for entry in first}
+    assert people == list(combined(first, second, count, seed))
 
 
 def test_more_personas_than_pairs_are_refused() -> None:

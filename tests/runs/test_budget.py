@@ -6,10 +6,7 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ import pytest
 
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
+from tests.processes import PATIENCE, Started
 from tests.server import Answer, ChatServer, completion, serving
 
 KEY = {"OPENAI_API_KEY": "sk-test"}
@@ -72,23 +70,23 @@ def test_calls_never_exceed_the_budget_and_a_higher_one_goes_on(dialoom: Command
 
 def test_the_books_hold_after_sigkill(dialoom: Command, tmp_path: Path) -> None:
     """Calls that a killed process had sent count, as they may have been billed: the server sees no more."""
+    asked_enough, is_killed = threading.Event(), threading.Event()
 
-    def slowly(body: dict[str, Any], number: int) -> Answer:
-        time.sleep(0.03)
+    def answer(body: dict[str, Any], number: int) -> Answer:
+        if number >= 20:
+            asked_enough.set()
+            is_killed.wait(PATIENCE)
         return said(body, number)
 
     write_release(tmp_path / "release", users=6)
-    with serving(slowly) as server:
-        plan = ["run", "personalens", "--profiles", "release", *served(server), "--concurrency", "6"]
-        command = [sys.executable, "-m", "dialoom", *map(str, plan), "-o", "run.db", "--max-calls", "45"]
-        quiet = subprocess.DEVNULL
-        process = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, **KEY}, stdout=quiet, stderr=quiet)
-        deadline = time.monotonic() + 60
-        while len(server.requests) < 20 and time.monotonic() < deadline:
-            threading.Event().wait(0.002)
-        process.kill()
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL, "it was at work"
+    with serving(answer) as server:
+        plan = ["run", "personalens", "--profiles", "release", *served(server), "--concurrency", 6]
+        with Started(tmp_path, *plan, "-o", "run.db", "--max-calls", 45, environment={**os.environ, **KEY}) as process:
+            asked_enough.wait(PATIENCE)
+            process.kill()
+            process.communicate()
+            assert process.returncode == -signal.SIGKILL, "it was at work"
+        is_killed.set()
         dialoom("resume", "run.db", code=3, variables=KEY)
         status = status_of(dialoom, "run.db")
         assert len(server.requests) <= 45
@@ -127,8 +125,8 @@ def test_tokens_and_cost_are_bounded_too(dialoom: Command, tmp_path: Path) -> No
         assert abs(status["cost"] - status["calls"] * 0.02) < 1e-9, "ten tokens in, five out, at the stated price"
         dialoom("resume", "cost.db", "--max-cost", "none", variables=KEY)
         assert status_of(dialoom, "cost.db")["limits"]["prices"] == {
-            "openai/user": "1000,2000",
-            "openai/assistant": "1000,2000",
+            model: {"input": 1000, "output": 2000, "cached_input": None}
+            for model in ("openai/user", "openai/assistant")
         }
 
 
@@ -174,7 +172,8 @@ def test_limits_may_stand_in_the_configuration_file(dialoom: Command, players: l
     plan = ["run", "personalens", "--profiles", "release", *players, "--config", "c.yaml"]
     dialoom(*plan, "-o", "file.db", code=3)
     limits = status_of(dialoom, "file.db")["limits"]
-    assert limits == {"max_calls": 3, "prices": {"m": "1,2.5"}, "rpm": {"": 6000}, "tpm": {"m": 9}}
+    price = {"input": 1, "output": 2.5, "cached_input": None}
+    assert limits == {"max_calls": 3, "prices": {"m": price}, "rpm": {"": 6000}, "tpm": {"m": 9}}
     dialoom(*plan, "-o", "flag.db", "--max-calls", 4, code=3)
     assert status_of(dialoom, "flag.db")["calls"] == 4
     assert "4 of 4 calls taken" in dialoom("status", "flag.db").stdout

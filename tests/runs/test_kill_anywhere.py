@@ -8,8 +8,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +18,7 @@ import pytest
 from dialoom import resume
 from tests.conftest import Command
 from tests.invented import write_release
+from tests.processes import Started
 from tests.server import Answer, completion, serving
 
 # SQLite itself tells what it is about to execute; at the n-th statement that holds a text, the process is gone.
@@ -91,20 +90,18 @@ def test_no_request_is_sent_again_whose_reply_was_recorded(dialoom: Command, tmp
         whole = len(server.requests)
         server.requests.clear()
 
-        def started(*command: object) -> subprocess.Popen[str]:
-            arguments = [sys.executable, *map(str, command)]
-            environment = {**os.environ, **variables}
-            return subprocess.Popen(arguments, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
-
+        environment = {**os.environ, **variables}
         deadly["at"] = 4
-        process = deadly["process"] = started("-m", "dialoom", *plan, "-o", "run.db")
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
+        with Started(tmp_path, *plan, "-o", "run.db", environment=environment) as process:
+            deadly["process"] = process
+            process.communicate()
+            assert process.returncode == -signal.SIGKILL
         for part, count in PLACES:
             before, sent = recorded(tmp_path / "run.db"), Counter(body["seed"] for body in server.requests)
-            process = started("-c", KILLER, part, count, "resume", "run.db", "--concurrency", 2)
-            _, errors = process.communicate()
-            assert process.returncode == -signal.SIGKILL, f"{part} {count}: {errors}"
+            resume = ["resume", "run.db", "--concurrency", 2]
+            with Started(tmp_path, part, count, *resume, script=KILLER, environment=environment) as process:
+                _, errors = process.communicate()
+                assert process.returncode == -signal.SIGKILL, f"{part} {count}: {errors}"
             again = Counter(body["seed"] for body in server.requests) - sent
             assert not before & set(again), f"sent again after being killed at {part}"
         dialoom("resume", "run.db", variables=variables)
@@ -124,8 +121,9 @@ def test_a_log_cut_short_anywhere_still_opens_and_resumes(
     plan = ["run", "personalens", "--profiles", "release", *players, "--concurrency", "2"]
     dialoom(*plan, "-o", "whole.db")
     dialoom("export", "whole.db", "-o", "whole.jsonl")
-    command = [sys.executable, "-c", KILLER, "INSERT INTO outcomes", "4", *plan, "-o", "run.db"]
-    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == -signal.SIGKILL
+    with Started(tmp_path, "INSERT INTO outcomes", 4, *plan, "-o", "run.db", script=KILLER) as process:
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
     log = (tmp_path / "run.db-wal").read_bytes()
     assert len(log) > 100_000
     monkeypatch.chdir(tmp_path)
@@ -154,9 +152,10 @@ def test_full_synchronisation_is_what_the_writer_asks_sqlite_for(
         ("normal", "synchronous = full", 0),
         ("normal", "synchronous = normal", -signal.SIGKILL),
     ):
-        command = [sys.executable, "-c", KILLER, place, "1", *plan, "--synchronous", option, "-o", "killed.db"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == code, done.stderr
+        command = [place, 1, *plan, "--synchronous", option, "-o", "killed.db"]
+        with Started(tmp_path, *command, script=KILLER) as process:
+            _, errors = process.communicate()
+            assert process.returncode == code, errors
         (tmp_path / "killed.db").unlink()
     for option in ("full", "normal"):
         dialoom(*plan, "--synchronous", option, "-o", f"{option}.db")

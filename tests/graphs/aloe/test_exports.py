@@ -107,7 +107,7 @@ def test_the_whole_tree_is_one_line(tree: dict[str, Any]) -> None:
 @given(tree=details(), first=st.integers(1, 6), more=st.integers(0, 3), verified=st.booleans())
 def test_filters_leave_the_histories_whole(tree: dict[str, Any], first: int, more: int, verified: bool) -> None:
     """They choose among the examples; what came before an example stays in its prompt."""
-    options = {"round_range": f"{first}-{first + more}", "verified_only": verified}
+    options: dict[str, Any] = {"round_range": f"{first}-{first + more}", "verified_only": verified}
     wanted = [
         each["path"]
         for each in tree["rounds"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import cast
+from tests.processes import Started
 from tests.runs.test_kill_anywhere import KILLER
 
 ROLES = ("user", "induction", "preferred", "rejected")
@@ -36,7 +35,7 @@ def requests(folder: Path, role: str) -> list[list[str]]:
 def test_one_path_without_branching(dialoom: Command, people: Path) -> None:
     """Ten rounds of four calls each; exactly one reply is followed each time, and both kinds are in the end."""
     trees = grown(dialoom, people)
-    followed = Counter()
+    followed: Counter[str] = Counter()
     for tree in trees:
         path = ""
         assert len(tree["rounds"]) == 10
@@ -138,9 +137,10 @@ def test_killed_and_resumed_the_tree_is_the_same(dialoom: Command, people: Path)
     (people.parent / "tree.db").unlink()
     plan = ["run", "aloe", "--personas", people, *cast(*ROLES, "judge"), *options, "-o", "tree.db"]
     for number, (part, count) in enumerate((("INTO checkpoints", 7), ("UPDATE calls SET", 20), ("INTO outcomes", 1))):
-        command = [sys.executable, "-c", KILLER, part, count, *(["resume", "tree.db"] if number else plan)]
-        done = subprocess.run([*map(str, command)], cwd=people.parent, capture_output=True, text=True)
-        assert done.returncode == -9, done.stderr
+        command = ["resume", "tree.db"] if number else plan
+        with Started(people.parent, part, count, *command, script=KILLER) as process:
+            _, errors = process.communicate()
+            assert process.returncode == -9, errors
     dialoom("resume", "tree.db")
     dialoom("export", "tree.db", "--format", "tree", "-o", "again.jsonl")
     assert (people.parent / "again.jsonl").read_bytes() == whole
@@ -151,7 +151,7 @@ def test_options_that_cannot_be(dialoom: Command, people: Path) -> None:
     (people.parent / "empty.jsonl").write_text("\n")
     (people.parent / "broken.jsonl").write_text('{"id": "x", "profile": "She bakes."}\n')
     for options, message in (
-        (("--rounds", 2, "--branching", 3), "--branching 3 is more than --rounds 2"),
+        (("--rounds", 2, "--branching", 3), "--branching 3 is more than rounds 2"),
         (("--personas", "empty.jsonl"), "holds no persona"),
         (("--personas", "broken.jsonl"), "'personality' is missing"),
         (("--personas", "none.jsonl"), "none.jsonl"),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import cast
+from tests.processes import Started
 from tests.runs.test_kill_anywhere import KILLER
 
 ROLES = ("user", "assistant", "judge")
@@ -75,11 +74,11 @@ def test_killed_and_resumed_the_benchmark_is_the_same(dialoom: Command, people: 
     dialoom(*plan, "-o", "whole.db")
     dialoom("export", "whole.db", "-o", "whole.jsonl")
     for number, (part, count) in enumerate((("INTO calls", 9), ("INTO checkpoints", 14), ("INTO pending_writes", 3))):
-        command = [sys.executable, "-c", KILLER, part, str(count)]
-        command += ["resume", "run.db"] if number else [*plan, "-o", "run.db"]
-        done = subprocess.run(command, cwd=people.parent, capture_output=True, text=True)
-        assert done.returncode in (-9, 0), done.stderr
-        assert number or done.returncode == -9
+        command = ["resume", "run.db"] if number else [*plan, "-o", "run.db"]
+        with Started(people.parent, part, count, *command, script=KILLER) as process:
+            _, errors = process.communicate()
+            assert process.returncode in (-9, 0), errors
+            assert number or process.returncode == -9
     dialoom("resume", "run.db")
     dialoom("export", "run.db", "-o", "run.jsonl")
     assert (people.parent / "run.jsonl").read_bytes() == (people.parent / "whole.jsonl").read_bytes()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +17,7 @@ from dialoom.roles.gateway.budget import Budget
 from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.gateway import Limits
 from tests.ledgers import MemoryLedger, a_place, a_request
+from tests.processes import Started
 from tests.server import ChatServer, completion, serving
 
 REPLY = Completion("Good morning.", 12, 4, 3, 0.5, "stop", "They greet me.")
@@ -93,6 +92,7 @@ def test_several_processes_use_one_file(tmp_path: Path) -> None:
 import asyncio, pathlib, sys
 from dialoom.roles.gateway import Completion
 from dialoom.roles.gateway.cache import ResponseCache
+from tests.processes import Started
 from tests.ledgers import a_place, a_request
 
 async def work(cache, name):
@@ -105,12 +105,11 @@ async def work(cache, name):
 with ResponseCache(pathlib.Path(sys.argv[1])) as cache:
     asyncio.run(work(cache, sys.argv[2]))
 """
-    root = Path(__file__).parents[3]
     path = tmp_path / "replies.db"
-    commands = [[sys.executable, "-c", script, str(path), name] for name in ("one", "two", "three", "four")]
-    running = [subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True) for command in commands]
+    running = [Started(tmp_path, path, name, script=script) for name in ("one", "two", "three", "four")]
     for process in running:
-        assert process.communicate(timeout=120)[1] == ""
+        with process:
+            assert process.communicate()[1] == ""
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT count(*) FROM replies").fetchone() == (150,)
 

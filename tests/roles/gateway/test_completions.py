@@ -74,12 +74,13 @@ async def test_a_usage_that_is_wrong_in_part_is_known_in_part() -> None:
 
 async def test_tokens_read_from_a_cache_are_booked_and_priced_apart() -> None:
     """They are among the input tokens, and cheaper."""
-    costs = []
+    costs: list[float] = []
     for cached in (0, 80):
         usage = {**RIGHT, "prompt_tokens_details": {"cached_tokens": cached}}
         with serving(lambda _body, _number, usage=usage: ended("heron", "stop", usage)) as server:  # type: ignore[misc]
             reply = await ask(request(server.url))
         assert (reply.input_tokens, reply.cached_tokens) == (100, cached)
+        assert reply.cost is not None
         costs.append(reply.cost)
     assert costs[0] > costs[1] > 0
 
@@ -94,7 +95,7 @@ async def test_more_cached_tokens_than_tokens_are_unknown() -> None:
 
 async def test_what_anthropic_writes_to_its_cache_is_paid_and_what_it_reads_is_booked() -> None:
     """10 fresh, 100 written, 200 read: all are input, 200 of it cached; writing is dearer than nothing."""
-    costs = []
+    costs: list[float] = []
     for written in (0, 100):
         usage = {
             "input_tokens": 10,
@@ -115,5 +116,6 @@ async def test_what_anthropic_writes_to_its_cache_is_paid_and_what_it_reads_is_b
         with serving(lambda _body, _number, body=body: Response(200, body)) as server:  # type: ignore[misc]
             reply = await ask(request(server.url + "/messages", "anthropic/claude-sonnet-4-5"))
         assert (reply.text, reply.input_tokens, reply.cached_tokens) == ("heron", 210 + written, 200)
+        assert reply.cost is not None
         costs.append(reply.cost)
     assert costs[1] > costs[0] > 0

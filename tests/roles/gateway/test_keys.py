@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from dialoom.roles.gateway.keys import load_env_file
 from dialoom.roles.gateway.secrets import redacted
 from tests.conftest import Command
 from tests.invented import write_release
+from tests.processes import Started
 from tests.roles.gateway.asking import KEY
 from tests.server import Answer, Response, completion, error, serving
 
@@ -131,14 +130,15 @@ def test_a_planted_key_reaches_the_provider_and_nothing_else(
         environment = {**bare, "OPENAI_API_BASE": server.url}
         if source == "environment":
             done = dialoom(*plan, code=1, env={**environment, "OPENAI_API_KEY": key})
+            out, errors = done.stdout, done.stderr
         else:
             (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={key}\nOTHER={key}\n")
-            command = [sys.executable, "-c", WITH_FILE, *plan]
-            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
-            assert done.returncode == 1, done.stderr
+            with Started(tmp_path, *plan, script=WITH_FILE, environment=environment) as process:
+                out, errors = process.communicate()
+                assert process.returncode == 1, errors
             (tmp_path / "keys.env").unlink()
         assert server.keys == [f"Bearer {key}"] * 3
-    said = done.stdout + done.stderr
+    said = out + errors
     for looking in (("status", "r.db", "--json"), ("show", "r.db", "1"), ("export", "r.db", "-o", "r.jsonl")):
         said += dialoom(*looking).stdout
     assert "no good" in said, "the error itself is shown"

@@ -31,4 +31,5 @@ async def test_a_callback_that_is_registered_with_litellm_is_called(registry: st
     finally:
         for name in ("callbacks", "success_callback", "failure_callback", "input_callback"):
             setattr(litellm, name, [])
-        litellm._async_success_callback, litellm._async_failure_callback = [], []
+        for name in ("_async_success_callback", "_async_failure_callback"):
+            setattr(litellm, name, [])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+
+from dialoom.prompts import Utterance
 
 from .chatters import PEOPLE, SHE, ask, induce, said, score
 
@@ -81,16 +84,20 @@ def test_preferred_beats_rejected_once_something_is_known() -> None:
     """In nine pairs of ten, shown in both orders, the judge names the preferred answer."""
     wins = pairs = 0
     for at, who in enumerate(PEOPLE):
-        history = []
+        history: list[Utterance] = []
         for turn in range(5):
             seed = 100 * at + 5 * turn
             line = ask("user", seed, profile=who.profile, personality=who.personality, history=history)
             history.append(said("user", line))
-            known = induce(who, history)
+            known: dict[str, Any] = induce(who, history)
             preferred = ask("preferred", seed + 1, history=history, **known)
             rejected = ask("rejected", seed + 2, history=history)
             for first, second, right in ((preferred, rejected, "first"), (rejected, preferred, "second")):
-                asked = {"profile": who.profile, "personality": who.personality, "history": history[:-1]}
+                asked: dict[str, Any] = {
+                    "profile": who.profile,
+                    "personality": who.personality,
+                    "history": history[:-1],
+                }
                 reply = ask("judge-pair", message=line, first=first, second=second, **asked)
                 wins += json.loads(reply)["better"] == right
                 pairs += 1

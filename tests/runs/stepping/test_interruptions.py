@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,8 +14,9 @@ from dialoom.roles import ProviderError
 from dialoom.runs.door import step
 from dialoom.runs.stepping import Session, SteppingError
 from dialoom.runs.store import RunStore, StoreError
-from tests.conftest import ROOT, Command
+from tests.conftest import Command
 from tests.invented import write_release
+from tests.processes import Started
 from tests.runs.stepping.played import RECIPES, UNBOUNDED, counted, dialogue, play, stepping, stood
 from tests.server import Answer, Response, completion, error, serving, silence
 
@@ -174,7 +171,7 @@ async def main():
         for _ in range(4):
             stop = await branch.step()
             print(stop.number, stop.checkpoint, flush=True)
-        await asyncio.sleep(100)
+        await asyncio.Event().wait()
 
 asyncio.run(main())
 """
@@ -184,16 +181,11 @@ def test_nothing_that_was_stepped_is_lost_by_a_kill(dialoom: Command, players: l
     """The branch stands at the last step that was told; the next session needs no unlocking and repeats no call."""
     path = dialogue(dialoom, tmp_path, *players)
     before = exported(dialoom, path)
-    (tmp_path / "stepper.py").write_text(_STEPPER)
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
-    with subprocess.Popen(
-        [sys.executable, "stepper.py"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
+    with Started(tmp_path, script=_STEPPER) as process:
         told = [process.stdout.readline().split() for _ in range(4)]
         with pytest.raises(StoreError, match="another dialoom process"):
             RunStore(path)
-        process.send_signal(signal.SIGKILL)
+        process.kill()
 
     rows = counted(path).rows
 
@@ -225,7 +217,7 @@ def test_a_scenario_that_is_not_there_and_a_run_that_is_taken(
             asyncio.run(opened(scenario))
     with pytest.raises(SteppingError, match="there is no branch 'mine'; there are main"):
         asyncio.run(opened("1", branch="mine"))
-    with RunStore(path), pytest.raises(StoreError, match="another dialoom process"):
+    with RunStore(path), pytest.raises(StoreError, match="another task or thread of this process"):
         asyncio.run(opened("1"))
     with RunStore(path) as store:
 

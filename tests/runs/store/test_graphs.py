@@ -27,11 +27,11 @@ class State(TypedDict, total=False):
 def branching(calls: list[str]) -> StateGraph[State]:
     """Two branches, one of which asks; then one task per item; then the end."""
 
-    def ask(_state: State) -> dict[str, Any]:
+    def ask(state: State) -> dict[str, Any]:  # noqa: ARG001  # LangGraph passes it by this name
         calls.append("ask")
         return {"found": [f"asked {interrupt('really?')}"]}
 
-    def look(_state: State) -> dict[str, Any]:
+    def look(state: State) -> dict[str, Any]:  # noqa: ARG001
         calls.append("look")
         return {"found": ["looked " * 20], "messages": [AIMessage("I have looked.", id="2")]}
 
@@ -45,8 +45,9 @@ def branching(calls: list[str]) -> StateGraph[State]:
         return {"found": [f"item {state['number']}"]}
 
     graph = StateGraph(State)
-    for name, node in {"ask": ask, "look": look, "item": item}.items():
-        graph.add_node(name, node)
+    graph.add_node("ask", ask)
+    graph.add_node("look", look)
+    graph.add_node("item", item)
     graph.add_node("join", lambda _state: {"found": ["joined"]})
     graph.add_edge(START, "ask")
     graph.add_edge(START, "look")

@@ -75,7 +75,7 @@ def test_different_values_have_different_bytes(one: Any, other: Any) -> None:
             "", tool_calls=[{"name": "find", "args": {"q": "tea"}, "id": "c1"}], response_metadata={"n": math.inf}
         ),
         AIMessage("x", usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}, extra_field=None),
-        AIMessageChunk("part"),
+        AIMessageChunk(content="part"),
         ToolMessage("4", tool_call_id="c1", artifact={"raw": [1, 2]}, status="error"),
         RemoveMessage("1"),
         Send("node", {"messages": [HumanMessage("x")]}),

@@ -6,7 +6,6 @@ import asyncio
 import resource
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -36,6 +35,27 @@ def writing(folder: Path, synchronous: str) -> Writer:
     return Writer(connect)
 
 
+def inserting(number: int) -> Callable[[sqlite3.Connection], int]:
+    """A job that inserts a number."""
+    return lambda connection: connection.execute("INSERT INTO t VALUES (?)", (number,)).rowcount
+
+
+class HeldUp:
+    """A job that holds up whoever carries it out, until it is told to go on.
+
+    Attributes:
+        started: Set when it is carried out.
+        go_on: Lets it go on.
+    """
+
+    def __init__(self) -> None:
+        self.started, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, _connection: sqlite3.Connection) -> bool:
+        self.started.set()
+        return self.go_on.wait(60)
+
+
 @pytest.fixture(params=["NORMAL", "FULL"])
 def writer(request: pytest.FixtureRequest, tmp_path: Path) -> Writer:
     """A writer whose jobs an event loop does itself, and one whose thread does them all."""
@@ -44,11 +64,10 @@ def writer(request: pytest.FixtureRequest, tmp_path: Path) -> Writer:
 
 async def test_a_raising_job_is_undone_alone(writer: Writer, tmp_path: Path) -> None:
     """The other jobs of its batch are kept, and only its caller is told."""
-    insert = "INSERT INTO t VALUES (?)"
     results = await asyncio.gather(
-        *(writer.submit(lambda c, n=n: c.execute(insert, (n,)).rowcount) for n in range(3)),
+        *(writer.submit(inserting(n)) for n in range(3)),
         writer.submit(refuse),
-        *(writer.submit(lambda c, n=n: c.execute(insert, (n,)).rowcount) for n in range(3, 6)),
+        *(writer.submit(inserting(n)) for n in range(3, 6)),
         return_exceptions=True,
     )
     writer.close()
@@ -64,17 +83,17 @@ async def test_whatever_a_job_raises_is_its_callers(writer: Writer, tmp_path: Pa
         connection.execute("INSERT INTO t VALUES (99)")
         raise raised
 
-    started, go_on = threading.Event(), threading.Event()
-    before = writer.enqueue(lambda _connection: (started.set(), go_on.wait()))
-    await asyncio.to_thread(started.wait)  # so that what comes now is one batch
+    held_up = HeldUp()
+    before = writer.enqueue(held_up)
+    await asyncio.to_thread(held_up.started.wait)  # so that what comes now is one batch
     failing = writer.enqueue(fail, once=True)
-    good = writer.submit(lambda c: c.execute("INSERT INTO t VALUES (1)").rowcount)
-    await asyncio.sleep(0.01)
-    go_on.set()
+    good = writer.submit(inserting(1))
+    await asyncio.sleep(0)  # so that it is handed over
+    held_up.go_on.set()
     told = await asyncio.to_thread(failing.exception)
     assert told is raised or isinstance(told, RuntimeError)
     assert before.done() and await good == 1
-    assert await writer.submit(lambda c: c.execute("INSERT INTO t VALUES (2)").rowcount) == 1
+    assert await writer.submit(inserting(2)) == 1
     writer.close()
     assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(1,), (2,)]
 
@@ -110,15 +129,18 @@ async def test_a_full_disk_is_told_as_what_it_is(writer: Writer, tmp_path: Path,
             await asyncio.to_thread(writer.enqueue(grow, once=True).result)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
-    assert await writer.submit(lambda c: c.execute("INSERT INTO t VALUES (1)").rowcount) == 1
+    assert await writer.submit(inserting(1)) == 1
     writer.close()
     assert rows(tmp_path / "w.db", "SELECT name FROM sqlite_master WHERE type = 'table'") == [("t",)]
 
 
 async def test_what_comes_after_the_end_is_refused(writer: Writer) -> None:
     """Rather than waited for; and what is under way at that moment is written or refused."""
+    is_at_work = threading.Event()
 
     def work(connection: sqlite3.Connection, items: Sequence[int]) -> None:
+        if max(items) > 100:
+            is_at_work.set()
         connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])
 
     port = writer.port(work)
@@ -138,7 +160,7 @@ async def test_what_comes_after_the_end_is_refused(writer: Writer) -> None:
     threads = [threading.Thread(target=lambda: asyncio.run(submit_many())) for _ in range(2)]
     for thread in threads:
         thread.start()
-    await asyncio.sleep(0.1)
+    await asyncio.to_thread(is_at_work.wait)
     await asyncio.to_thread(writer.close)
     for thread in threads:
         await asyncio.to_thread(thread.join, 10)
@@ -156,7 +178,7 @@ def test_what_a_closed_loop_has_left_comes_before_what_comes_later(writer: Write
     loop = asyncio.new_event_loop()
 
     async def leave() -> None:
-        writer.submit(lambda c: c.execute("INSERT INTO t VALUES (1)").rowcount)
+        writer.submit(inserting(1))
 
     loop.run_until_complete(leave())
     loop.close()
@@ -172,15 +194,16 @@ async def test_a_job_that_keeps_its_place_is_not_overtaken(writer: Writer, tmp_p
         connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])
 
     port = writer.port(work)
-    started, go_on = threading.Event(), threading.Event()
-    before = writer.enqueue(lambda _connection: (started.set(), go_on.wait()))
-    await asyncio.to_thread(started.wait)
-    items = [port.enqueue(1)]
+    held_up = HeldUp()
+    before = writer.enqueue(held_up)
+    await asyncio.to_thread(held_up.started.wait)
+    first = port.enqueue(1)
     removing = writer.enqueue(lambda c: c.execute("DELETE FROM t").rowcount)
-    items += [port.enqueue(2), port.enqueue(3)]
-    go_on.set()
-    for job in (before, *items):
-        await asyncio.to_thread(job.result)
+    later = [port.enqueue(2), port.enqueue(3)]
+    held_up.go_on.set()
+    assert await asyncio.to_thread(before.result)
+    for item in (first, *later):
+        await asyncio.to_thread(item.result)
     assert removing.result() == 1
     writer.close()
     assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(2,), (3,)]
@@ -201,8 +224,8 @@ async def test_a_port_that_fails_at_once_is_tried_item_by_item(writer: Writer, t
     """So an item that cannot be written does not take the others along; and memories are told what was undone."""
     undone = writer.only(Undone)
 
-    def work(connection: sqlite3.Connection, items: object) -> None:
-        connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])  # type: ignore[attr-defined]
+    def work(connection: sqlite3.Connection, items: Sequence[int]) -> None:
+        connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])
 
     port = writer.port(work)
     results = await asyncio.gather(*(port.submit(n) for n in (1, 2, 2, 3)), return_exceptions=True)
@@ -215,13 +238,13 @@ async def test_a_port_that_fails_at_once_is_tried_item_by_item(writer: Writer, t
 def test_what_must_be_done_once_is_not_done_again(writer: Writer, tmp_path: Path) -> None:
     """Although another job of its batch raises."""
     numbers = iter([1, 2])
-    started, go_on = threading.Event(), threading.Event()
-    before = writer.enqueue(lambda _connection: (started.set(), go_on.wait()))
-    started.wait()  # so that what comes now is one batch
+    held_up = HeldUp()
+    before = writer.enqueue(held_up)
+    held_up.started.wait()  # so that what comes now is one batch
     insert = "INSERT INTO t VALUES (?)"
     reading = writer.enqueue(lambda c: c.executemany(insert, [(number,) for number in numbers]).rowcount, once=True)
     refused = writer.enqueue(refuse)
-    go_on.set()
+    held_up.go_on.set()
     assert before.result() and reading.result() == 2
     with pytest.raises(ValueError, match="refused"):
         refused.result()
@@ -241,7 +264,7 @@ async def test_a_commit_that_fails_is_told_to_all_of_its_batch(tmp_path: Path) -
 
     writer = Writer(connect)
     undone = writer.only(Undone)
-    orphans = [writer.submit(lambda c, n=n: c.execute("INSERT INTO t VALUES (?)", (n,)).rowcount) for n in (1, 2)]
+    orphans = [writer.submit(inserting(n)) for n in (1, 2)]
     results = await asyncio.gather(*orphans, return_exceptions=True)
     assert [str(result) for result in results] == ["FOREIGN KEY constraint failed"] * 2
     assert undone.times == 1
@@ -253,20 +276,14 @@ async def test_a_commit_that_fails_is_told_to_all_of_its_batch(tmp_path: Path) -
 
 async def test_a_caller_that_stops_waiting_harms_nobody(writer: Writer, tmp_path: Path) -> None:
     """Its job is carried out or not; the others' are."""
-    started = threading.Event()
-    go_on = threading.Event()
-
-    def slow(_connection: sqlite3.Connection) -> None:
-        started.set()
-        go_on.wait()
-
-    blocking = asyncio.wrap_future(writer.enqueue(slow))
-    await asyncio.to_thread(started.wait)
-    left = asyncio.ensure_future(writer.submit(lambda c: c.execute("INSERT INTO t VALUES (1)").rowcount))
-    other = asyncio.ensure_future(writer.submit(lambda c: c.execute("INSERT INTO t VALUES (2)").rowcount))
-    await asyncio.sleep(0.01)
+    held_up = HeldUp()
+    blocking = asyncio.wrap_future(writer.enqueue(held_up))
+    await asyncio.to_thread(held_up.started.wait)
+    left = asyncio.ensure_future(writer.submit(inserting(1)))
+    other = asyncio.ensure_future(writer.submit(inserting(2)))
+    await asyncio.sleep(0)
     left.cancel()
-    go_on.set()
+    held_up.go_on.set()
     assert await other == 1
     await blocking
     writer.close()
@@ -275,28 +292,40 @@ async def test_a_caller_that_stops_waiting_harms_nobody(writer: Writer, tmp_path
 
 async def test_closing_drains(writer: Writer, tmp_path: Path) -> None:
     """What was handed in before is written."""
-    waiting = [
-        asyncio.ensure_future(writer.submit(lambda c, n=n: c.execute("INSERT INTO t VALUES (?)", (n,)).rowcount))
-        for n in range(500)
-    ]
+    waiting = [asyncio.ensure_future(writer.submit(inserting(n))) for n in range(500)]
     await asyncio.sleep(0)
     writer.close()
     assert count(tmp_path / "w.db", "t") == 500
     await asyncio.gather(*waiting)
 
 
-def doer(seconds: float = 0) -> Callable[[sqlite3.Connection], str]:
-    """A job that says which thread carried it out."""
+class Clock:
+    """Seconds that pass only when a job takes some; it stands where the writer reads the time."""
 
-    def work(_connection: sqlite3.Connection) -> str:
-        time.sleep(seconds)
-        return threading.current_thread().name
+    def __init__(self) -> None:
+        self.now = 0.0
 
-    return work
+    def perf_counter(self) -> float:
+        """The time."""
+        return self.now
+
+    def doer(self, seconds: float = 0) -> Callable[[sqlite3.Connection], str]:
+        """A job that takes so long and says which thread carried it out."""
+
+        def work(_connection: sqlite3.Connection) -> str:
+            self.now += seconds
+            return threading.current_thread().name
+
+        return work
 
 
-async def test_an_event_loop_does_its_jobs_itself_unless_they_take_long(tmp_path: Path) -> None:
+async def test_an_event_loop_does_its_jobs_itself_unless_they_take_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After some in a row that held it up, the thread does them for a while."""
+    clock = Clock()
+    doer = clock.doer
+    monkeypatch.setattr("dialoom.runs.store.writer.time", clock)
     writer = writing(tmp_path, "NORMAL")
     here = threading.current_thread().name
     assert await writer.submit(doer()) == here
@@ -311,7 +340,7 @@ async def test_an_event_loop_does_its_jobs_itself_unless_they_take_long(tmp_path
 async def test_no_event_loop_waits_for_the_disk(tmp_path: Path) -> None:
     """Where every commit does."""
     writer = writing(tmp_path, "FULL")
-    assert await writer.submit(doer()) == "dialoom-writer"
+    assert await writer.submit(Clock().doer()) == "dialoom-writer"
     writer.close()
 
 
@@ -324,7 +353,7 @@ async def test_no_event_loop_waits_for_somebody_elses_lock(tmp_path: Path) -> No
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         locked.set()
-        has_gone_on = went_on.wait(10)
+        has_gone_on = went_on.wait(60)
         other.execute("ROLLBACK")
         other.close()
         return has_gone_on
@@ -344,14 +373,14 @@ async def test_no_event_loop_waits_for_somebody_elses_lock(tmp_path: Path) -> No
 
 async def test_an_event_loop_does_not_overtake_what_was_handed_over(writer: Writer, tmp_path: Path) -> None:
     """Jobs are carried out in their order, whoever does them."""
-    started, go_on = threading.Event(), threading.Event()
-    first = writer.enqueue(lambda c: (started.set(), go_on.wait(), c.execute("INSERT INTO t VALUES (1)").rowcount))
-    second = writer.enqueue(lambda c: c.execute("INSERT INTO t VALUES (2)").rowcount)
-    await asyncio.to_thread(started.wait)
-    third = writer.submit(lambda c: c.execute("INSERT INTO t VALUES (3)").rowcount)
-    await asyncio.sleep(0.01)
+    held_up = HeldUp()
+    first = writer.enqueue(lambda connection: held_up(connection) and inserting(1)(connection))
+    second = writer.enqueue(inserting(2))
+    await asyncio.to_thread(held_up.started.wait)
+    third = writer.submit(inserting(3))
+    await asyncio.sleep(0)
     assert not third.done()
-    go_on.set()
+    held_up.go_on.set()
     await third
     assert first.done() and second.done()
     writer.close()
@@ -360,15 +389,20 @@ async def test_an_event_loop_does_not_overtake_what_was_handed_over(writer: Writ
 
 async def test_what_waits_in_the_queue_comes_first(writer: Writer, tmp_path: Path) -> None:
     """Also while the thread, between two transactions, is held up by somebody whom it tells of the last one."""
-    started, heard, go_on = threading.Event(), threading.Event(), threading.Event()
-    first = writer.enqueue(lambda c: (started.wait(), c.execute("INSERT INTO t VALUES (1)").rowcount))
-    first.add_done_callback(lambda _: (heard.set(), go_on.wait(10)))
-    started.set()
-    await asyncio.to_thread(heard.wait)
-    second = writer.enqueue(lambda c: c.execute("INSERT INTO t VALUES (2)").rowcount)
-    third = writer.submit(lambda c: c.execute("INSERT INTO t VALUES (3)").rowcount)
-    await asyncio.sleep(0.01)
-    go_on.set()
+    inserted, told = HeldUp(), HeldUp()
+    first = writer.enqueue(lambda connection: inserted(connection) and inserting(1)(connection))
+
+    def listen(_first: object) -> None:
+        told.started.set()
+        told.go_on.wait(60)
+
+    first.add_done_callback(listen)
+    inserted.go_on.set()
+    await asyncio.to_thread(told.started.wait)
+    second = writer.enqueue(inserting(2))
+    third = writer.submit(inserting(3))
+    await asyncio.sleep(0)
+    told.go_on.set()
     await third
     assert second.done()
     writer.close()

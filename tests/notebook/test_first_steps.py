@@ -1,0 +1,66 @@
+"""The notebook of the documentation does what it shows, and what is saved in it is what comes out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from docs.examples.execute import executed, saved
+from tests.conftest import ROOT
+
+NOTEBOOK = ROOT / "docs" / "examples" / "first-steps.ipynb"
+_TEXT = ("text/markdown", "text/html", "text/plain")
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Any:
+    """The notebook, executed now; it raises if a cell fails."""
+    return executed(NOTEBOOK)
+
+
+def outputs(notebook: Any) -> Iterator[tuple[str, str, Any]]:
+    """Each output: of which cell, of which kind, and what it is."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            assert output["output_type"] != "error"
+            if output["output_type"] == "stream":
+                yield cell["id"], output["name"], output["text"]
+            for kind, content in output.get("data", {}).items():
+                yield cell["id"], kind, content
+
+
+def test_it_shows_tables_and_a_chart(fresh: Any) -> None:
+    """Frames as HTML, reports as Markdown, and one picture; nothing goes to stderr."""
+    kinds = [kind for _, kind, _ in outputs(fresh)]
+    assert kinds.count("image/png") == 1
+    assert kinds.count("text/html") >= 2 and kinds.count("text/markdown") >= 2
+    assert "stderr" not in kinds
+    assert all("<table" in content for _, kind, content in outputs(fresh) if kind == "text/html")
+    assert all("| --- |" in content for _, kind, content in outputs(fresh) if kind == "text/markdown")
+
+
+def test_what_is_saved_in_it_is_what_comes_out(fresh: Any) -> None:
+    """All texts, to the character. `make notebook` saves them anew."""
+    texts = [
+        sorted(each for each in outputs(notebook) if each[1] in (*_TEXT, "stdout"))
+        for notebook in (saved(NOTEBOOK), fresh)
+    ]
+    assert texts[0] == texts[1] and len(texts[0]) > 8
+
+
+def test_it_holds_nothing_of_the_machine() -> None:
+    """No path, no time, no name of a user."""
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    assert not re.search(r"/(home|root|tmp|Users)/|dialoom-\w{8}\b|\d\d:\d\d:\d\d", text)
+    notebook = saved(NOTEBOOK)
+    assert all("execution" not in cell["metadata"] for cell in notebook.cells)
+
+
+def test_its_links_lead_somewhere() -> None:
+    """To pages of this checkout."""
+    links = [link for cell in saved(NOTEBOOK).cells for link in re.findall(r"\]\((?!http)([^)#]+)", cell["source"])]
+    assert len(links) > 4
+    assert all((NOTEBOOK.parent / link).is_file() for link in links)

@@ -1,0 +1,15 @@
+"""What the door's tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.invented import write_release
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    """A release of three people with two tasks each: six scenarios."""
+    return write_release(tmp_path / "release", users=3)

@@ -1,0 +1,165 @@
+"""Bounds that are kept and taken away; trying again; judging once more; what it would take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dialoom
+
+from .players import CAST, Messages, assistant, judge, talk, told
+
+
+def test_a_budget_is_kept_until_it_is_taken_away(release: Path, tmp_path: Path) -> None:
+    """By whoever goes on; and what is not named stays."""
+    path, events = tmp_path / "run.db", list[dialoom.Event]()
+    budget = dialoom.Budget(max_calls=20, max_tokens=10**9)
+    run = dialoom.play("personalens", path=path, **told(release, budget=budget, on_event=events.append))
+    (stopping,) = (event for event in events if isinstance(event, dialoom.Stopping))
+    assert stopping.setting == "max_calls" and run.status().usage.calls == 20 and run.status().pending > 0
+    assert run.resume().status().usage.calls == 20, "it is kept in the file"
+    run = dialoom.open_run(path).resume(budget=dialoom.Budget(max_calls=30))
+    assert run.status().usage.calls == 30
+    assert run.resume(budget=dialoom.Budget(max_calls=None)).status().pending == 0
+    whole = dialoom.play("personalens", path=tmp_path / "whole.db", **told(release))
+    assert talk(whole) == talk(run)
+
+
+def test_prices_are_kept_and_bound_the_cost(release: Path, tmp_path: Path) -> None:
+    """A stated price counts as one that is known."""
+    run = dialoom.play(
+        "personalens",
+        path=tmp_path / "run.db",
+        model="offline/generic",
+        options={"profiles": release},
+        prices={"offline/generic": dialoom.Price(input=100, output=200)},
+        budget=dialoom.Budget(max_cost=0.5),
+    )
+    cost = run.status().usage.cost
+    assert cost is not None and 0 < cost <= 0.5 and run.status().pending > 0
+
+
+def test_failed_scenarios_are_tried_again(release: Path, tmp_path: Path) -> None:
+    """From their last step: what was said before stays."""
+    is_well, asked = [False], list[str]()
+
+    async def moody(messages: Messages) -> str:
+        asked.append(messages[-1]["content"])
+        if not is_well[0] and len(messages) > 3:
+            raise ValueError("not today")
+        return await assistant(messages)
+
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, models={"assistant": moody}))
+    assert run.status().failed == 6
+    asked.clear()
+    is_well[0] = True
+    assert run.resume(models={"assistant": moody}).status().failed == 6, "unless that is asked for"
+    run = dialoom.retry(run.path, models={"assistant": moody})
+    assert (run.status().done, run.status().failed) == (6, 0)
+    assert not any("Line 0" in text for text in asked)
+    assert talk(run) == talk(dialoom.play("personalens", path=tmp_path / "whole.db", **told(release)))
+
+
+def test_a_scenario_is_played_anew(release: Path, tmp_path: Path) -> None:
+    """From its beginning, the others as they were; named by its place or its id."""
+    count = [0]
+
+    async def counted(_: Messages) -> str:
+        count[0] += 1
+        return f"Reply {count[0]}."
+
+    models = {"assistant": counted}
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, models=models, concurrency=1))
+    before = talk(run)
+    ids = [episode.id for episode in run.episodes()]
+    after = talk(dialoom.retry(run.path, scenarios=[2, ids[4]], models=models))
+    assert [mine != theirs for mine, theirs in zip(before, after, strict=True)] == [
+        False,
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
+    with pytest.raises(dialoom.DialoomError, match="'nobody'"):
+        dialoom.retry(run.path, scenarios=["nobody"], models=models)
+
+
+def test_unparsed_judgements_are_made_again(release: Path, tmp_path: Path) -> None:
+    """Only these; of the set that is named."""
+    is_clear = [False]
+
+    async def mumbling(messages: Messages) -> str:
+        if not is_clear[0] and "<metric>coherence" in str(messages):
+            return "Mm."
+        return await judge(messages)
+
+    models = {"judge": mumbling}
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, models=models))
+    frame = run.frame("judgements")
+    assert set(frame[frame["status"] == "unparsed"]["metric"]) == {"coherence"}
+    is_clear[0] = True
+    talked = [episode.outcome.messages for episode in run.episodes()]
+    run = dialoom.retry(run.path, unparsed=True, models=models)
+    assert set(run.frame("judgements")["status"]) == {"ok"}
+    assert [episode.outcome.messages for episode in run.episodes()] == talked
+    with pytest.raises(dialoom.DialoomError, match="judging 'run': it names the set") as error:
+        dialoom.retry(run.path, judging="run", models=models)
+    assert error.value.setting == "judging"
+
+
+def test_judging_twice(release: Path, tmp_path: Path) -> None:
+    """Sets of their own; a name belongs to one judge, and the same judge goes on with it."""
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release))
+    calls = run.status().usage.calls
+    run = run.judge("offline/generic", name="second")
+    run = dialoom.judge(run.path, model="offline/attentive")
+    assert [each.name for each in run.judgement_sets] == ["run", "second", "offline/attentive"]
+    taken = run.status().usage.calls
+    assert taken == calls + 2 * 6 * 6
+    assert run.judge("offline/generic", name="second").status().usage.calls == taken, "nothing is left to do"
+    for name, message in (("second", "the judgements of that name were made by offline/generic"), ("run", "'run'")):
+        with pytest.raises(dialoom.DialoomError, match=message) as error:
+            run.judge("offline/attentive", name=name)
+        assert error.value.setting == "name"
+    with pytest.raises(dialoom.DialoomError, match="'judge' has no model"):
+        dialoom.judge(run.path)
+    assert set(run.frame(judging="run")["naturalness.user"]) == {3.0}
+    assert run.report(tables=["compared-run-second"]).tables
+
+
+async def test_the_awaited_forms_of_all(release: Path, tmp_path: Path) -> None:
+    """In one coroutine, one after the other."""
+    run = await dialoom.aplan("personalens", path=tmp_path / "run.db", **told(release, options={"limit": 2}))
+    assert run.status().pending == 2
+    run = await dialoom.aresume(run.path)
+    run = await dialoom.ajudge(run.path, model="offline/generic", name="second")
+    run = await dialoom.aretry(run.path, scenarios=[1])
+    assert run.status().done == 2
+    estimate = await dialoom.aestimate("personalens", **told(release))
+    assert estimate.scenarios == 6
+
+
+def test_an_estimate_sends_nothing(release: Path, tmp_path: Path) -> None:
+    """Understudies play in place of all; prices are those of the models that would play."""
+
+    async def never(_: Messages) -> str:
+        raise AssertionError("it is not to be asked")
+
+    estimate = dialoom.estimate("personalens", **told(release, models=dict.fromkeys(CAST, never)))
+    assert (estimate.scenarios, estimate.sampled) == (6, 6)
+    assert [role for role, _, _ in estimate.by_role] == ["user", "assistant", "judge"]
+    assert estimate.total.cost is None and estimate.total.calls >= 6 * 8
+    assert estimate.least.input_tokens <= estimate.total.input_tokens <= estimate.most.input_tokens
+    priced = dialoom.estimate("personalens", model="openai/gpt-4o-mini", options={"profiles": release})
+    assert priced.total.cost is not None and priced.total.cost > 0
+    assert not list(tmp_path.glob("*.db"))
+
+
+def test_replies_are_replayed_only(release: Path, tmp_path: Path) -> None:
+    """With `replay_only` nothing is sent, which stops a run that is not whole."""
+    run = dialoom.plan("personalens", path=tmp_path / "run.db", **told(release))
+    with pytest.raises(dialoom.DialoomError, match="is not recorded"):
+        run.resume(replay_only=True)
+    assert run.status().usage.calls == 0 and run.resume().status().done == 6

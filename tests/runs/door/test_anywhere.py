@@ -1,0 +1,220 @@
+"""A run is played wherever Python runs: in a script, in a running event loop, in threads, several at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom.graphs.personalens import RECIPE as PERSONALENS
+
+from .counting import counting, speaker
+from .players import Messages, assistant, talk, told
+
+
+@pytest.fixture
+def plain(release: Path, tmp_path: Path) -> list[str]:
+    """What comes out of it in the main thread."""
+    run = dialoom.play("personalens", path=tmp_path / "plain.db", **told(release))
+    assert run.status().done == len(run) == 6
+    return talk(run)
+
+
+async def test_the_blocking_form_works_in_a_running_event_loop(release: Path, tmp_path: Path, plain: list[str]) -> None:
+    """As in a notebook's cell."""
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release))
+    assert talk(run) == plain
+
+
+async def test_the_awaited_form_runs_in_the_event_loop_that_awaits_it(
+    release: Path, tmp_path: Path, plain: list[str]
+) -> None:
+    """So that a player may hold what belongs to that loop."""
+    loops: set[asyncio.AbstractEventLoop] = set()
+
+    async def mine(messages: Messages) -> str:
+        loops.add(asyncio.get_running_loop())
+        return await assistant(messages)
+
+    run = await dialoom.aplay("personalens", path=tmp_path / "run.db", **told(release, models={"assistant": mine}))
+    assert loops == {asyncio.get_running_loop()}
+    assert talk(run) == plain
+
+
+def test_several_runs_at_once_in_threads(release: Path, tmp_path: Path, plain: list[str]) -> None:
+    """All under way at the same time, none in the main thread."""
+    all_there = threading.Barrier(3, timeout=60)
+
+    def play(number: int) -> list[str]:
+        met: list[object] = []
+
+        async def mine(messages: Messages) -> str:
+            if not met:
+                met.append(await asyncio.to_thread(all_there.wait))
+            return await assistant(messages)
+
+        settings = told(release, models={"assistant": mine}, concurrency=1)
+        return talk(dialoom.play("personalens", path=tmp_path / f"{number}.db", **settings))
+
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(play, range(3))) == [plain] * 3
+
+
+async def test_several_runs_at_once_in_one_event_loop(release: Path, tmp_path: Path, plain: list[str]) -> None:
+    """Each waits until the others have begun."""
+    all_there = asyncio.Barrier(3)
+
+    async def play(number: int) -> list[str]:
+        met: list[object] = []
+
+        async def mine(messages: Messages) -> str:
+            if not met:
+                met.append(True)
+                await all_there.wait()
+            return await assistant(messages)
+
+        settings = told(release, models={"assistant": mine}, concurrency=2)
+        return talk(await dialoom.aplay("personalens", path=tmp_path / f"{number}.db", **settings))
+
+    assert await asyncio.gather(*map(play, range(3))) == [plain] * 3
+
+
+def test_a_run_is_read_while_it_is_played(release: Path, tmp_path: Path) -> None:
+    """By whoever is told of its events: what is told of is there."""
+    path, seen = tmp_path / "run.db", list[int]()
+
+    def on_event(event: dialoom.Event) -> None:
+        if isinstance(event, dialoom.ScenarioDone):
+            run = dialoom.open_run(path)
+            episode = run.episode(event.id)
+            assert episode is not None and episode.outcome.ended_by == "user_terminated"
+            seen.append(run.status().done)
+
+    dialoom.play("personalens", path=path, **told(release, on_event=on_event))
+    assert seen == sorted(seen) and seen[-1] == len(seen) == 6
+
+
+def test_a_run_that_is_played_cannot_be_written_by_another_thread(release: Path, tmp_path: Path) -> None:
+    """It is told so, and the first goes on."""
+    path, refused = tmp_path / "run.db", list[Exception]()
+
+    def on_event(event: dialoom.Event) -> None:
+        if isinstance(event, dialoom.ScenarioDone) and not refused:
+            with pytest.raises(dialoom.DialoomError, match="being written by another task or thread") as error:
+                dialoom.resume(path)
+            refused.append(error.value)
+
+    run = dialoom.play("personalens", path=path, **told(release, on_event=on_event))
+    assert refused and run.status().done == 6
+
+
+def test_players_see_the_context_in_which_a_run_is_begun(release: Path, tmp_path: Path) -> None:
+    """What the caller has set for its own thread, such as a trace, is there where the events are told."""
+    of_caller: contextvars.ContextVar[str] = contextvars.ContextVar("of_caller", default="nothing")
+    of_caller.set("a trace")
+    found: set[str] = set()
+
+    def on_event(_: dialoom.Event) -> None:
+        found.add(of_caller.get())
+
+    dialoom.play("personalens", path=tmp_path / "run.db", **told(release, on_event=on_event))
+    assert found == {"a trace"}
+
+
+async def test_the_event_loop_goes_on_while_much_is_planned(tmp_path: Path) -> None:
+    """Thousands of scenarios, of which a later one is planned only when another task has had its turn."""
+    has_ticked = threading.Event()
+
+    async def tick() -> None:
+        await is_planning.wait()
+        has_ticked.set()
+
+    is_planning, loop = asyncio.Event(), asyncio.get_running_loop()
+    turns: list[bool] = []
+
+    def on_planned(number: int) -> None:
+        if number == 1500:
+            loop.call_soon_threadsafe(is_planning.set)
+            turns.append(has_ticked.wait(60))
+
+    ticker = asyncio.create_task(tick())
+    recipe = counting(tmp_path, on_planned)
+    settings: dialoom.PlaySettings = {"models": {"speaker": speaker}, "options": {"upto": 3000}}
+    run = await dialoom.aplan(recipe, path=tmp_path / "run.db", **settings)
+    assert turns == [True] and len(run) == 3000
+    turns.clear()
+    has_ticked.clear()
+    ticker = asyncio.create_task(tick())
+
+    class Watched(type(PERSONALENS)):  # type: ignore[misc]
+        """A recipe that understudies can play."""
+
+        def scenarios(self, *arguments: Any) -> Iterator[dialoom.Scenario]:
+            for number, scenario in enumerate(super().scenarios(*arguments), start=1401):
+                on_planned(number)
+                yield scenario
+
+    estimate = await dialoom.aestimate(Watched, options={"limit": 200})
+    assert turns == [True] and estimate.scenarios == 200
+    await ticker
+
+
+async def test_whoever_cancels_planning_finds_nothing_left(tmp_path: Path) -> None:
+    """The thread that plans is waited for, so the same path is free at once."""
+    begun, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def on_planned(number: int) -> None:
+        if number == 10:
+            loop.call_soon_threadsafe(begun.set)
+
+    recipe = counting(tmp_path, on_planned)
+    settings: dialoom.PlaySettings = {"models": {"speaker": speaker}, "options": {"upto": 10_000_000}}
+    path = tmp_path / "run.db"
+    planning = asyncio.create_task(dialoom.aplay(recipe, path=path, **settings))
+    await begun.wait()
+    planning.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await planning
+    assert not list(tmp_path.glob("run.db*"))
+    settings["options"] = {"upto": 3}
+    run = await dialoom.aplay(recipe, path=path, **settings)
+    assert run.status().done == 3
+
+
+_IMPORTS = """
+import asyncio, sys, threading
+import dialoom
+
+found, loops_thread = [], threading.current_thread()
+
+class Looking:
+    def find_spec(self, name, path=None, target=None):
+        if threading.current_thread() is loops_thread:
+            found.append(name)
+
+async def main():
+    sys.meta_path.insert(0, Looking())
+    await dialoom.aplay("personalens", path="run.db", options={"limit": 1})
+    run = await dialoom.aplan("personalens", path="plan.db", options={"limit": 1})
+
+asyncio.run(main())
+assert "litellm" in sys.modules
+heavy = {"litellm", "litellm.main", "litellm.litellm_core_utils.default_encoding", "openai", "tiktoken"}
+print(sorted(heavy & set(found)))
+"""
+
+
+def test_litellm_is_not_imported_in_the_event_loop(tmp_path: Path) -> None:
+    """It takes seconds. In a fresh process, as nowhere else is it certain that it is not there yet."""
+    command = [sys.executable, "-c", _IMPORTS]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -1,0 +1,87 @@
+"""A recipe as a name, a file, an object, or a class that is in no file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom.graphs.personalens import RECIPE
+from tests.conftest import ROOT
+
+from .counting import counting, speaker
+from .players import Messages, talk, told
+
+EXAMPLE = ROOT / "docs" / "examples" / "twenty_questions" / "recipe.py"
+
+
+async def keeper(_: Messages) -> str:
+    """Gives in at once, whatever is asked."""
+    return "You have found it."
+
+
+@pytest.mark.parametrize("is_class", [True, False])
+def test_a_class_that_is_in_no_file_plays_and_is_read(is_class: bool, tmp_path: Path) -> None:
+    """The handle that comes back knows the recipe; another one is told of it, or says what is missing."""
+    recipe = counting(tmp_path) if is_class else counting(tmp_path)()
+    path = tmp_path / "run.db"
+    bound = dialoom.Budget(max_calls=3)
+    run = dialoom.play(recipe, path=path, models={"speaker": speaker}, budget=bound, concurrency=1)
+    assert run.config.recipe == "object:counting"
+    assert run.recipe.name == "counting" and run.report().tables == []
+    assert run.scenario(2).facets() == {"number": 1}
+    assert [line.content for line in next(run.episodes()).outcome.messages] == ["1", "2"]
+
+    other = dialoom.open_run(path)
+    assert other.status().done == 1, "what needs no recipe needs none"
+    for needing in (lambda: other.recipe, other.report, lambda: other.scenario(1), other.resume):
+        with pytest.raises(
+            dialoom.DialoomError, match="recipe 'counting' was given as an object and is in no"
+        ) as error:
+            needing()
+        assert error.value.setting == "recipe"
+    with pytest.raises(dialoom.DialoomError, match="give it again"):
+        dialoom.resume(path, models={"speaker": speaker})
+
+    again: dict[str, Any] = {"models": {"speaker": speaker}, "budget": dialoom.Budget(max_calls=None)}
+    whole = dialoom.open_run(path, counting(tmp_path)).resume(**again)
+    assert whole.status().done == 3
+    assert talk(whole) == talk(dialoom.play(recipe, path=tmp_path / "whole.db", models={"speaker": speaker}))
+
+
+def test_a_registered_recipe_given_as_an_object_is_kept_by_its_name(release: Path, tmp_path: Path) -> None:
+    """Any process goes on with it."""
+    run = dialoom.plan(RECIPE, path=tmp_path / "run.db", **told(release))
+    assert run.config.recipe == "personalens"
+    assert dialoom.resume(run.path).status().done == 6
+
+
+def test_a_recipe_of_a_file_is_kept_by_its_path(tmp_path: Path) -> None:
+    """Given as `path/to/file.py:NAME`."""
+    run = dialoom.play(
+        f"{EXAMPLE}:RECIPE",
+        path=tmp_path / "run.db",
+        model=keeper,
+        options={"words": "piano,heron"},
+    )
+    assert [episode.outcome.ended_by for episode in dialoom.open_run(run.path).episodes()] == ["found"] * 2
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ("personallens", "unknown recipe 'personallens'; there are aloe"),
+        (f"{EXAMPLE}:RECEIPT", "has no 'RECEIPT'"),
+        ("nowhere.py:RECIPE", "there is no file"),
+        (7, "recipe '7' is int; an instance of"),
+        (dict, "is type; an instance of"),
+    ],
+)
+def test_what_is_no_recipe(recipe: Any, message: str, tmp_path: Path) -> None:
+    """Is told as such."""
+    with pytest.raises(dialoom.DialoomError, match=message) as error:
+        dialoom.play(recipe, path=tmp_path / "run.db")
+    assert error.value.setting == "recipe"
+    assert not list(tmp_path.iterdir())

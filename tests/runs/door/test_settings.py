@@ -1,0 +1,90 @@
+"""What is wrong is refused with the name of the argument, before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom.graphs.personalens.options import PersonaLensOptions
+
+from .players import told
+
+
+@pytest.mark.parametrize(
+    ("settings", "setting", "message"),
+    [
+        ({"options": {"limits": 3}}, "options", "personalens has no option 'limits'; there are profiles, users"),
+        ({"options": {"limit": 0}}, "limit", "limit 0: Input should be greater than or equal to 1"),
+        ({"options": {"limit": "some"}}, "limit", "limit 'some': Input should be a valid integer"),
+        ({"options": {"setting": ["base", "E"]}}, None, "E"),
+        (
+            {"options": dialoom.RecipeOptions()},
+            "options",
+            "options RecipeOptions: personalens takes PersonaLensOptions",
+        ),
+        ({"options": {"users": "nobody"}}, None, "nobody"),
+        ({"seed": "7"}, "seed", "seed '7' is no whole number"),
+        ({"seed": True}, "seed", "seed True is no whole number"),
+        ({"concurrency": 0}, "concurrency", "concurrency 0 is no whole number from 1"),
+        ({"rpm": 0}, "rpm", "rpm 0 is no whole number from 1"),
+        ({"tpm": {"openai/x": 1.5}}, "tpm", "tpm 1.5 is no whole number"),
+        ({"fail_on_error": "half"}, "fail_on_error", "fail_on_error 'half' is neither"),
+        (
+            {"model": "openai/secret-one", "budget": dialoom.Budget(max_cost=1)},
+            "max_cost",
+            "price of openai/secret-one",
+        ),
+        ({"prompts": "nowhere"}, None, "nowhere"),
+    ],
+)
+def test_a_wrong_setting(settings: dict[str, Any], setting: str | None, message: str, tmp_path: Path) -> None:
+    """Of `play`, and of `estimate` and `plan` alike; no file is left."""
+    for action in (dialoom.play, dialoom.plan):
+        with pytest.raises(dialoom.DialoomError, match=message) as error:
+            action("personalens", path=tmp_path / "run.db", **settings)
+        assert setting is None or error.value.setting == setting
+    with pytest.raises(dialoom.DialoomError, match=message):
+        dialoom.estimate("personalens", **settings)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_source_that_is_wrong_names_the_file(release: Path, tmp_path: Path) -> None:
+    """And no run is left."""
+    (release / "data" / "profile" / "user8" / "tasks.json").write_text("{")
+    with pytest.raises(dialoom.DialoomError, match=r"user8.*tasks\.json"):
+        dialoom.play("personalens", path=tmp_path / "run.db", **told(release))
+    assert not list(tmp_path.glob("run.db*"))
+
+
+def test_a_file_that_is_there_is_not_written_over(release: Path, tmp_path: Path) -> None:
+    """Neither a run nor anything else."""
+    path = tmp_path / "run.db"
+    path.write_text("a diary")
+    with pytest.raises(dialoom.DialoomError, match="exists; resume that run, or give another path") as error:
+        dialoom.play("personalens", path=path, **told(release))
+    assert error.value.advice is not None and error.value.advice.action == "resume_or_new_path"
+    assert path.read_text() == "a diary"
+    for action in (dialoom.open_run, dialoom.resume, dialoom.judge, dialoom.retry):
+        with pytest.raises(dialoom.DialoomError, match=r"run.db"):
+            action(path)
+        with pytest.raises(dialoom.DialoomError, match="there is no run file"):
+            action(tmp_path / "other.db")
+
+
+def test_options_by_name_by_alias_and_as_an_object_are_the_same(release: Path, tmp_path: Path) -> None:
+    """And a single value may stand for a tuple of one."""
+    given: list[Any] = [
+        {"profiles": release, "setting": "I", "limit": 2},
+        {"profiles": str(release), "settings": ("I",), "limit": 2},
+        PersonaLensOptions(profiles=release, settings=("I",), limit=2),
+    ]
+    runs = [
+        dialoom.plan("personalens", path=tmp_path / f"{number}.db", options=options)
+        for number, options in enumerate(given)
+    ]
+    assert runs[0].config == runs[1].config == runs[2].config
+    assert [len(run) for run in runs] == [2, 2, 2]
+    assert runs[0].config.options["settings"] == ["I"]

@@ -1,0 +1,21 @@
+"""Imports all that a command may need, for the process whose copies `tests.processes` starts."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import pkgutil
+import tempfile
+import threading
+
+import dialoom
+import dialoom.runs.cli
+
+for _module in pkgutil.walk_packages(dialoom.runs.cli.__path__, f"{dialoom.runs.cli.__name__}."):
+    importlib.import_module(_module.name)
+with tempfile.TemporaryDirectory() as _folder:  # LiteLLM, LangGraph and others import much when they are first used
+    _run = dialoom.play("personalens", path=f"{_folder}/run.db", options={"limit": 1})
+    _run.export("dialogues", f"{_folder}/dialogues.jsonl")
+assert threading.active_count() == 1, "a copy of a process has none of its other threads"
+gc.collect()
+gc.freeze()
