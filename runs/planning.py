@@ -16,6 +16,7 @@ from dialoom.roles.gateway.gateway import check_model
 from .calling import prompts_of
 from .config import RunConfig
 from .errors import RunError, StoppedError
+from .sampling import draw_sample
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.connections import Synchronous
 from .store.errors import StoreError, store_error
@@ -97,9 +98,19 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     judges = {role: config.models[role] for role in recipe.judging_roles() if role in config.models}
     own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges)
     options = recipe.options_type.model_validate(config.options)
-    scenarios = recipe.scenarios(options, stream(config.seed, "", "plan"), notes.append)
+
+    def whole(say: Note) -> Iterator[Scenario]:
+        return _until(is_stopped, recipe.scenarios(options, stream(config.seed, "", "plan"), say))
+
+    scenarios = whole(notes.append)
+    if config.sample is not None:  # the plan is made twice, as it may be too much to hold
+        chances = stream(config.seed, "", "sample")
+        drawn = draw_sample(whole(lambda _: None), config.sample, recipe.split_by, chances)
+        chosen = frozenset(drawn.positions)
+        scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
+        notes.append(drawn.told())
     is_judged = bool(judges) and len(judges) == len(recipe.judging_roles())
-    if not store.plan(_until(is_stopped, scenarios), notes, own if is_judged else None):
+    if not store.plan(scenarios, notes, own if is_judged else None):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
     for text in notes:
         note(text)

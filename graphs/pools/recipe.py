@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel
 
 from dialoom.graphs.outcome import Episode, Outcome
@@ -63,6 +62,8 @@ class PersonaPool(Recipe):
 
     def graph(self, options: PoolOptions) -> Graph:  # noqa: ARG002
         """Seeds, then proposing and selecting in turn."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
         builder = StateGraph(PoolState, context_schema=Stage)
         builder.add_node("plant", node(nodes.plant))
         builder.add_node("propose", node(nodes.propose))

@@ -12,13 +12,13 @@ from typing import IO, Any, NamedTuple
 
 import yaml
 
-from dialoom.graphs import Recipe, Scenario, stream
+from dialoom.graphs import Episode, Recipe, Scenario, stream
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
 from dialoom.shown import csv_cell
 
-from .items import Group, items, items_of
+from .items import Group, Item, items, items_of
 from .labels import ITEM, LABEL
 from .scales import Scales
 
@@ -48,6 +48,7 @@ def write_sample(
     judging: str | None = None,
     metrics: Collection[str] = (),
     scales: Iterable[str] = (),
+    where: str | None = None,
 ) -> Sample:
     """Draw judgements of finished scenarios that have a score, and write them as a CSV file for people to fill in.
 
@@ -60,6 +61,7 @@ def write_sample(
         judging: The set of judgements; by default the oldest.
         metrics: Only these; by default all.
         scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not say.
+        where: Only of scenarios that this expression holds of.
 
     Raises:
         RunError: If there is nothing to draw from, a scale is not known, or the file exists.
@@ -72,7 +74,7 @@ def write_sample(
     recipe = run.recipe
     known = Scales(recipe.scales, scales)
     draw = stream(config.seed if seed is None else seed, "", "agreement sample")
-    drawn, unscored = _drawn(run, judging, metrics, known, size, draw)
+    drawn, unscored = _drawn(items(run, judging, metrics, where), known, size, draw)
     if not drawn:
         raise RunError(f"{run.path} has no judgement with a score to sample ({unscored:,} have none)")
     # The items of a metric stand together: it is easier to keep to one scale at a time.
@@ -95,12 +97,12 @@ class _Drawn(NamedTuple):
 
 
 def _drawn(
-    run: RunFile, judging: str | None, metrics: Collection[str], scales: Scales, size: int, draw: random.Random
+    found: Iterable[tuple[Episode, Item]], scales: Scales, size: int, draw: random.Random
 ) -> tuple[list[_Drawn], int]:
     """The items that were drawn, and how many could not be, for want of a score."""
     pools: dict[Group, _Pool] = {}
     unscored = 0
-    for order, (episode, item) in enumerate(items(run, judging, metrics)):
+    for order, (episode, item) in enumerate(found):
         if episode.state != "done":
             continue  # people would judge what was never finished
         if scales.code(item.judgement) is None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from .flags import WHERE
 from .terminal import say, say_json
 
 _ANNOTATORS = ("annotator_1", "annotator_2")
@@ -45,6 +46,7 @@ def agree(
     judging: Annotated[
         str | None, typer.Option("--judging", metavar="NAME", help="A set of judgements; by default the run's own.")
     ] = None,
+    where: Annotated[str | None, WHERE] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """How far people agree with the judge: Cohen's and Fleiss' kappa with 95 % intervals.
@@ -54,9 +56,9 @@ def agree(
     _check(sample, out, labels, seed, json)
     names = _names(annotators)
     if labels is not None:
-        _compare(run, labels, names, metric or [], scale or [], judging, json)
+        _compare(run, labels, names, metric or [], scale or [], judging, where, json)
     elif sample is not None and out is not None:
-        _sample(run, out, sample, names or _ANNOTATORS, metric or [], scale or [], seed, judging)
+        _sample(run, out, sample, names or _ANNOTATORS, metric or [], scale or [], seed, judging, where)
 
 
 def _check(sample: int | None, out: Path | None, labels: Path | None, seed: int | None, json: bool) -> None:
@@ -93,12 +95,14 @@ def _sample(
     scales: list[str],
     seed: int | None,
     judging: str | None,
+    where: str | None,
 ) -> None:
     from dialoom.runs.agreement import write_sample
     from dialoom.runs.store import RunFile
 
     with RunFile(path) as run:
-        sample = write_sample(run, out, size, annotators, seed=seed, judging=judging, metrics=metrics, scales=scales)
+        settings: dict[str, Any] = {"judging": judging, "metrics": metrics, "scales": scales, "where": where}
+        sample = write_sample(run, out, size, annotators, seed=seed, **settings)
     fewer = f" (there are no more than {sample.n:,})" if sample.n < size else ""
     say(f"{sample.n:,} judgements to label written to {out}{fewer}", err=not out.is_file())
     for group, count in sample.counts.items():
@@ -116,6 +120,7 @@ def _compare(
     metrics: list[str],
     scales: list[str],
     judging: str | None,
+    where: str | None,
     json: bool,
 ) -> None:
     from dialoom.runs.agreement import agreement, as_json, read_labels, table_of
@@ -123,7 +128,8 @@ def _compare(
     from dialoom.runs.store import RunFile
 
     with RunFile(path) as run:
-        found = agreement(run, read_labels(labels, annotators), judging=judging, metrics=metrics, scales=scales)
+        settings: dict[str, Any] = {"judging": judging, "metrics": metrics, "scales": scales, "where": where}
+        found = agreement(run, read_labels(labels, annotators), **settings)
         offline = offline_note(reported_runs([run], run.recipe, judging))
         chosen = run.judgement_set(judging)
     if json:

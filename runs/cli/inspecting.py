@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from rich.tree import Tree
 
 from dialoom.graphs import Outline
 from dialoom.runs import export as exporting
-from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
+from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import load_recipe
+from dialoom.runs.selection import Where, every, in_order, scores_of
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, Usage
 from dialoom.runs.store.lock import is_written
 from dialoom.runs.store.status import Status
@@ -104,6 +105,7 @@ def print_config(path: Path) -> None:
         "temperature": {role: binding.temperature for role, binding in config.models.items()},
         "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
         "seed": config.seed,
+        "sample": config.sample,
     }
     recipe = load_recipe(config.recipe)
     aliases = {name: field.alias for name, field in recipe.options_type.model_fields.items() if field.alias}
@@ -111,14 +113,35 @@ def print_config(path: Path) -> None:
     say(f"# dialoom run {config.recipe}\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False)
 
 
-def list_scenarios(path: Path, as_json: bool) -> None:
-    """Every scenario: number, state, ending, id."""
+def list_scenarios(
+    path: Path,
+    as_json: bool,
+    judging: str | None = None,
+    where: str | None = None,
+    sort: str | None = None,
+    is_reversed: bool = False,
+) -> None:
+    """Every scenario, or those that an expression holds of: number, state, ending, mean scores, id."""
     with RunFile(path) as run:
-        for position, id_, state, ended_by in run.listing():
+        chosen = run.judgement_set(judging)
+        metrics = [] if chosen is None else run.metrics_of(chosen.name)
+        found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where)
+        if sort is not None:
+            found = in_order(found, Where.parse(sort, run, "sort"), is_reversed)
+        elif is_reversed:
+            found = reversed(list(found))
+        if metrics and not as_json:
+            say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
+        for position, episode in found:
+            scores = scores_of(episode)
+            ending = episode.outcome.ended_by
             if as_json:
-                say_json({"number": position + 1, "id": id_, "state": state, "ended_by": ended_by})
-            else:
-                say(f"{position + 1:>7}  {state:<8} {ended_by or '':<16} {id_}")
+                known = {"number": position + 1, "id": episode.id, "state": episode.state, "ended_by": ending or None}
+                say_json({**known, "scores": {name: float(score) for name, score in scores.items()}})
+                continue
+            cells = [f"{scores[name]:.3g}" if name in scores else "-" for name in metrics]
+            figures = "".join(f"{cell:>{len(name)}} " for cell, name in zip(cells, metrics, strict=True))
+            say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
 
 
 def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> None:
@@ -128,19 +151,16 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> 
         position = run.resolve(name)
         chosen = run.judgement_set(judging)
         scenario = run.scenario(recipe, position)
-        episode = run.episode(position, chosen.name if chosen else None)
+        episode = run.episode(position, chosen.name if chosen else None) or run.so_far(position)
         models, prompts = exporting.provenance(run, chosen)
-    if episode is None:
-        if as_json:
-            say_json({"id": scenario.id, "state": "pending", "scenario": scenario.described()})
-        else:
-            say(f"{scenario.id} is not finished yet; go on with: dialoom resume {path}")
-        return
     if as_json:
         line = exporting.dialogue(episode, scenario, recipe, models, prompts)
         say_json({**line, "state": episode.state})
         return
     _print_episode(episode, scenario.described(), models, recipe.outline(episode))
+    if episode.state == "pending":
+        begun = "not finished yet, this is how far it is" if episode.outcome.messages else "not begun yet"
+        say(f"\n{scenario.id} is {begun}; go on with: dialoom resume {path}")
 
 
 def _print_episode(
@@ -157,7 +177,8 @@ def _print_episode(
         _print_named(console, key, text)
     _print_named(console, "models", ", ".join(f"{role} {model}" for role, model in models.items()))
     if episode.branch is not None:
-        _print_named(console, "branch", _taken(episode.branch))
+        taken = f"{episode.branch.told().removeprefix('branch ')}, made step by step"
+        _print_named(console, "branch", taken)
     if outline is not None:
         console.print()
         console.print(_tree(outline))
@@ -165,8 +186,9 @@ def _print_episode(
         console.print()
         console.print(message.role, style=f"bold {_COLOURS.get(message.role, 'magenta')}")
         console.print(message.content)
-    console.print()
-    console.print(Text.assemble(("ended by", "dim"), " ", episode.outcome.ended_by or ""))
+    if episode.outcome.ended_by:
+        console.print()
+        console.print(Text.assemble(("ended by", "dim"), " ", episode.outcome.ended_by))
     if episode.error:
         console.print(Text.assemble(("failed:", "red"), " ", episode.error))
     for judgement in episode.outcome.judgements:
@@ -180,18 +202,6 @@ def _print_episode(
 def _print_named(console: HarmlessConsole, name: str, text: str) -> None:
     """A line that says what it is."""
     console.print(Text.assemble("  ", (f"{name}:", "dim"), " ", text))
-
-
-def _taken(branch: BranchTaken) -> str:
-    """The branch that an outcome came from, and what a person did there."""
-    done = [f"{role} played by {model}" for role, model in branch.models.items()]
-    for count, what in (
-        (branch.edits, "edited"),
-        (branch.said, "said by a person"),
-        (branch.prompts, "asked by a person"),
-    ):
-        done += [f"{count} {what}"] if count else []
-    return f"{branch.name}, made step by step" + (f" ({', '.join(done)})" if done else "")
 
 
 def _tree(outline: Outline, parent: Tree | None = None) -> Tree:

@@ -71,7 +71,7 @@ def retry_run(
     watcher = Watcher(
         settings["control"],
         again=lambda ended: f"dialoom resume {path}" if ended.judging is None else rejudge,
-        retry=lambda ended: f"dialoom resume {path} --retry-failed" if ended.judging is None else rejudge,
+        retry=lambda ended: f"dialoom retry {path}" if ended.judging is None else rejudge,
         log_format=given.get("log_format"),
     )
 

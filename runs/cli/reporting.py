@@ -16,9 +16,9 @@ from .tables import print_tables
 from .terminal import say
 
 
-def report_run(paths: list[Path], out: Path | None, judging: str | None, names: list[str]) -> None:
+def report_run(paths: list[Path], out: Path | None, judging: str | None, names: list[str], where: str | None) -> None:
     """Print the report of one run or several, or write it with its charts; all tables, or those of the names."""
-    found = report(*paths, judging=judging, tables=names)
+    found = report(*paths, judging=judging, tables=names, where=where)
     if out is not None:
         _write(found, out)
         return

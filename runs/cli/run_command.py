@@ -37,6 +37,15 @@ COMMON: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "seed": (Annotated[int | None, typer.Option(help="Of every random draw. [default: 0]", show_default=False)], None),
+    "sample": (
+        Annotated[
+            int | None,
+            typer.Option(
+                metavar="N", help="Draw so many scenarios with the seed, spread evenly over people, settings and so on."
+            ),
+        ],
+        None,
+    ),
     "concurrency": (
         Annotated[
             int | None, typer.Option(min=1, help="Dialogues under way at once. [default: 16]", show_default=False)

@@ -179,6 +179,11 @@ class Watcher:
             say(f"stopped early; nothing is lost. Go on with: {again}")
         elif event.failed:
             say(f"what failed can be tried again with: {retry}")
+        elif event.judging is None and status.failed:
+            say(f"{_scenarios(status.failed)} failed before; try again with: dialoom retry {event.path}")
+        if event.is_complete and event.stopped is None and event.judging is None and status.pending:
+            left = _scenarios(status.pending)
+            say(f"{left} pending still; play what is pending with: dialoom resume {event.path}")
 
     def _rest(self) -> None:
         """Take the bar away, and let go of the file."""
@@ -259,6 +264,10 @@ def _say_what_is_retried(event: Retrying) -> None:
         say(f"scenarios played anew: {event.anew:,}; what was judged of them is dropped")
     if event.unparsed is not None:
         say(f"scenarios with unparsed judgements in {event.judging!r}: {event.unparsed:,}; these are made again")
+
+
+def _scenarios(count: int) -> str:
+    return "1 scenario" if count == 1 else f"{count:,} scenarios"
 
 
 def _has_failures(path: Path) -> bool:

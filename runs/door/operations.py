@@ -63,6 +63,7 @@ def resolve(
     api_base: str | Mapping[str, str] | None = None,
     options: Options | None = None,
     seed: int = 0,
+    sample: int | None = None,
     prompts: PathLike | None = None,
     **calls: Unpack[CallSettings],
 ) -> NewRun:
@@ -75,6 +76,8 @@ def resolve(
     chosen = parsed_options(found, options)
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise RunError(f"seed {seed!r} is no whole number", setting="seed")
+    if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
+        raise RunError(f"sample {sample!r} is no whole number from 1", setting="sample")
     bindings = bind(
         found.roles_used(chosen),
         model=DEFAULT_MODEL if model is None else model,
@@ -82,7 +85,8 @@ def resolve(
         temperature=temperature,
         api_base=api_base,
     )
-    config = RunConfig(recipe=spec, options=chosen.model_dump(mode="json"), models=dict(bindings.by_role), seed=seed)
+    plain = chosen.model_dump(mode="json")
+    config = RunConfig(recipe=spec, options=plain, models=dict(bindings.by_role), seed=seed, sample=sample)
     policy = call_policy(calls, RunLimits(), bindings.objects)
     policy.limits.check_prices(config.model_names.values())
     return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))
@@ -98,6 +102,7 @@ async def aplay(
     api_base: str | Mapping[str, str] | None = None,
     options: Options | None = None,
     seed: int = 0,
+    sample: int | None = None,
     prompts: PathLike | None = None,
     **calls: Unpack[CallSettings],
 ) -> Run:
@@ -115,6 +120,8 @@ async def aplay(
         api_base: Where models are served, for every role or by role.
         options: The recipe's own options, by name.
         seed: Of every random draw.
+        sample: Draw so many scenarios with the seed from all that the options give, spread evenly over the recipe's
+            facets (people, settings, ...); by default all are planned.
         prompts: A folder of prompts that replace the recipe's own of the same ids.
         **calls: How calls are made; see `CallSettings`.
 
@@ -133,6 +140,7 @@ async def aplay(
         "api_base": api_base,
         "options": options,
         "seed": seed,
+        "sample": sample,
         "prompts": prompts,
         **calls,
     }
@@ -238,7 +246,7 @@ async def aretry(
     models: Mapping[str, ModelLike] | None = None,
     **calls: Unpack[CallSettings],
 ) -> Run:
-    """Try again what did not come out well; what is pending is played with it.
+    """Try again what did not come out well, and nothing else: what is pending stays so (`resume` plays it).
 
     Args:
         path: The run's file.
@@ -418,24 +426,25 @@ async def _reopened(
         yield _Task(store, found, policy, tell, control)
 
 
-async def _play(task: _Task, is_resumed: bool) -> Ended:
-    """Play what is pending."""
+async def _play(task: _Task, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
+    """Play what is pending; of that only the scenarios of some positions, if these are given."""
     store, recipe = task.store, task.recipe
-    task.tell(Began(store.path, "playing", store.status().pending))
+    task.tell(Began(store.path, "playing", store.status().pending if only is None else len(only)))
     graph = recipe.graph(recipe.options_type.model_validate(store.config.options))
-    return await _work(task, graph, store.config.models, store.queue.pending(recipe), None, is_resumed)
+    return await _work(task, graph, store.config.models, store.queue.pending(recipe, only), None, is_resumed)
 
 
 async def _replay(task: _Task, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
     store = task.store
-    positions = dict.fromkeys([store.resolve(str(name)) for name in scenarios])
+    anew = {store.resolve(str(name)) for name in scenarios}
+    failed = set(store.positions("failed")) if is_failed else set()
     if is_failed:
         task.tell(Retrying(failed=store.retries.failed()))
-    for position in positions:
+    for position in sorted(anew):
         store.retries.scenario(position)
-    if positions:
-        task.tell(Retrying(anew=len(positions)))
-    return await _play(task, is_resumed=True)
+    if anew:
+        task.tell(Retrying(anew=len(anew)))
+    return await _play(task, is_resumed=True, only=anew | failed)
 
 
 async def _rejudge(task: _Task, name: str | None) -> Ended:

@@ -70,6 +70,7 @@ class PlaySettings(CallSettings, total=False):
     api_base: str | Mapping[str, str] | None
     options: Options | None
     seed: int
+    sample: int | None
     prompts: PathLike | None
 
 

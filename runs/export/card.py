@@ -12,8 +12,9 @@ from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.shown import markdown_code, markdown_text
 from dialoom.version import __version__
 
-from .request import formats, options_text
+from .request import formats
 from .rows import RowCount, Rows
+from .split import TEST
 
 _OFFLINE = (
     "Made with an offline model ({roles}): a scripted stand-in. Nothing here shows how a model or a person writes; "
@@ -91,7 +92,12 @@ class Card:
         yield from ("## What it holds", "", *_table(header, lines), "")
         if self._rows.split is not None:
             share = self._rows.request.test_share
-            yield f"Split by `{facet}` with the run's seed (share {share}): all rows of one `{facet}` are in one file."
+            test = next(count.rows for name, count in self._files.items() if name == self._splits.get(TEST))
+            realised = test / max(1, sum(count.rows for count in self._files.values()))
+            yield (
+                f"Split by `{facet}` with the run's seed: all rows of one `{facet}` are in one file. "
+                f"Asked for was a share of {share}; {realised:.1%} of the rows are for testing."
+            )
             yield ""
 
     def _made(self) -> Iterator[str]:
@@ -99,10 +105,12 @@ class Card:
         status = run.status()
         yield from ("## How it was made", "")
         yield f"* with dialoom {__version__}, recipe `{run.config.recipe}`, seed {run.config.seed}"
+        if run.config.sample is not None:
+            yield f"* a sample of {run.config.sample:,} scenarios, drawn with the seed"
         yield f"* scenarios: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
             f"{status.pending:,} pending"
         )
-        yield f"* filters: {markdown_code(options_text(request.options)) if request.options else 'none'}"
+        yield f"* filters: {markdown_code(request.told()) if request.told() else 'none'}"
         for id_, branch in run.branches_taken():
             taken = markdown_code(branch.name)
             yield f"* {markdown_code(id_)} comes from the branch {taken}, made by hand in the step debugger"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, TextIO, TypeAlias
 
 from dialoom.outputs import binary_output, check_output, folder_output, is_stream, text_output
 from dialoom.runs.errors import RunError
@@ -15,7 +15,7 @@ from dialoom.runs.store import RunFile
 
 from . import parquet
 from .card import Card
-from .request import Encoding, ExportRequest, options_text
+from .request import Encoding, ExportRequest
 from .rows import RowCount, Rows
 from .split import TEST, TRAIN
 
@@ -54,18 +54,38 @@ def export(
     return sum(write(run, ExportRequest(format_, judging, encoding, test_share, options or {}), target).values())
 
 
-def write(run: RunFile, request: ExportRequest, target: Path) -> dict[str, int]:
+def write(run: RunFile, request: ExportRequest, target: Path | TextIO) -> dict[str, int]:
     """Write what is asked for; returns how many rows (or files) by part: `train` and `test`, or `all`.
+
+    Args:
+        run: The run.
+        request: What is asked for.
+        target: A path as of `export`; or an open text file, such as standard output, for JSON lines.
 
     Raises:
         RunError, OutputError, StoreError: As `export`.
     """
     rows = Rows(run, request)
+    if not isinstance(target, Path):
+        return {_ONLY: _write_open(rows, target)}
     if request.encoding == "parquet":
         parquet.check_installed()
     if rows.exporter is not None and rows.exporter.kind == "files":
         return {_ONLY: _write_files(rows.read(_ONLY, RowCount()), target)}
     return _write_split(rows, target) if rows.split is not None else {_ONLY: _write_one(rows, target)}
+
+
+def _write_open(rows: Rows, file: TextIO) -> int:
+    """JSON lines into a file that somebody else has opened and will close; they are let go of one by one."""
+    is_files = rows.exporter is not None and rows.exporter.kind == "files"
+    if is_files or rows.split is not None or rows.request.encoding != "jsonl":
+        raise RunError("path: an open file or standard output takes JSON lines alone; give a path", setting="path")
+    count = RowCount()
+    for item in rows.read(_ONLY, count):
+        file.write(json.dumps(item, ensure_ascii=False) + "\n")
+    if not count.rows:
+        _check_empty(rows, _ONLY)
+    return count.rows
 
 
 def _write_one(rows: Rows, target: Path) -> int:
@@ -129,7 +149,7 @@ def _write_part(rows: Rows, part: str, opened: Opened, count: RowCount, shape: p
 def _check_empty(rows: Rows, part: str) -> None:
     """No rows at all are an empty JSONL file; a filter or a split that leaves none is a mistake."""
     done = rows.run.status().done
-    given = options_text(rows.request.options)
+    given = rows.request.told()
     if part != _ONLY:
         raise RunError(f"the {part} split has no row{f' with {given}' if given else ''}; {done:,} scenarios are done")
     if given and done:

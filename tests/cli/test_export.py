@@ -272,7 +272,7 @@ def test_the_formats_of_other_recipes_are_split_and_encoded_too(
 def test_an_export_goes_down_a_pipe(dialoom: Command, trees: Path) -> None:
     """Without a card, as there is no place beside it."""
     piped = dialoom("export", trees, "--format", "dpo", "-o", "/dev/stdout", env={**os.environ}).stdout.splitlines()
-    assert set(json.loads(piped[0])) == {"prompt", "chosen", "rejected"}
+    assert set(json.loads(piped[0])) == {"id", "prompt", "chosen", "rejected"}
     assert not list(trees.parent.glob("*.md"))
 
 

@@ -19,7 +19,9 @@ from dialoom.runs.door import CallSettings, aplan, open_run, step
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event, NodeSaid, Noted, Planned
 from dialoom.runs.recipes import is_file_spec
+from dialoom.runs.selection import every
 from dialoom.runs.stepping import Session, read_case, replay
+from dialoom.runs.store import RunFile
 
 from .commands import CommandInterpreter
 from .loop import converse, is_terminal, play_script
@@ -31,6 +33,22 @@ def step_run(
 ) -> int:
     """Step through a scenario of a run; returns the exit code."""
     return _stepped(path, scenario, branch, _lines(script), script, is_json, call_settings(given))
+
+
+def first_where(path: Path, where: str) -> str:
+    """The number of the first scenario that an expression holds of; says how many there are.
+
+    Raises:
+        RunError: If there is none, or the expression is wrong.
+    """
+    with RunFile(path) as run:
+        numbers = [position + 1 for position, _ in every(run, None, where)]
+    if not numbers:
+        raise RunError(f"where {where!r} holds of no scenario of {path}", setting="where")
+    if rest := numbers[1:]:
+        some = ", ".join(map(str, rest[:10])) + (", ..." if len(rest) > 10 else "")
+        say(f"scenario {numbers[0]} is the first of {len(numbers):,}; the others are {some}", err=True)
+    return str(numbers[0])
 
 
 def step_recipe(spec: str, recipe: Recipe, given: dict[str, Any], common: dict[str, Any]) -> int:
