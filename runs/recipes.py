@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 GROUP = "dialoom.recipes"
 OBJECT = "object:"
 """Begins the name of a recipe that was given as an object: it is known to the process that was given it."""
+
+_RELATIVE_IMPORT = re.compile(r"^[ \t]*from[ \t]+\.", re.MULTILINE)
 
 
 def recipe_names() -> list[str]:
@@ -54,8 +58,9 @@ def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
     if isinstance(recipe, str):
         return recipe, load_recipe(recipe)
     found = _checked(recipe, repr(recipe))
-    registered = found.name in recipe_names() and type(load_recipe(found.name)) is type(found)
-    return (found.name if registered else OBJECT + found.name), found
+    if found.name in recipe_names() and type(load_recipe(found.name)) is type(found):
+        return found.name, found
+    return _file_spec(found) or OBJECT + found.name, found
 
 
 def parsed_options(recipe: Recipe, given: Mapping[str, Any] | RecipeOptions | None) -> RecipeOptions:
@@ -111,6 +116,22 @@ def _checked(found: Any, spec: str) -> Recipe:
             setting="recipe",
         )
     return recipe
+
+
+def _file_spec(recipe: Recipe) -> str | None:
+    """`path/to/file.py:NAME` of a recipe that any process can import; `None` of a notebook's or a local one."""
+    module = sys.modules.get(type(recipe).__module__)
+    source = Path(getattr(module, "__file__", None) or "")
+    if module is None or module.__name__ == "__main__" or source.suffix != ".py" or not source.is_file():
+        return None
+    name = next((name for name, value in vars(module).items() if value is recipe), None)
+    if name is None and not vars(recipe):  # without values of its own it is what its class makes
+        name = type(recipe).__name__ if vars(module).get(type(recipe).__name__) is type(recipe) else None
+    if name is None or _RELATIVE_IMPORT.search(source.read_text(encoding="utf-8")):  # a part of a package
+        return None
+    path = source.resolve()
+    here = Path.cwd()
+    return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{name}"
 
 
 def _registered(name: str) -> Any:

@@ -104,8 +104,9 @@ async def aplay(
     """Make a new run: plan it, play every scenario, keep every step.
 
     Args:
-        recipe: A registered name (`personalens`), `path/to/file.py:NAME`, a recipe, or its class. One that is given as
-            an object is in no file: whoever goes on with the run in another process gives it again.
+        recipe: A registered name (`personalens`), `path/to/file.py:NAME`, a recipe, or its class. A class of an
+            imported file is kept as `path/to/file.py:NAME`; one that is in no file (a notebook's) is given again by
+            whoever goes on with the run in another process.
         path: The run's file; it must not exist.
         model: Who plays every role that `models` does not name; by default `offline/attentive`, a scripted stand-in.
             A LiteLLM name, an async function from chat messages to text, a compiled LangGraph graph with `messages`, or
