@@ -9,6 +9,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dialoom.errors import Advice
+
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe, RecipeOptions
 
@@ -30,8 +32,12 @@ def is_file_spec(spec: str) -> bool:
     return bool(colon) and path.endswith(".py") and name.isidentifier()
 
 
-def load_recipe(spec: str) -> Recipe:
+def load_recipe(spec: str, run: Path | None = None) -> Recipe:
     """The recipe of a name or of `path/to/file.py:NAME`.
+
+    Args:
+        spec: The name, as it was given or as a run's file keeps it.
+        run: The run's file, if it is of one.
 
     Raises:
         RunError: If there is none, or it is no recipe.
@@ -40,8 +46,9 @@ def load_recipe(spec: str) -> Recipe:
 
     if spec.startswith(OBJECT):
         raise RunError(
-            f"recipe {spec.removeprefix(OBJECT)!r} was given as an object and is in no file: give it again",
+            f"recipe {spec.removeprefix(OBJECT)!r} was given as an object and is in no file",
             setting="recipe",
+            advice=Advice("open_in_python", "give it again, as recipe=...", {"path": run or "run.db"}),
         )
     return _checked(_from_file(spec) if is_file_spec(spec) else _registered(spec), spec)
 
@@ -61,6 +68,22 @@ def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
     if found.name in recipe_names() and type(load_recipe(found.name)) is type(found):
         return found.name, found
     return _file_spec(found) or OBJECT + found.name, found
+
+
+def check_same(kept: str, given: Recipe) -> None:
+    """Check that a run is gone on with by the recipe that made it.
+
+    Args:
+        kept: The name of the recipe that made the run.
+        given: The recipe that is given now.
+
+    Raises:
+        RunError: If it is another one.
+    """
+    from .errors import RunError
+
+    if given.name != kept:
+        raise RunError(f"recipe: this run was made by {kept!r}, {given.name!r} was given", setting="recipe")
 
 
 def parsed_options(recipe: Recipe, given: Mapping[str, Any] | RecipeOptions | None) -> RecipeOptions:

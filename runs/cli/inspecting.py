@@ -109,7 +109,7 @@ def print_config(path: Path) -> None:
         "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
         "seed": config.seed,
     }
-    recipe = load_recipe(config.recipe)
+    recipe = load_recipe(config.recipe, path)
     aliases = {name: field.alias for name, field in recipe.options_type.model_fields.items() if field.alias}
     values = {aliases.get(key, key): value for key, value in values.items() if value is not None}
     typer.echo(

@@ -92,7 +92,7 @@ class RunStore(RunFile):
             with ExitStack() as made:
                 made.callback(remove, path)
                 with closing(WriteLock(path)):
-                    _initialise(path, config, prompts)
+                    _initialise(path, config, prompts, recipe)
                 store = cls(path, synchronous, recipe)
                 made.pop_all()  # it stays
                 return store
@@ -190,11 +190,13 @@ def _make(path: Path) -> None:
         raise StoreError(f"{path} cannot be made: {error.strerror}") from error
 
 
-def _initialise(path: Path, config: RunConfig, prompts: PromptLibrary) -> None:
+def _initialise(path: Path, config: RunConfig, prompts: PromptLibrary, recipe: Recipe | None) -> None:
     with closing(sqlite3.connect(path)) as connection:
         schema.create(connection)
         with connection:
             connection.execute("INSERT INTO run VALUES ('config', ?)", (config.model_dump_json(),))
+            if recipe is not None:  # by which it is known wherever its file is by then
+                connection.execute("INSERT INTO run VALUES ('recipe', ?)", (recipe.name,))
             connection.executemany(
                 "INSERT INTO prompts VALUES (?, ?, ?, ?, ?)",
                 [(p.id, p.front.version, p.front.role, p.hash, p.source) for p in prompts.values()],

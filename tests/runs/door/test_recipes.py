@@ -11,6 +11,7 @@ import pytest
 import dialoom
 from dialoom.graphs.personalens import RECIPE
 from dialoom.roles.gateway.callables import load_file
+from dialoom.runs.cli.wording import worded
 from dialoom.runs.recipes import find_recipe
 from tests.conftest import ROOT
 
@@ -45,13 +46,27 @@ def test_a_class_that_is_in_no_file_plays_and_is_read(is_class: bool, tmp_path: 
         ) as error:
             needing()
         assert error.value.setting == "recipe"
-    with pytest.raises(dialoom.DialoomError, match="give it again"):
+        assert error.value.message.endswith("is in no file")
+        assert worded(error.value).endswith(f"; open the run in Python: dialoom.open_run('{path}', recipe=THE_CLASS)")
+    with pytest.raises(dialoom.DialoomError, match=r"; give it again, as recipe=\.\.\."):
         dialoom.resume(path, models={"speaker": speaker})
 
     again: dict[str, Any] = {"models": {"speaker": speaker}, "budget": dialoom.Budget(max_calls=None)}
     whole = dialoom.open_run(path, counting(tmp_path)).resume(**again)
     assert whole.status().done == 3
     assert talk(whole) == talk(dialoom.play(recipe, path=tmp_path / "whole.db", models={"speaker": speaker}))
+
+
+def test_another_recipe_than_the_one_that_made_the_run(tmp_path: Path) -> None:
+    """Is refused wherever a recipe is given again."""
+    path = dialoom.plan(counting(tmp_path), path=tmp_path / "run.db", models={"speaker": speaker}).path
+    for action in (dialoom.open_run, dialoom.resume, dialoom.judge, dialoom.retry):
+        with pytest.raises(
+            dialoom.DialoomError, match=r"^recipe: this run was made by 'counting', 'personalens' was given"
+        ) as error:
+            action(path, recipe="personalens")
+        assert error.value.setting == "recipe"
+    assert len(dialoom.open_run(path, recipe=counting(tmp_path))) == 3
 
 
 def test_a_registered_recipe_given_as_an_object_is_kept_by_its_name(release: Path, tmp_path: Path) -> None:
