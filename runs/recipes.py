@@ -43,6 +43,7 @@ def load_recipe(spec: str, run: Path | None = None) -> Recipe:
         RunError: If there is none, or it is no recipe.
     """
     from .errors import RunError
+    from .recipe_check import checked_recipe
 
     if spec.startswith(OBJECT):
         raise RunError(
@@ -50,7 +51,7 @@ def load_recipe(spec: str, run: Path | None = None) -> Recipe:
             setting="recipe",
             advice=Advice("open_in_python", "give it again, as recipe=...", {"path": run or "run.db"}),
         )
-    return _checked(_from_file(spec) if is_file_spec(spec) else _registered(spec), spec)
+    return checked_recipe(_from_file(spec) if is_file_spec(spec) else _registered(spec), spec)
 
 
 def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
@@ -62,9 +63,11 @@ def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
     Raises:
         RunError: If there is none, or it is no recipe.
     """
+    from .recipe_check import checked_recipe
+
     if isinstance(recipe, str):
         return recipe, load_recipe(recipe)
-    found = _checked(recipe, repr(recipe))
+    found = checked_recipe(recipe, repr(recipe))
     if found.name in recipe_names() and type(load_recipe(found.name)) is type(found):
         return found.name, found
     return _file_spec(found) or OBJECT + found.name, found
@@ -125,20 +128,6 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | RecipeOptions | No
             text = shown if first is not None else f"options: {shown}"
             raise RunError(text, setting=first or "options") from error
         raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
-
-
-def _checked(found: Any, spec: str) -> Recipe:
-    from dialoom.graphs import Recipe
-
-    from .errors import RunError
-
-    recipe = found() if isinstance(found, type) and issubclass(found, Recipe) else found
-    if not isinstance(recipe, Recipe):
-        raise RunError(
-            f"recipe {spec!r} is {type(recipe).__name__}; an instance of dialoom.graphs.Recipe is needed",
-            setting="recipe",
-        )
-    return recipe
 
 
 def _file_spec(recipe: Recipe) -> str | None:

@@ -24,6 +24,7 @@ from dialoom.runs.estimate import CostEstimate, estimated
 from dialoom.runs.events import Began, Ended, Event, NodeSaid, Noted, Planned, Retrying
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
+from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import find_recipe, parsed_options
 from dialoom.runs.stepping import Session
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore, Work
@@ -423,7 +424,7 @@ async def _play(task: _Task, is_resumed: bool) -> Ended:
     """Play what is pending."""
     store, recipe = task.store, task.recipe
     task.tell(Began(store.path, "playing", store.status().pending))
-    graph = recipe.graph(recipe.options_type.model_validate(store.config.options))
+    graph = graph_of(recipe, store.config.options)
     return await _work(task, graph, store.config.models, store.queue.pending(recipe), None, is_resumed)
 
 
