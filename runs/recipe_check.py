@@ -33,14 +33,7 @@ def checked_recipe(found: Any, spec: str) -> Recipe:
         raise _wrong(
             f"recipe {spec!r} is {type(recipe).__name__}; an instance of dialoom.graphs.Recipe is needed",
         )
-    kind = type(recipe).__name__
-    if missing := [piece for piece in _PIECES if not hasattr(recipe, piece)]:
-        raise _wrong(f"recipe: {kind} needs {_listed(missing)}")
-    if not isinstance(recipe.roles, Mapping):
-        raise _wrong(f"recipe: `roles` of {kind} is {recipe.roles!r:.60}; a temperature by role is needed")
-    if isinstance(recipe.prompts, str):
-        raise _wrong(f"recipe: `prompts` of {kind} is {recipe.prompts!r:.60}; a tuple of ids is needed")
-    _check_scenarios(recipe.scenario_type, kind)
+    _check_pieces(recipe, type(recipe).__name__)
     return recipe
 
 
@@ -57,7 +50,7 @@ def graph_of(recipe: Recipe, options: Any) -> Graph:
     from langgraph.graph import StateGraph
 
     chosen = options if isinstance(options, recipe.options_type) else recipe.options_type.model_validate(options)
-    graph = recipe.graph(chosen)
+    graph: Any = recipe.graph(chosen)
     if not isinstance(graph, StateGraph):
         advice = "; leave out `.compile()`" if hasattr(graph, "ainvoke") else ""
         raise _wrong(
@@ -77,6 +70,16 @@ def _made(kind: type[Recipe]) -> Recipe:
 def _named_parameters(kind: type[Recipe]) -> list[inspect.Parameter]:
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [each for each in inspect.signature(kind).parameters.values() if each.kind not in variable]
+
+
+def _check_pieces(recipe: Any, kind: str) -> None:
+    if missing := [piece for piece in _PIECES if not hasattr(recipe, piece)]:
+        raise _wrong(f"recipe: {kind} needs {_listed(missing)}")
+    if not isinstance(recipe.roles, Mapping):
+        raise _wrong(f"recipe: `roles` of {kind} is {recipe.roles!r:.60}; a temperature by role is needed")
+    if isinstance(recipe.prompts, str):
+        raise _wrong(f"recipe: `prompts` of {kind} is {recipe.prompts!r:.60}; a tuple of ids is needed")
+    _check_scenarios(recipe.scenario_type, kind)
 
 
 def _check_scenarios(kind: Any, owner: str) -> None:

@@ -20,6 +20,7 @@ _FLAGS = {
 
 _ADVICE = {
     "combine": "'dialoom personas combine' makes them out of two pools",
+    "give_player": "go on in Python: dialoom.resume(RUN, models={{'{role}': ...}})",
     "judge": "'dialoom judge {path} --model MODEL' makes some",
     "list": "'dialoom show {path}' lists them",
     "new_name": "give these another name with --name",

@@ -121,7 +121,8 @@ async def aplay(
         **calls: How calls are made; see `CallSettings`.
 
     Returns:
-        The run. Scenarios that failed are rows in it, not exceptions: `run.status()` counts them.
+        The run. Scenarios that failed are rows in it, not exceptions: `run.status()` counts them, and `run.ended` tells
+        whether the work was stopped early, and why.
 
     Raises:
         RunError, RecipeError, BindingError, PromptError, DataError, StoreError, CacheError: With nothing written. All
@@ -139,8 +140,8 @@ async def aplay(
         **calls,
     }
     async with _new(recipe, path, settings) as task:
-        await _play(task, is_resumed=False)
-    return Run(path, recipe=recipe)
+        ended = await _play(task, is_resumed=False)
+    return _handle(task, recipe, ended)
 
 
 async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySettings]) -> Run:
@@ -148,9 +149,9 @@ async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySe
 
     The arguments, and what is raised, are those of `play`.
     """
-    async with _new(recipe, path, settings):
+    async with _new(recipe, path, settings) as task:
         pass
-    return Run(path, recipe=recipe)
+    return _handle(task, recipe)
 
 
 async def aresume(
@@ -177,8 +178,8 @@ async def aresume(
     async with _reopened(path, recipe, models, calls) as task:
         if retry_failed:
             task.tell(Retrying(failed=task.store.retries.failed()))
-        await _play(task, is_resumed=True)
-    return Run(path, recipe=recipe)
+        ended = await _play(task, is_resumed=True)
+    return _handle(task, recipe, ended)
 
 
 async def ajudge(
@@ -222,11 +223,11 @@ async def ajudge(
         _keep_limits(store, policy.limits)
         if retry_failed:
             tell(Retrying(failed=store.retries.failed(chosen.name), judging=chosen.name))
-        task = _Task(store, found, policy, tell, control)
+        task = _Task(store, found, bound.by_role, policy, tell, control)
         todo = store.queue.count_to_judge(chosen.name)
         tell(Began(store.path, "judging", todo, chosen.name))
-        await _work(task, graph, bound.by_role, store.queue.to_judge(found, chosen.name), chosen.name)
-    return Run(path, recipe=recipe)
+        ended = await _work(task, graph, bound.by_role, store.queue.to_judge(found, chosen.name), chosen.name)
+    return Run(path, recipe=recipe, ended=ended)
 
 
 async def aretry(
@@ -268,8 +269,8 @@ async def aretry(
         if unparsed:
             ended = await _rejudge(task, judging)
         if (is_failed or scenarios) and (ended is None or (ended.is_complete and not ended.failed)):
-            await _replay(task, is_failed, scenarios)
-    return Run(path, recipe=recipe)
+            ended = await _replay(task, is_failed, scenarios)
+    return _handle(task, recipe, ended)
 
 
 async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> CostEstimate:
@@ -372,9 +373,17 @@ class _Task:
 
     store: RunStore
     recipe: Recipe
+    models: Mapping[str, ModelBinding]
     policy: CallPolicy
     tell: Callable[[Event], None]
     control: Control
+
+
+def _handle(task: _Task, recipe: RecipeLike | None, ended: Ended | None = None) -> Run:
+    """What the caller gets of a task that is over; it keeps what was given as an object."""
+    objects = task.policy.objects
+    models = {role: objects[each.model] for role, each in task.models.items() if each.model in objects}
+    return Run(task.store.path, recipe, models=models, ended=ended)
 
 
 @contextlib.asynccontextmanager
@@ -395,7 +404,7 @@ async def _new(recipe: RecipeLike, path: PathLike, settings: PlaySettings) -> As
     async with plan as store:
         _keep_limits(store, new.policy.limits)
         tell(Planned(store.path, new.config, store.status().total))
-        yield _Task(store, new.recipe, new.policy, tell, control)
+        yield _Task(store, new.recipe, new.config.models, new.policy, tell, control)
 
 
 @contextlib.asynccontextmanager
@@ -417,7 +426,7 @@ async def _reopened(
 
         found, policy = await in_thread(checked, lambda: control.is_draining)
         _keep_limits(store, policy.limits)
-        yield _Task(store, found, policy, tell, control)
+        yield _Task(store, found, store.config.models, policy, tell, control)
 
 
 async def _play(task: _Task, is_resumed: bool) -> Ended:
