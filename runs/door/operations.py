@@ -125,8 +125,9 @@ async def aplay(
         whether the work was stopped early, and why.
 
     Raises:
-        RunError, RecipeError, BindingError, PromptError, DataError, StoreError, CacheError: With nothing written. All
-            of them are `DialoomError`.
+        RunError, RecipeError, BindingError, PromptError, DataError, StoreError, CacheError: With nothing written, if it
+            can be known beforehand; what only comes out while a scenario is played (a node that leaves out an input of
+            its prompt) leaves a run to go on with. All of them are `DialoomError`.
         StoppedError: If it was stopped while it was planned; nothing is written.
     """
     settings: PlaySettings = {
