@@ -184,7 +184,8 @@ def _make(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
     except FileExistsError as error:
-        advice = Advice("resume_or_new_path", "resume that run, or give another path", {"path": path})
+        text = f"go on with dialoom.resume({str(path)!r}), or give another path"
+        advice = Advice("resume_or_new_path", text, {"path": path})
         raise StoreError(f"{path} exists", advice=advice) from error
     except OSError as error:
         raise StoreError(f"{path} cannot be made: {error.strerror}") from error
