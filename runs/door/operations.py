@@ -185,8 +185,8 @@ async def aresume(
 
 async def ajudge(
     path: PathLike,
-    *,
     model: ModelLike | None = None,
+    *,
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
@@ -301,11 +302,13 @@ def open_run(path: PathLike, recipe: RecipeLike | None = None) -> Run:
     return Run(path, recipe)
 
 
-def report(*runs: Run | PathLike, judging: str | None = None, tables: Sequence[str] = ()) -> Report:
+def report(
+    *runs: Run | PathLike | Sequence[Run | PathLike], judging: str | None = None, tables: Sequence[str] = ()
+) -> Report:
     """The report of one run, or of several side by side.
 
     Args:
-        *runs: Runs of one recipe.
+        *runs: Runs of one recipe, one by one or as a list.
         judging: The set of judgements, in each of them.
         tables: Only these, by name.
 
@@ -315,8 +318,9 @@ def report(*runs: Run | PathLike, judging: str | None = None, tables: Sequence[s
     """
     from contextlib import ExitStack
 
-    if not runs:
+    named = [each for given in runs for each in ([given] if isinstance(given, Run | str | os.PathLike) else given)]
+    if not named:
         raise RunError("runs: give at least one", setting="runs")
     with ExitStack() as opened:
-        handles = [run if isinstance(run, Run) else Run(run) for run in runs]
+        handles = [run if isinstance(run, Run) else Run(run) for run in named]
         return Report.of([opened.enter_context(handle._opened()) for handle in handles], judging, tables)
