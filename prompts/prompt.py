@@ -165,7 +165,11 @@ class Prompt(BaseModel):
         """
         missing = [name for name in self.front.inputs if name not in inputs]
         if missing:
-            raise PromptError(self.place, f"prompt {self.id!r} needs the inputs {missing}, which were not given")
+            wanted = f"input{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+            raise PromptError(
+                None if self.place == self.id else self.place,  # a run's own prompt is in no file
+                f"prompt {self.id!r} needs the {wanted}; given were {', '.join(sorted(inputs)) or 'none'}",
+            )
         history: Sequence[Utterance] = inputs.get("history", ())
         speakers = {line["speaker"] for line in history}
         harmless = _without_tags(inputs, _any_of(self._tags | _OF_TRANSCRIPTS | speakers))

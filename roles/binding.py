@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dialoom.errors import Advice
+
 from .errors import BindingError
 
 OFFLINE = "offline/"
@@ -142,8 +144,9 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
             if is_object and binding.model not in objects:
                 raise BindingError(
                     f"models: role {role!r} was played by {binding.model.removeprefix(OBJECT)!r}, which was given as "
-                    "an object and is in no file: give it again",
+                    "an object and is in no file",
                     setting="models",
+                    advice=Advice("give_player", f'give it again, as models={{"{role}": ...}}', {"role": role}),
                 )
         elif _is_kept(player, binding.model):
             continue

@@ -23,6 +23,7 @@ from .errors import RunError
 from .events import Event, ScenarioFailed
 from .limits import RunLimits
 from .planning import planned, prepare
+from .recipe_check import graph_of
 from .store import RunStore, Usage
 
 SAMPLE = 8
@@ -117,7 +118,7 @@ async def _play(store: RunStore, recipe: Recipe, positions: Sequence[int], contr
             failures.append(event)
 
     config = store.config
-    graph = recipe.graph(recipe.options_type.model_validate(config.options))
+    graph = graph_of(recipe, config.options)
     with open_gateway(store, CallPolicy(concurrency=SAMPLE)) as gateway:
         cast = cast_of(store, recipe, config.models, gateway)
         engine = Engine(store, recipe, graph, cast, config.seed, SAMPLE, on_event)

@@ -16,6 +16,7 @@ from dialoom.roles.gateway.gateway import check_model
 from .calling import prompts_of
 from .config import RunConfig
 from .errors import RunError, StoppedError
+from .recipe_check import graph_of
 from .sampling import draw_sample
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.connections import Synchronous
@@ -32,6 +33,7 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
     Raises:
         RunError, RecipeError, BindingError, PromptError: Naming what is wrong.
     """
+    graph_of(recipe, config.options)
     library = PromptLibrary.load(recipe.prompts, overrides, recipe.templates)
     played = prompts_of(library, config.models)
     check_cast(played, config.models, recipe.reply_types)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dialoom.errors import Advice
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe, RecipeOptions
@@ -13,6 +17,8 @@ if TYPE_CHECKING:
 GROUP = "dialoom.recipes"
 OBJECT = "object:"
 """Begins the name of a recipe that was given as an object: it is known to the process that was given it."""
+
+_RELATIVE_IMPORT = re.compile(r"^[ \t]*from[ \t]+\.", re.MULTILINE)
 
 
 def recipe_names() -> list[str]:
@@ -26,20 +32,26 @@ def is_file_spec(spec: str) -> bool:
     return bool(colon) and path.endswith(".py") and name.isidentifier()
 
 
-def load_recipe(spec: str) -> Recipe:
+def load_recipe(spec: str, run: Path | None = None) -> Recipe:
     """The recipe of a name or of `path/to/file.py:NAME`.
+
+    Args:
+        spec: The name, as it was given or as a run's file keeps it.
+        run: The run's file, if it is of one.
 
     Raises:
         RunError: If there is none, or it is no recipe.
     """
     from .errors import RunError
+    from .recipe_check import checked_recipe
 
     if spec.startswith(OBJECT):
         raise RunError(
-            f"recipe {spec.removeprefix(OBJECT)!r} was given as an object and is in no file: give it again",
+            f"recipe {spec.removeprefix(OBJECT)!r} was given as an object and is in no file",
             setting="recipe",
+            advice=Advice("open_in_python", "give it again, as recipe=...", {"path": run or "run.db"}),
         )
-    return _checked(_from_file(spec) if is_file_spec(spec) else _registered(spec), spec)
+    return checked_recipe(_from_file(spec) if is_file_spec(spec) else _registered(spec), spec)
 
 
 def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
@@ -51,11 +63,30 @@ def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
     Raises:
         RunError: If there is none, or it is no recipe.
     """
+    from .recipe_check import checked_recipe
+
     if isinstance(recipe, str):
         return recipe, load_recipe(recipe)
-    found = _checked(recipe, repr(recipe))
-    registered = found.name in recipe_names() and type(load_recipe(found.name)) is type(found)
-    return (found.name if registered else OBJECT + found.name), found
+    found = checked_recipe(recipe, repr(recipe))
+    if found.name in recipe_names() and type(load_recipe(found.name)) is type(found):
+        return found.name, found
+    return _file_spec(found) or OBJECT + found.name, found
+
+
+def check_same(kept: str, given: Recipe) -> None:
+    """Check that a run is gone on with by the recipe that made it.
+
+    Args:
+        kept: The name of the recipe that made the run.
+        given: The recipe that is given now.
+
+    Raises:
+        RunError: If it is another one.
+    """
+    from .errors import RunError
+
+    if given.name != kept:
+        raise RunError(f"recipe: this run was made by {kept!r}, {given.name!r} was given", setting="recipe")
 
 
 def parsed_options(recipe: Recipe, given: Mapping[str, Any] | RecipeOptions | None) -> RecipeOptions:
@@ -99,18 +130,20 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | RecipeOptions | No
         raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
 
 
-def _checked(found: Any, spec: str) -> Recipe:
-    from dialoom.graphs import Recipe
-
-    from .errors import RunError
-
-    recipe = found() if isinstance(found, type) and issubclass(found, Recipe) else found
-    if not isinstance(recipe, Recipe):
-        raise RunError(
-            f"recipe {spec!r} is {type(recipe).__name__}; an instance of dialoom.graphs.Recipe is needed",
-            setting="recipe",
-        )
-    return recipe
+def _file_spec(recipe: Recipe) -> str | None:
+    """`path/to/file.py:NAME` of a recipe that any process can import; `None` of a notebook's or a local one."""
+    module = sys.modules.get(type(recipe).__module__)
+    source = Path(getattr(module, "__file__", None) or "")
+    if module is None or module.__name__ == "__main__" or source.suffix != ".py" or not source.is_file():
+        return None
+    name = next((name for name, value in vars(module).items() if value is recipe), None)
+    if name is None and not vars(recipe):  # without values of its own it is what its class makes
+        name = type(recipe).__name__ if vars(module).get(type(recipe).__name__) is type(recipe) else None
+    if name is None or _RELATIVE_IMPORT.search(source.read_text(encoding="utf-8")):  # a part of a package
+        return None
+    path = source.resolve()
+    here = Path.cwd()
+    return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{name}"
 
 
 def _registered(name: str) -> Any:

@@ -107,7 +107,7 @@ def print_config(path: Path) -> None:
         "seed": config.seed,
         "sample": config.sample,
     }
-    recipe = load_recipe(config.recipe)
+    recipe = load_recipe(config.recipe, path)
     aliases = {name: field.alias for name, field in recipe.options_type.model_fields.items() if field.alias}
     values = {aliases.get(key, key): value for key, value in values.items() if value is not None}
     say(f"# dialoom run {config.recipe}\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False)

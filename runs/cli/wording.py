@@ -20,10 +20,12 @@ _FLAGS = {
 
 _ADVICE = {
     "combine": "'dialoom personas combine' makes them out of two pools",
+    "give_player": "go on in Python: dialoom.resume(RUN, models={{'{role}': ...}})",
     "judge": "'dialoom judge {path} --model MODEL' makes some",
     "list": "'dialoom show {path}' lists them",
     "new_name": "give these another name with --name",
     "new_path": "give another file with -o",
+    "open_in_python": "open the run in Python: dialoom.open_run('{path}', recipe=THE_CLASS)",
     "price": "give it in US dollars for a million tokens: --price {model}=IN,OUT (0,0 if it costs nothing)",
     "resume": "go on with 'dialoom resume {path}'",
     "resume_or_new_path": "go on with 'dialoom resume {path}', or give another file with -o",

@@ -35,7 +35,8 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
         keywords["control"] = control
         with ThreadPoolExecutor(1, thread_name_prefix="dialoom") as thread:
             context = contextvars.copy_context()
-            return _awaited(thread.submit(context.run, lambda: asyncio.run(operation(*arguments, **keywords))), control)
+            work = thread.submit(context.run, lambda: asyncio.run(operation(*arguments, **keywords)))
+            return _awaited(work, control)
 
     carried_out.__name__ = carried_out.__qualname__ = name
     return carried_out
@@ -55,7 +56,8 @@ def _awaited(work: Future[Result], control: Control) -> Result:
         except DialoomError as error:  # such as that it was stopped before there was anything to keep
             if interrupt is not None:
                 raise interrupt from error
-            raise
+            # Its message says all; the frames of thread and event loop, and what it came from, only hide it.
+            raise error.with_traceback(None) from None
         if interrupt is not None:
             raise interrupt
         return result

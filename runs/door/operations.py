@@ -24,6 +24,7 @@ from dialoom.runs.estimate import CostEstimate, estimated
 from dialoom.runs.events import Began, Ended, Event, NodeSaid, Noted, Planned, Retrying
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
+from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import find_recipe, parsed_options
 from dialoom.runs.stepping import Session
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore, Work
@@ -109,8 +110,9 @@ async def aplay(
     """Make a new run: plan it, play every scenario, keep every step.
 
     Args:
-        recipe: A registered name (`personalens`), `path/to/file.py:NAME`, a recipe, or its class. One that is given as
-            an object is in no file: whoever goes on with the run in another process gives it again.
+        recipe: A registered name (`personalens`), `path/to/file.py:NAME`, a recipe, or its class. A class of an
+            imported file is kept as `path/to/file.py:NAME`; one that is in no file (a notebook's) is given again by
+            whoever goes on with the run in another process.
         path: The run's file; it must not exist.
         model: Who plays every role that `models` does not name; by default `offline/attentive`, a scripted stand-in.
             A LiteLLM name, an async function from chat messages to text, a compiled LangGraph graph with `messages`, or
@@ -126,11 +128,13 @@ async def aplay(
         **calls: How calls are made; see `CallSettings`.
 
     Returns:
-        The run. Scenarios that failed are rows in it, not exceptions: `run.status()` counts them.
+        The run. Scenarios that failed are rows in it, not exceptions: `run.status()` counts them, and `run.ended` tells
+        whether the work was stopped early, and why.
 
     Raises:
-        RunError, RecipeError, BindingError, PromptError, DataError, StoreError, CacheError: With nothing written. All
-            of them are `DialoomError`.
+        RunError, RecipeError, BindingError, PromptError, DataError, StoreError, CacheError: With nothing written, if it
+            can be known beforehand; what only comes out while a scenario is played (a node that leaves out an input of
+            its prompt) leaves a run to go on with. All of them are `DialoomError`.
         StoppedError: If it was stopped while it was planned; nothing is written.
     """
     settings: PlaySettings = {
@@ -145,8 +149,8 @@ async def aplay(
         **calls,
     }
     async with _new(recipe, path, settings) as task:
-        await _play(task, is_resumed=False)
-    return Run(path, recipe=recipe)
+        ended = await _play(task, is_resumed=False)
+    return _handle(task, recipe, ended)
 
 
 async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySettings]) -> Run:
@@ -154,9 +158,9 @@ async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySe
 
     The arguments, and what is raised, are those of `play`.
     """
-    async with _new(recipe, path, settings):
+    async with _new(recipe, path, settings) as task:
         pass
-    return Run(path, recipe=recipe)
+    return _handle(task, recipe)
 
 
 async def aresume(
@@ -183,14 +187,14 @@ async def aresume(
     async with _reopened(path, recipe, models, calls) as task:
         if retry_failed:
             task.tell(Retrying(failed=task.store.retries.failed()))
-        await _play(task, is_resumed=True)
-    return Run(path, recipe=recipe)
+        ended = await _play(task, is_resumed=True)
+    return _handle(task, recipe, ended)
 
 
 async def ajudge(
     path: PathLike,
-    *,
     model: ModelLike | None = None,
+    *,
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
@@ -228,11 +232,11 @@ async def ajudge(
         _keep_limits(store, policy.limits)
         if retry_failed:
             tell(Retrying(failed=store.retries.failed(chosen.name), judging=chosen.name))
-        task = _Task(store, found, policy, tell, control)
+        task = _Task(store, found, bound.by_role, policy, tell, control)
         todo = store.queue.count_to_judge(chosen.name)
         tell(Began(store.path, "judging", todo, chosen.name))
-        await _work(task, graph, bound.by_role, store.queue.to_judge(found, chosen.name), chosen.name)
-    return Run(path, recipe=recipe)
+        ended = await _work(task, graph, bound.by_role, store.queue.to_judge(found, chosen.name), chosen.name)
+    return Run(path, recipe=recipe, ended=ended)
 
 
 async def aretry(
@@ -274,8 +278,8 @@ async def aretry(
         if unparsed:
             ended = await _rejudge(task, judging)
         if (is_failed or scenarios) and (ended is None or (ended.is_complete and not ended.failed)):
-            await _replay(task, is_failed, scenarios)
-    return Run(path, recipe=recipe)
+            ended = await _replay(task, is_failed, scenarios)
+    return _handle(task, recipe, ended)
 
 
 async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> CostEstimate:
@@ -378,9 +382,17 @@ class _Task:
 
     store: RunStore
     recipe: Recipe
+    models: Mapping[str, ModelBinding]
     policy: CallPolicy
     tell: Callable[[Event], None]
     control: Control
+
+
+def _handle(task: _Task, recipe: RecipeLike | None, ended: Ended | None = None) -> Run:
+    """What the caller gets of a task that is over; it keeps what was given as an object."""
+    objects = task.policy.objects
+    models = {role: objects[each.model] for role, each in task.models.items() if each.model in objects}
+    return Run(task.store.path, recipe, models=models, ended=ended)
 
 
 @contextlib.asynccontextmanager
@@ -401,7 +413,7 @@ async def _new(recipe: RecipeLike, path: PathLike, settings: PlaySettings) -> As
     async with plan as store:
         _keep_limits(store, new.policy.limits)
         tell(Planned(store.path, new.config, store.status().total))
-        yield _Task(store, new.recipe, new.policy, tell, control)
+        yield _Task(store, new.recipe, new.config.models, new.policy, tell, control)
 
 
 @contextlib.asynccontextmanager
@@ -423,14 +435,14 @@ async def _reopened(
 
         found, policy = await in_thread(checked, lambda: control.is_draining)
         _keep_limits(store, policy.limits)
-        yield _Task(store, found, policy, tell, control)
+        yield _Task(store, found, store.config.models, policy, tell, control)
 
 
 async def _play(task: _Task, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
     """Play what is pending; of that only the scenarios of some positions, if these are given."""
     store, recipe = task.store, task.recipe
     task.tell(Began(store.path, "playing", store.status().pending if only is None else len(only)))
-    graph = recipe.graph(recipe.options_type.model_validate(store.config.options))
+    graph = graph_of(recipe, store.config.options)
     return await _work(task, graph, store.config.models, store.queue.pending(recipe, only), None, is_resumed)
 
 

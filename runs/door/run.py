@@ -13,7 +13,7 @@ from dialoom.roles.binding import ModelLike
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.errors import RunError
-from dialoom.runs.events import Event
+from dialoom.runs.events import Ended, Event
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.report import Report
 from dialoom.runs.selection import selected
@@ -37,25 +37,44 @@ class Run:
     Args:
         path: The file.
         recipe: The recipe, if it was given as an object when the run was made.
+        models: Functions and graphs that were given as objects, by role: going on needs not be told of them again.
+        ended: How the work ended that this handle comes from.
+
+    Attributes:
+        path: The file.
+        ended: How the work ended that this handle comes from; `None` if it comes from none. `ended.stopped` says why,
+            if it was stopped by its budget or by failures.
 
     Raises:
         StoreError: If there is no such file, or it is no run.
-        RunError: If its recipe is not to be had, as soon as the recipe is needed.
+        RunError: If its recipe is not to be had, as soon as the recipe is needed; if another recipe made it.
     """
 
-    def __init__(self, path: PathLike, recipe: RecipeLike | None = None) -> None:
+    def __init__(
+        self,
+        path: PathLike,
+        recipe: RecipeLike | None = None,
+        *,
+        models: Mapping[str, ModelLike] | None = None,
+        ended: Ended | None = None,
+    ) -> None:
         self.path = Path(path)
+        self.ended = ended
         self._given = None if recipe is None else find_recipe(recipe)[1]
+        self._models = dict(models or {})
         with self._opened():
             pass
 
     def __repr__(self) -> str:
         with self._opened() as file:
             status = file.status()
-            return (
-                f"<Run {str(self.path)!r}: {file.config.recipe}, {status.done:,} of {status.total:,} scenarios done, "
-                f"{status.failed:,} failed>"
+            text = (
+                f"{str(self.path)!r}: {file.config.recipe}, {status.done:,} of {status.total:,} scenarios done, "
+                f"{status.failed:,} failed"
             )
+        if self.ended is not None and self.ended.stopped is not None:
+            text += f", stopped: {self.ended.stopped.reason}"
+        return f"<Run {text}>"
 
     def __len__(self) -> int:
         """How many scenarios are planned."""
@@ -239,7 +258,8 @@ class Run:
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
             branch: The branch to stand on.
-            models: Functions and graphs that were given as objects, by role.
+            models: Functions and graphs that were given as objects, by role; those that this handle was made with are
+                known.
             **calls: How calls are made; see `CallSettings`.
 
         Raises:
@@ -248,7 +268,7 @@ class Run:
         """
         from .operations import step
 
-        return step(self.path, scenario, branch=branch, recipe=self._given, models=models, **calls)
+        return step(self.path, scenario, branch=branch, recipe=self._given, models=self._known(models), **calls)
 
     def resume(
         self,
@@ -260,7 +280,7 @@ class Run:
         """Go on with it where it stopped; see `dialoom.resume`."""
         from .operations import resume
 
-        return resume(self.path, recipe=self._given, models=models, retry_failed=retry_failed, **calls)
+        return resume(self.path, recipe=self._given, models=self._known(models), retry_failed=retry_failed, **calls)
 
     def judge(
         self,
@@ -273,7 +293,8 @@ class Run:
         """Judge it once more; see `dialoom.judge`."""
         from .operations import judge
 
-        return judge(self.path, model=model, models=models, name=name, recipe=self._given, **calls)
+        judged = judge(self.path, model=model, models=models, name=name, recipe=self._given, **calls)
+        return Run(self.path, self._given, models=self._models, ended=judged.ended)
 
     def stream(
         self, *, models: Mapping[str, ModelLike] | None = None, **calls: Unpack[CallSettings]
@@ -281,7 +302,11 @@ class Run:
         """Go on with it, and give what happens; see `dialoom.stream`."""
         from .operations import stream
 
-        return stream(self._given, path=self.path, is_new=False, models=models, **calls)
+        return stream(self._given, path=self.path, is_new=False, models=self._known(models), **calls)
+
+    def _known(self, models: Mapping[str, ModelLike] | None) -> Mapping[str, ModelLike]:
+        """The functions and graphs that this handle keeps, and those that are given now, which win."""
+        return {**self._models, **(models or {})}
 
     @contextmanager
     def _opened(self) -> Iterator[RunFile]:
@@ -303,12 +328,15 @@ def open_run(path: PathLike, recipe: RecipeLike | None = None) -> Run:
 
 
 def report(
-    *runs: Run | PathLike, judging: str | None = None, tables: Sequence[str] = (), where: str | None = None
+    *runs: Run | PathLike | Sequence[Run | PathLike],
+    judging: str | None = None,
+    tables: Sequence[str] = (),
+    where: str | None = None,
 ) -> Report:
     """The report of one run, or of several side by side.
 
     Args:
-        *runs: Runs of one recipe.
+        *runs: Runs of one recipe, one by one or as a list.
         judging: The set of judgements, in each of them.
         tables: Only these, by name.
         where: Only scenarios that this expression holds of; see `Run.episodes`.
@@ -319,8 +347,9 @@ def report(
     """
     from contextlib import ExitStack
 
-    if not runs:
+    named = [each for given in runs for each in ([given] if isinstance(given, Run | str | os.PathLike) else given)]
+    if not named:
         raise RunError("runs: give at least one", setting="runs")
     with ExitStack() as opened:
-        handles = [run if isinstance(run, Run) else Run(run) for run in runs]
+        handles = [run if isinstance(run, Run) else Run(run) for run in named]
         return Report.of([opened.enter_context(handle._opened()) for handle in handles], judging, tables, where)

@@ -13,6 +13,7 @@ from langgraph.runtime import Runtime
 
 from dialoom.graphs import Recipe
 from dialoom.graphs.recipe import Graph
+from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import load_recipe
 
 from .context import ServedContext
@@ -46,7 +47,7 @@ def serve(
     chosen = found.options_type.model_validate(options or {})
     programme = Programme(found, chosen, models or {}, prompts)
     context = type("Context", (ServedContext,), {"programme": programme, "__doc__": ServedContext.__doc__})
-    builder = found.graph(chosen)
+    builder = graph_of(found, chosen)
     builder.context_schema = context
     _with_beginning(builder, found)
     return builder.compile(name=found.name)

@@ -19,6 +19,7 @@ from dialoom.roles.replies import REPLY_TYPES, parse_reply
 from dialoom.runs.branch_taken import BranchTaken
 from dialoom.runs.calling import CallPolicy, cast_of, open_gateway
 from dialoom.runs.limits import RunLimits
+from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.store import PlayWork, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
 from dialoom.runs.store.ledger import SAID
@@ -222,7 +223,7 @@ async def open_context(
     """
     config = store.config
     recipe = store.recipe
-    builder = recipe.graph(recipe.options_type.model_validate(config.options))
+    builder = graph_of(recipe, config.options)
     async with store.checkpointer() as saver:
         with open_gateway(store, policy or CallPolicy(RunLimits.of(store))) as gateway:
             yield ScenarioContext(

@@ -14,6 +14,7 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import CallPlace, Cast, Completion
 from dialoom.roles.gateway import Request
 from dialoom.runs.errors import RunError
+from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store.checkpoints.values import revived
 
@@ -62,7 +63,7 @@ class _Replay:
             raise RunError(
                 f"recipe {case.recipe!r} cannot take the case any more: {place or 'it'}: {message}"
             ) from error
-        self._graph: Compiled = self._recipe.graph(options).compile(checkpointer=InMemorySaver())
+        self._graph: Compiled = graph_of(self._recipe, options).compile(checkpointer=InMemorySaver())
         self._departures: list[str] = []
         self._used = self._others = 0
 

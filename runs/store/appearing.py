@@ -78,5 +78,6 @@ def _give_name(beside: Path, path: Path) -> None:
 
 
 def _exists(path: Path) -> StoreError:
-    advice = Advice("resume_or_new_path", "resume that run, or give another path", {"path": path})
+    text = f"go on with dialoom.resume({str(path)!r}), or give another path"
+    advice = Advice("resume_or_new_path", text, {"path": path})
     return StoreError(f"{path} exists", advice=advice)

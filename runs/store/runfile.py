@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 from dialoom.runs.config import RunConfig
-from dialoom.runs.recipes import load_recipe
+from dialoom.runs.recipes import check_same, load_recipe
 
 from .calls import read_calls
 from .connections import open_for_reading
@@ -36,13 +37,18 @@ class RunFile:
 
     Raises:
         StoreError: If it is not a run.
+        RunError: If another recipe made the run than the one that is given.
     """
 
     def __init__(self, path: Path, locked: bool = False, recipe: Recipe | None = None) -> None:
         self.path = path
         self._recipe = recipe
-        self._reader = open_for_reading(path, locked)
-        self._scenarios = ScenarioTable(path, self._reader)
+        with ExitStack() as opened:
+            self._reader = opened.enter_context(closing(open_for_reading(path, locked)))
+            self._scenarios = ScenarioTable(path, self._reader)
+            if recipe is not None and (kept := self._find("recipe")) is not None:
+                check_same(kept, recipe)
+            opened.pop_all()  # from here on, `close` closes it
 
     def __enter__(self) -> Self:
         return self
@@ -67,19 +73,18 @@ class RunFile:
             RunError: If it is not to be had.
         """
         if self._recipe is None:
-            self._recipe = load_recipe(self.config.recipe)
+            self._recipe = load_recipe(self.config.recipe, self.path)
         return self._recipe
 
     @property
     def limits(self) -> str:
         """What bounds its calls, as it was given last: the JSON of a `RunLimits`."""
-        row = self._reader.execute("SELECT value FROM run WHERE key = 'limits'").fetchone()
-        return "{}" if row is None else str(row["value"])
+        return self._find("limits") or "{}"
 
     @property
     def is_planned(self) -> bool:
         """Whether planning was finished; it is one transaction, so it is whole or not there."""
-        return self._reader.execute("SELECT 1 FROM run WHERE key = 'planned'").fetchone() is not None
+        return self._find("planned") is not None
 
     @property
     def prompts(self) -> PromptLibrary:
@@ -224,7 +229,11 @@ class RunFile:
         return chosen.name if chosen else None
 
     def _value(self, key: str) -> str:
-        row = self._reader.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()
-        if row is None:
+        value = self._find(key)
+        if value is None:
             raise StoreError(f"{self.path} was stopped before its run was written; remove it and start it again")
-        return str(row["value"])
+        return value
+
+    def _find(self, key: str) -> str | None:
+        row = self._reader.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row["value"])

@@ -87,7 +87,7 @@ class RunStore(RunFile):
             StoreError: If the file exists or cannot be made.
         """
         try:
-            appear(path, _initial(config, prompts))
+            appear(path, _initial(config, prompts, recipe))
             with ExitStack() as made:
                 made.callback(remove, path)
                 store = cls(path, synchronous, recipe)
@@ -176,12 +176,14 @@ def remove(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _initial(config: RunConfig, prompts: PromptLibrary) -> bytes:
+def _initial(config: RunConfig, prompts: PromptLibrary, recipe: Recipe | None) -> bytes:
     """The content of a run's file that has its configuration and prompts, and no plan yet."""
     with closing(sqlite3.connect(":memory:")) as connection:
         schema.create(connection)
         with connection:
             connection.execute("INSERT INTO run VALUES ('config', ?)", (config.model_dump_json(),))
+            if recipe is not None:  # by which it is known wherever its file is by then
+                connection.execute("INSERT INTO run VALUES ('recipe', ?)", (recipe.name,))
             connection.executemany(
                 "INSERT INTO prompts VALUES (?, ?, ?, ?, ?)",
                 [(p.id, p.front.version, p.front.role, p.hash, p.source) for p in prompts.values()],

@@ -126,3 +126,21 @@ def test_judges_of_one_dialogue_share_the_block_that_holds_it() -> None:
     first = [library[id_].render({**inputs, "history": HISTORY})[0] for id_ in ids]
     assert all(message == first[0] for message in first)
     assert "<assistant>Hello.</assistant>" in first[0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("place", "inputs", "message"),
+    [
+        ("t/x", {"topic": 1, "nmae": 2}, "prompt 't/x' needs the inputs name, history; given were nmae, topic"),
+        ("t/x", {"history": [], "nmae": 2}, "prompt 't/x' needs the input name; given were history, nmae"),
+        ("x.md", {"history": []}, "x.md: prompt 't/x' needs the input name; given were history"),
+        ("x.md", {}, "x.md: prompt 't/x' needs the inputs name, history; given were none"),
+    ],
+)
+def test_inputs_that_are_missing_are_named_with_those_that_were_given(
+    place: str, inputs: dict[str, object], message: str
+) -> None:
+    """As a misspelt one is among these; a prompt that a run keeps is named once."""
+    with pytest.raises(PromptError) as error:
+        Prompt.parse(HEAD + BODY, place).render(inputs)
+    assert str(error.value) == message

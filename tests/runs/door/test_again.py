@@ -163,3 +163,15 @@ def test_replies_are_replayed_only(release: Path, tmp_path: Path) -> None:
     with pytest.raises(dialoom.DialoomError, match="is not recorded"):
         run.resume(replay_only=True)
     assert run.status().usage.calls == 0 and run.resume().status().done == 6
+
+
+def test_a_judge_by_position_and_a_report_of_a_list(release: Path, tmp_path: Path) -> None:
+    """As people write them."""
+    run = dialoom.play("personalens", path=tmp_path / "a.db", **told(release, options={"limit": 1}))
+    dialoom.judge(run.path, judge, name="second")
+    assert [each.name for each in run.judgement_sets] == ["run", "second"]
+    other = dialoom.play("personalens", path=tmp_path / "b.db", **told(release, options={"limit": 1}))
+    assert str(dialoom.report([run, other.path])) == str(dialoom.report(run.path, other))
+    assert str(dialoom.report([run])) == str(run.report())
+    with pytest.raises(dialoom.DialoomError, match="give at least one"):
+        dialoom.report([])

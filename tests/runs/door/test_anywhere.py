@@ -7,6 +7,7 @@ import contextvars
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -218,3 +219,12 @@ def test_litellm_is_not_imported_in_the_event_loop(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _IMPORTS]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_an_expected_error_has_a_short_traceback(tmp_path: Path) -> None:
+    """Nothing of the thread, of the event loop or of what it came from; the message says all."""
+    with pytest.raises(dialoom.DialoomError) as error:
+        dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": "some"})
+    shown = "".join(traceback.format_exception(error.value))
+    assert "limit 'some'" in shown and shown.count("Traceback") == 1
+    assert "concurrent/futures" not in shown and "asyncio/" not in shown and "operations.py" not in shown

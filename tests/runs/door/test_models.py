@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 import dialoom
+from dialoom.runs.cli.wording import worded
 from tests.server import completion, serving
 
 from .players import CAST, NAMES, Messages, assistant, judge, talk, told, user
@@ -68,9 +69,46 @@ def test_an_object_is_given_again_to_go_on(release: Path, tmp_path: Path) -> Non
     ) as wrong:
         dialoom.resume(path, budget=more)
     assert wrong.value.setting == "models"
+    assert str(wrong.value).endswith("""; give it again, as models={"assistant": ...}""")
+    assert worded(wrong.value).endswith("; go on in Python: dialoom.resume(RUN, models={'assistant': ...})")
     with pytest.raises(dialoom.DialoomError, match="which a run keeps to its end"):
         dialoom.resume(path, models={"assistant": mine, "judge": clerk}, budget=more)
     assert talk(dialoom.resume(path, models={"assistant": mine}, budget=more)) == talk(whole)
+
+
+async def test_a_handle_keeps_the_objects_that_it_was_made_with(release: Path, tmp_path: Path) -> None:
+    """In the process that gave them nothing is given again: not to go on, to look, to watch, nor after a judging."""
+    made = list[str]()
+
+    async def mine(messages: Messages) -> str:
+        made.append(messages[-1]["content"])
+        return await clerk(messages)
+
+    none, more = dialoom.Budget(max_calls=2), dialoom.Budget(max_calls=None)
+    run = dialoom.play(
+        "personalens", path=tmp_path / "run.db", **told(release, models={"assistant": mine}, budget=none)
+    )
+    async with run.step(1) as session:
+        assert len((await session.outcome()).messages) >= 1
+    run = run.judge(model=judge, name="second").resume(budget=more)
+    assert run.status().done == 6 and made
+
+    planned = dialoom.plan("personalens", path=tmp_path / "planned.db", **told(release, models={"assistant": mine}))
+    assert planned.ended is None
+    assert [event async for event in planned.stream()][-1] == dialoom.Ended(planned.path, 6, 0, True)
+    with pytest.raises(dialoom.DialoomError, match="in no file"):
+        dialoom.open_run(planned.path).resume()
+
+
+def test_a_handle_says_why_the_work_was_stopped(release: Path, tmp_path: Path) -> None:
+    """Of its own accord, by the budget; going on with enough of it, nothing is said any more."""
+    path = tmp_path / "run.db"
+    run = dialoom.play("personalens", path=path, **told(release, budget=dialoom.Budget(max_calls=7)))
+    assert run.ended is not None and run.ended.stopped is not None and not run.ended.is_complete
+    assert repr(run).endswith(f" failed, stopped: {run.ended.stopped.reason}>") and "max_calls 7" in repr(run)
+    assert dialoom.open_run(path).ended is None and repr(dialoom.open_run(path)).endswith(" failed>")
+    run = run.resume(budget=dialoom.Budget(max_calls=None))
+    assert run.ended is not None and run.ended.is_complete and repr(run).endswith("6 of 6 scenarios done, 0 failed>")
 
 
 def test_the_same_object_in_two_roles_and_two_of_one_name(release: Path, tmp_path: Path) -> None:

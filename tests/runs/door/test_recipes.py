@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ import pytest
 
 import dialoom
 from dialoom.graphs.personalens import RECIPE
+from dialoom.roles.gateway.callables import load_file
+from dialoom.runs.cli.wording import worded
+from dialoom.runs.recipes import find_recipe
 from tests.conftest import ROOT
 
 from .counting import counting, speaker
@@ -42,13 +46,27 @@ def test_a_class_that_is_in_no_file_plays_and_is_read(is_class: bool, tmp_path: 
         ) as error:
             needing()
         assert error.value.setting == "recipe"
-    with pytest.raises(dialoom.DialoomError, match="give it again"):
+        assert error.value.message.endswith("is in no file")
+        assert worded(error.value).endswith(f"; open the run in Python: dialoom.open_run('{path}', recipe=THE_CLASS)")
+    with pytest.raises(dialoom.DialoomError, match=r"; give it again, as recipe=\.\.\."):
         dialoom.resume(path, models={"speaker": speaker})
 
     again: dict[str, Any] = {"models": {"speaker": speaker}, "budget": dialoom.Budget(max_calls=None)}
     whole = dialoom.open_run(path, counting(tmp_path)).resume(**again)
     assert whole.status().done == 3
     assert talk(whole) == talk(dialoom.play(recipe, path=tmp_path / "whole.db", models={"speaker": speaker}))
+
+
+def test_another_recipe_than_the_one_that_made_the_run(tmp_path: Path) -> None:
+    """Is refused wherever a recipe is given again."""
+    path = dialoom.plan(counting(tmp_path), path=tmp_path / "run.db", models={"speaker": speaker}).path
+    for action in (dialoom.open_run, dialoom.resume, dialoom.judge, dialoom.retry):
+        with pytest.raises(
+            dialoom.DialoomError, match=r"^recipe: this run was made by 'counting', 'personalens' was given"
+        ) as error:
+            action(path, recipe="personalens")
+        assert error.value.setting == "recipe"
+    assert len(dialoom.open_run(path, recipe=counting(tmp_path))) == 3
 
 
 def test_a_registered_recipe_given_as_an_object_is_kept_by_its_name(release: Path, tmp_path: Path) -> None:
@@ -67,6 +85,36 @@ def test_a_recipe_of_a_file_is_kept_by_its_path(tmp_path: Path) -> None:
         options={"words": "piano,heron"},
     )
     assert [episode.outcome.ended_by for episode in dialoom.open_run(run.path).episodes()] == ["found"] * 2
+
+
+@pytest.mark.parametrize("given", ["TwentyQuestions", "RECIPE"])
+def test_a_class_or_instance_of_an_imported_file_is_kept_by_its_path(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that any process finds it; the path is relative to the working folder, if it is below it."""
+    module = load_file(EXAMPLE, "test")
+    monkeypatch.chdir(tmp_path)
+    assert find_recipe(getattr(module, given))[0] == f"{EXAMPLE}:{given}"
+    monkeypatch.chdir(ROOT / "docs")
+    run = dialoom.plan(getattr(module, given), path=tmp_path / "run.db", model=keeper, options={"words": "piano"})
+    assert run.config.recipe == f"examples/twenty_questions/recipe.py:{given}"
+    assert dialoom.resume(run.path).status().done == 1, "without being told of the recipe"
+
+
+def test_what_its_file_alone_does_not_give_is_kept_as_an_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of a package with imports of its neighbours, and an instance that holds something."""
+    (tmp_path / "parlour").mkdir()
+    (tmp_path / "parlour" / "__init__.py").touch()
+    (tmp_path / "parlour" / "words.py").write_text("WORD = 'piano'\n")
+    (tmp_path / "parlour" / "game.py").write_text(f"from .words import WORD\n{EXAMPLE.read_text()}")
+    monkeypatch.syspath_prepend(tmp_path)
+    game = importlib.import_module("parlour.game")
+    assert find_recipe(game.RECIPE)[0] == "object:twenty-questions"
+    own = load_file(EXAMPLE, "test").TwentyQuestions()
+    own.patience = 3
+    assert find_recipe(own)[0] == "object:twenty-questions"
 
 
 @pytest.mark.parametrize(

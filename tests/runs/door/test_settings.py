@@ -63,7 +63,9 @@ def test_a_file_that_is_there_is_not_written_over(release: Path, tmp_path: Path)
     """Neither a run nor anything else."""
     path = tmp_path / "run.db"
     path.write_text("a diary")
-    with pytest.raises(dialoom.DialoomError, match="exists; resume that run, or give another path") as error:
+    with pytest.raises(
+        dialoom.DialoomError, match=r"exists; go on with dialoom\.resume\('.*run\.db'\), or give"
+    ) as error:
         dialoom.play("personalens", path=path, **told(release))
     assert error.value.advice is not None and error.value.advice.action == "resume_or_new_path"
     assert path.read_text() == "a diary"

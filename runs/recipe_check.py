@@ -1,0 +1,105 @@
+"""Whether a recipe has what all recipes have; told in a sentence, before anything is done with it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .errors import RunError
+
+if TYPE_CHECKING:
+    from dialoom.graphs import Recipe
+    from dialoom.graphs.recipe import Graph
+
+_PIECES = ("name", "summary", "roles", "prompts", "scenario_type")
+
+
+def checked_recipe(found: Any, spec: str) -> Recipe:
+    """What was found under a name, as a recipe.
+
+    Args:
+        found: A recipe, or its class.
+        spec: The name, for messages.
+
+    Raises:
+        RunError: If it is no recipe, or a piece of it is missing.
+    """
+    from dialoom.graphs import Recipe
+
+    recipe = _made(found) if isinstance(found, type) and issubclass(found, Recipe) else found
+    if not isinstance(recipe, Recipe):
+        raise _wrong(
+            f"recipe {spec!r} is {type(recipe).__name__}; an instance of dialoom.graphs.Recipe is needed",
+        )
+    _check_pieces(recipe, type(recipe).__name__)
+    return recipe
+
+
+def graph_of(recipe: Recipe, options: Any) -> Graph:
+    """A recipe's graph, not compiled yet.
+
+    Args:
+        recipe: The recipe.
+        options: Its options, as an instance of their type or as plain values.
+
+    Raises:
+        RunError: If it gives anything else.
+    """
+    from langgraph.graph import StateGraph
+
+    chosen = options if isinstance(options, recipe.options_type) else recipe.options_type.model_validate(options)
+    graph: Any = recipe.graph(chosen)
+    if not isinstance(graph, StateGraph):
+        advice = "; leave out `.compile()`" if hasattr(graph, "ainvoke") else ""
+        raise _wrong(
+            f"recipe: `graph` of {type(recipe).__name__} gives {type(graph).__name__}; "
+            f"a StateGraph that is not compiled is needed{advice}"
+        )
+    return graph
+
+
+def _made(kind: type[Recipe]) -> Recipe:
+    _check_concrete(kind)
+    if any(each.default is each.empty for each in _named_parameters(kind)):
+        raise _wrong(f"recipe: {kind.__name__} is not made without arguments; give an instance of it")
+    return kind()
+
+
+def _named_parameters(kind: type[Recipe]) -> list[inspect.Parameter]:
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [each for each in inspect.signature(kind).parameters.values() if each.kind not in variable]
+
+
+def _check_pieces(recipe: Any, kind: str) -> None:
+    if missing := [piece for piece in _PIECES if not hasattr(recipe, piece)]:
+        raise _wrong(f"recipe: {kind} needs {_listed(missing)}")
+    if not isinstance(recipe.roles, Mapping):
+        raise _wrong(f"recipe: `roles` of {kind} is {recipe.roles!r:.60}; a temperature by role is needed")
+    if isinstance(recipe.prompts, str):
+        raise _wrong(f"recipe: `prompts` of {kind} is {recipe.prompts!r:.60}; a tuple of ids is needed")
+    _check_scenarios(recipe.scenario_type, kind)
+
+
+def _check_scenarios(kind: Any, owner: str) -> None:
+    from dialoom.graphs import Scenario
+
+    if not isinstance(kind, type) or not issubclass(kind, Scenario):
+        raise _wrong(f"recipe: `scenario_type` of {owner} is {kind!r:.60}; a subclass of Scenario is needed")
+    _check_concrete(kind)
+    if not isinstance(inspect.getattr_static(kind, "label"), property | cached_property):
+        raise _wrong(f"recipe: `label` of {kind.__name__} is no property; write @property above it")
+
+
+def _check_concrete(kind: type) -> None:
+    if missing := sorted(getattr(kind, "__abstractmethods__", ())):
+        raise _wrong(f"recipe: {kind.__name__} needs {_listed(missing)}")
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _wrong(message: str) -> RunError:
+    return RunError(message, setting="recipe")
