@@ -89,6 +89,12 @@ def check_same(kept: str, given: Recipe) -> None:
         raise RunError(f"recipe: this run was made by {kept!r}, {given.name!r} was given", setting="recipe")
 
 
+def option_names(recipe: Recipe) -> dict[str, str]:
+    """The names by which a recipe's options can be given, aliases among them, with those of their fields."""
+    fields = recipe.options_type.model_fields
+    return {field.alias or name: name for name, field in fields.items()} | {name: name for name in fields}
+
+
 def parsed_options(recipe: Recipe, given: Mapping[str, Any] | RecipeOptions | None) -> RecipeOptions:
     """A recipe's options out of plain values, by their names or aliases; what is not given has its default.
 
@@ -109,7 +115,7 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | RecipeOptions | No
             )
         return given
     fields = recipe.options_type.model_fields
-    names = {field.alias or name: name for name, field in fields.items()} | {name: name for name in fields}
+    names = option_names(recipe)
     values = dict(given or {})
     for key, value in values.items():
         if key not in names:

@@ -25,7 +25,7 @@ from dialoom.runs.events import Began, Ended, Event, NodeSaid, Noted, Planned, R
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
 from dialoom.runs.recipe_check import graph_of
-from dialoom.runs.recipes import find_recipe, parsed_options
+from dialoom.runs.recipes import find_recipe, option_names, parsed_options
 from dialoom.runs.stepping import Session
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore, Work
 from dialoom.runs.store.branches import MAIN
@@ -88,7 +88,7 @@ def resolve(
     )
     plain = chosen.model_dump(mode="json")
     config = RunConfig(recipe=spec, options=plain, models=dict(bindings.by_role), seed=seed, sample=sample)
-    policy = call_policy(calls, RunLimits(), bindings.objects)
+    policy = call_policy(calls, RunLimits(), bindings.objects, option_names(found))
     policy.limits.check_prices(config.model_names.values())
     return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
 
@@ -74,12 +75,22 @@ class PlaySettings(CallSettings, total=False):
     prompts: PathLike | None
 
 
-def call_policy(settings: CallSettings, kept: RunLimits, objects: Mapping[str, Any]) -> CallPolicy:
+def call_policy(
+    settings: CallSettings, kept: RunLimits, objects: Mapping[str, Any], options: Collection[str] = ()
+) -> CallPolicy:
     """How calls are made: what the run's file keeps, and what is given now, which wins.
 
+    Args:
+        settings: What is given now.
+        kept: What the run's file keeps.
+        objects: Functions and graphs that play.
+        options: Names of the recipe's own options, for whoever gives one in the wrong place.
+
     Raises:
-        RunError, BindingError, CacheError: Naming the setting that is wrong.
+        RunError, BindingError, CacheError: Naming the setting that is wrong, or that there is not.
     """
+    for name in settings.keys() - CallSettings.__annotations__.keys():
+        raise RunError(f"{name}: there is no such argument; {_meant(name, options)}", setting=name)
     concurrency = settings.get("concurrency", DEFAULT_CONCURRENCY)
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or not (1 <= concurrency <= MOST_AT_ONCE):
         raise RunError(
@@ -108,3 +119,15 @@ def call_policy(settings: CallSettings, kept: RunLimits, objects: Mapping[str, A
         otel=settings.get("otel", False),
         objects=objects,
     )
+
+
+def _meant(name: str, options: Collection[str]) -> str:
+    """Where an argument belongs that is none, or which one it is like."""
+    if name in Budget.model_fields:
+        return f"a bound is part of the budget: budget=dialoom.Budget({name}=...)"
+    if name in options:
+        return f"the recipe's own options go together: options={{{name!r}: ...}}"
+    known = ["path", "recipe", *PlaySettings.__annotations__]
+    if like := get_close_matches(name, known, 1):
+        return f"did you mean {like[0]}?"
+    return f"there are {', '.join(known)}"

@@ -16,6 +16,9 @@ from .players import told
 @pytest.mark.parametrize(
     ("settings", "setting", "message"),
     [
+        ({"modles": {"user": "x"}}, "modles", "there is no such argument; did you mean models?"),
+        ({"max_cost": 0.01}, "max_cost", r"part of the budget: budget=dialoom.Budget\(max_cost=...\)"),
+        ({"limit": 2}, "limit", "own options go together: options={'limit': ...}"),
         ({"options": {"limits": 3}}, "options", "personalens has no option 'limits'; there are profiles, users"),
         ({"options": {"limit": 0}}, "limit", "limit 0: Input should be greater than or equal to 1"),
         ({"options": {"limit": "some"}}, "limit", "limit 'some': Input should be a valid integer"),
