@@ -1,10 +1,12 @@
-"""What dialoom raises on purpose. This module is below every floor: it imports nothing of the project."""
+"""What dialoom raises on purpose. This module is below every floor."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .text import well_formed
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -39,7 +41,7 @@ class DialoomError(Exception):
     """
 
     def __init__(self, message: str = "", *, setting: str | None = None, advice: Advice | None = None) -> None:
-        super().__init__(message)
+        super().__init__(well_formed(message))  # it may quote what somebody else has written
         self.setting = setting
         self.advice = advice
 

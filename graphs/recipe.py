@@ -53,12 +53,14 @@ class Exporter:
 
     Attributes:
         description: For the help.
-        kind: `lines`: each item is one line of a JSONL file; `files`: each item is a relative path and its content.
+        kind: `lines`: each item is a row; `files`: each item is a path, as a tuple of the names of its folders and its
+            own, and its content. A name may be made of any id: what no file can be called is changed.
         items: Gives the items of one finished scenario: `items(episode, scenario, prompts, models)`, with the run's
             prompts and its models by role. An exporter that names `options` gets them as the keyword `options`.
         options: The type of its options; `None` if it has none.
         arranged: Puts the items of a whole file in another order. It reads them as they come, and must not hold them
             all.
+        tasks: What its rows are for, as Hugging Face's task categories.
     """
 
     description: str
@@ -66,6 +68,7 @@ class Exporter:
     items: Callable[..., Iterable[Any]]
     options: type[ExportOptions] | None = None
     arranged: Callable[[Iterator[Any]], Iterator[Any]] | None = None
+    tasks: tuple[str, ...] = ("text-generation",)
 
 
 class Recipe(ABC):
@@ -88,6 +91,7 @@ class Recipe(ABC):
         split_by: The facet by which an export may be split into train and test, e.g. `user`: what belongs to one user
             is then all on one side. `None` if there is nothing to split by.
         evaluated: The role under evaluation, if there is one: reports name a run by its model.
+        languages: What is spoken, as ISO 639 codes, for the cards of exports.
     """
 
     name: ClassVar[str]
@@ -102,6 +106,7 @@ class Recipe(ABC):
     scales: ClassVar[Mapping[str, tuple[int, int]]] = {}
     split_by: ClassVar[str | None] = None
     evaluated: ClassVar[str | None] = None
+    languages: ClassVar[tuple[str, ...]] = ()
 
     def roles_used(self, options: Any) -> Mapping[str, float]:  # noqa: ARG002
         """The roles that a run with these options needs, with their default temperatures."""

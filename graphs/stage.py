@@ -9,14 +9,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from langchain_core.runnables import RunnableConfig
-
 from dialoom.roles import CallPlace, Cast
 
 from .scenario import Scenario
 
-if TYPE_CHECKING:
-    from langgraph.runtime import Runtime  # slow to import; LangGraph knows the parameter by its name
+if TYPE_CHECKING:  # slow to import; LangGraph knows the parameters by their names
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.runtime import Runtime
 
 
 def stream(seed: int, scenario_id: str, purpose: str) -> random.Random:

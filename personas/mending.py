@@ -15,6 +15,7 @@ RESPELT_AFFINITY = "affinities matched by another spelling (Favourite/Favorite)"
 TAGGED_AFFINITY = "affinities matched without their '(Domain)' suffix"
 NON_ASCII = "profiles with non-ASCII text"
 FREE_SITUATION = "free-form device, day or time values kept"
+HALVES = "values with half a character in a text, which was replaced"
 MASKED_TASK = "tasks left out because a domain of theirs is masked"
 
 _WITHHELD = re.compile(r"^\W*(redacted|n\s*/\s*a)\W*$", re.IGNORECASE)

@@ -62,13 +62,18 @@ def read_personas(path: Path, mendings: Mendings | None = None) -> list[Persona]
     return personas
 
 
-def write_personas(path: Path, personas: Iterable[Persona]) -> int:
+def write_personas(path: Path, personas: Iterable[Persona], inputs: Iterable[Path] = ()) -> int:
     """Write a personas file, whole or not at all; returns how many there are.
 
+    Args:
+        path: The file.
+        personas: What it is to hold.
+        inputs: Files that they are made from, which are not written over.
+
     Raises:
-        DataError: If the file cannot be written.
+        OutputError: If the file is one of the inputs or an SQLite file, or cannot be written.
     """
-    return write_lines(path, (persona.model_dump() for persona in personas))
+    return write_lines(path, (persona.model_dump() for persona in personas), inputs)
 
 
 def combined(

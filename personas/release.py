@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dialoom.errors import first_problem
+from dialoom.text import well_formed_value
 
 from . import mending
 from .errors import DataError
@@ -65,7 +66,7 @@ class PersonaLensRelease:
             DataError: If there is no such person or the file is broken.
         """
         path = self._profiles / user_id / "profile.json"
-        values = _read_object(path)
+        values = _read_object(path, self.mendings)
         for key in _PROFILE_KEYS:
             if not isinstance(values.get(key), dict):
                 raise DataError(path, f"{key!r} is {_what(values, key)}; a profile has an object there")
@@ -86,7 +87,7 @@ class PersonaLensRelease:
         if not paths:
             raise DataError(folder, "holds neither tasks.json nor tasks_md.json")
         for path in paths:
-            for key, value in _read_object(path).items():
+            for key, value in _read_object(path, self.mendings).items():
                 task = _validated(Task, value, path, key)
                 if self._is_eligible(task, profile, path):
                     self._count(task, profile)
@@ -167,7 +168,7 @@ class PersonaLensRelease:
         return list(profile.domains[domain].affinities)
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def _read_object(path: Path, mendings: Mendings) -> dict[str, Any]:
     try:
         values = json.loads(path.read_bytes())
     except FileNotFoundError as error:
@@ -180,7 +181,9 @@ def _read_object(path: Path) -> dict[str, Any]:
         raise DataError(path, f"not JSON in UTF-8: {error}") from error
     if not isinstance(values, dict):
         raise DataError(path, f"holds {type(values).__name__}; an object is needed")
-    return values
+    whole = well_formed_value(values)
+    mendings[mending.HALVES] += whole != values
+    return dict(whole)
 
 
 def _validated(model: type[Validated], value: Any, path: Path, key: str) -> Validated:

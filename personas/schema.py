@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dialoom.errors import first_problem
+from dialoom.text import well_formed_value
 
 from .errors import DataError
 from .profile import Affinity
@@ -48,8 +49,8 @@ class AffinitySchema(BaseModel):
             DataError: If the file is missing, is not JSON, or is not such a list.
         """
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            values = well_formed_value(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, RecursionError) as error:
             raise DataError(path, f"the affinity schema cannot be read: {error}") from error
         if not isinstance(values, list):
             raise DataError(path, f"the affinity schema is a list of domains, not {type(values).__name__}")

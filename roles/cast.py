@@ -60,7 +60,19 @@ class Cast:
         }
 
     def __getitem__(self, prompt_id: str) -> Role:
-        return self._roles[prompt_id]
+        """The role that plays a prompt.
+
+        Raises:
+            BindingError: If the recipe has no such prompt, or names no role to play it.
+        """
+        try:
+            return self._roles[prompt_id]
+        except KeyError:
+            known = ", ".join(self._roles) or "none"
+            raise BindingError(
+                f"prompt {prompt_id!r} is asked for and cannot be played: it is not among the recipe's prompts, or its "
+                f"role not among the roles that these options use; there are {known}"
+            ) from None
 
 
 def check_understudies(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> None:
@@ -69,8 +81,9 @@ def check_understudies(library: PromptLibrary, models: Mapping[str, ModelBinding
     Raises:
         NoUnderstudiesError: Naming the role, and what would be right.
     """
-    for role in dict.fromkeys(prompt.front.role for prompt in library.values()):
-        if models[role].model.startswith(OFFLINE) and not offline.plays(role):
+    for prompt in library.values():
+        role = prompt.front.role
+        if models[role].model.startswith(OFFLINE) and not offline.plays(prompt.id.partition("/")[0], role):
             raise NoUnderstudiesError(role, models[role].model)
 
 

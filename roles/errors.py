@@ -37,6 +37,10 @@ class BudgetError(RoleError):
     """The run may take no more: it stops, and can go on with a higher budget."""
 
 
+class DrainedError(RoleError):
+    """A call was not made, or not tried again, because it had to wait and the work is to stop; it is made later."""
+
+
 class NotRecordedError(RoleError):
     """A call was made that neither the ledger nor the cache holds, in a run that may only replay."""
 

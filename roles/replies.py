@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from itertools import islice
+from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dialoom.errors import first_problem
+from dialoom.text import well_formed_value
 
 
 class Verdict(BaseModel):
@@ -50,9 +53,14 @@ def parse_reply(text: str, type_: type[BaseModel]) -> BaseModel:
     problem = ""
     for values in _candidates(text, type_):
         try:
-            return type_.model_validate(values)
+            _refuse_truth(values, type_)
+            return type_.model_validate(well_formed_value(values))
         except ValidationError as error:
             problem = problem or _problem(error)
+        except RecursionError:
+            problem = problem or "the object is nested too deeply"
+        except ValueError as error:
+            problem = problem or str(error)
     raise ValueError(problem or "the answer holds no JSON object")
 
 
@@ -67,28 +75,41 @@ def _candidates(text: str, type_: type[BaseModel]) -> Iterator[dict[str, Any]]:
         yield mended
 
 
+def _refuse_truth(values: Mapping[str, Any], type_: type[BaseModel]) -> None:
+    """`true` is no number, although Python and pydantic take it for 1."""
+    for name, field in type_.model_fields.items():
+        for key in (name, field.alias):
+            kinds = set(get_args(field.annotation) or [field.annotation])
+            if key is not None and isinstance(values.get(key), bool) and kinds & {int, float} and bool not in kinds:
+                raise ValueError(f"{key}: a number is needed, got {json.dumps(values[key])}")
+
+
 def _problem(error: ValidationError) -> str:
     place, message, value = first_problem(error)
-    return f"{place or 'the object'}: {message}, got {value!r:.60}"
+    shown = reprlib.repr(value) if isinstance(value, list | dict) else repr(value)
+    return f"{place or 'the object'}: {message}, got {shown:.60}"
 
 
 def _first_proper_object(text: str) -> tuple[dict[str, Any] | None, int]:
     """The first JSON object in a text, whatever stands around it (a sentence, a code fence), and where it begins."""
     decoder = json.JSONDecoder()
-    start = text.find("{")
-    while start >= 0:
+    for begins in islice(_OPENING.finditer(text), _MOST_OPENINGS):
         try:
-            value, _ = decoder.raw_decode(text, start)
-        except (json.JSONDecodeError, RecursionError):
-            start = text.find("{", start + 1)
+            value, _ = decoder.raw_decode(text, begins.start())
+        except (ValueError, RecursionError):  # no JSON, or a number of thousands of digits
             continue
-        return (value if isinstance(value, dict) else None), start
+        return value, begins.start()
     return None, len(text)
 
 
+_OPENING = re.compile(r"""\{(?=\s*["}])""")
+_MOST_OPENINGS = 64
+"""So many objects are tried: each may go on to the end of the text, and the time must not grow with its square."""
+
 _BEGINNING = re.compile(r"""\{\s*["'`“”‘’]?\w[\w -]{0,60}["'`“”‘’]?\s*:""")
 _CUT_VALUE = re.compile(r"""[:\[,]\s*[^\s"'{}\[\],:]+$""")
-_LONGEST = 100_000
+_LONGEST = 20_000
+"""Letters of a text that is mended: some broken ones take a time that grows with the square of that."""
 
 
 def _mended_object(text: str, type_: type[BaseModel]) -> dict[str, Any] | None:

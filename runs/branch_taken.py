@@ -28,6 +28,13 @@ class BranchTaken(BaseModel):
     said: int = 0
     prompts: int = 0
 
+    def told(self) -> str:
+        """The branch and what a person did there, in a few words."""
+        done = [f"{role} played by {model}" for role, model in self.models.items()]
+        counted = ((self.edits, "edited"), (self.said, "said by a person"), (self.prompts, "asked by a person"))
+        done += [f"{count} {what}" for count, what in counted if count]
+        return f"branch {self.name}" + (f": {', '.join(done)}" if done else "")
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedEpisode(Episode):

@@ -22,6 +22,7 @@ class RunConfig(BaseModel):
         options: The recipe's options, as plain values.
         models: The model of each role.
         seed: Of every random stream.
+        sample: How many scenarios are drawn from all that the options give; `None` for all.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,6 +30,7 @@ class RunConfig(BaseModel):
     options: Mapping[str, Any]
     models: Mapping[str, ModelBinding]
     seed: int
+    sample: int | None = None
 
     @property
     def model_names(self) -> dict[str, str]:

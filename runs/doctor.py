@@ -158,10 +158,10 @@ async def _model(model: str, api_base: str | None) -> list[Check]:
     if not model.startswith(_OWN_CODE):
         load_litellm()  # its import takes seconds, which are none of the model's
     gateway = Gateway(_Unkept(), Limits(concurrency=1, longest_wait=_LONGEST_WAIT))
-    greeting = Request("doctor", "doctor/greeting", "", model, 0.0, 0, _GREETING, api_base=api_base)
+    greeting = Request("doctor", "doctor-greeting", "", model, 0.0, 0, _GREETING, api_base=api_base)
     checks = [await _answered(gateway, greeting)]
     if checks[0].state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
-        question = Request("doctor", "doctor/question", "", model, 0.0, 0, _QUESTION, Verdict, api_base)
+        question = Request("doctor", "doctor-question", "", model, 0.0, 0, _QUESTION, Verdict, api_base)
         checks.append(await _answered(gateway, question))
     return checks
 

@@ -16,16 +16,21 @@ from langgraph.runtime import RunControl
 
 from dialoom.graphs import Outcome, Recipe, Stage
 from dialoom.graphs.recipe import Graph
-from dialoom.roles import BudgetError, Cast
+from dialoom.roles import BudgetError, Cast, DrainedError
+from dialoom.roles.gateway.secrets import redacted
+from dialoom.text import well_formed
 
 from .errors import FATAL, Fault, fault_of
 from .events import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping
 from .limits import FailOnError
 from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
-from .store.errors import store_error
+from .store.errors import is_about_the_file, store_error
 
 _NO_LIMIT = 1_000_000
 """LangGraph's recursion limit: recipes end their conversations themselves."""
+
+_NOTHING = Outcome(messages=(), ended_by="error")
+"""What is kept of a scenario of which nothing else can be kept."""
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -42,6 +47,7 @@ class Engine:
         concurrency: How many scenarios are under way at once.
         on_event: Is told of each result, in the event loop's thread.
         fail_on_error: When failures stop the run; by default never.
+        drain_calls: Ends the pauses of calls; called when it begins to stop.
 
     Attributes:
         done: Scenarios that came out.
@@ -59,6 +65,7 @@ class Engine:
         concurrency: int,
         on_event: Callable[[Event], None],
         fail_on_error: FailOnError | None = None,
+        drain_calls: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._recipe = recipe
@@ -67,6 +74,7 @@ class Engine:
         self._seed = seed
         self._concurrency = concurrency
         self._on_event = on_event
+        self._drain_calls = drain_calls
         self._fail_on_error = fail_on_error or FailOnError()
         self.done = self.failed = 0
         self.stopped: Stopping | None = None
@@ -84,6 +92,7 @@ class Engine:
         self._draining = True
         for control in self._control.values():
             control.request_drain("interrupted")
+        self._drain_calls()
 
     def stop(self) -> None:
         """Drop what is in flight. What was committed is kept."""
@@ -132,15 +141,14 @@ class Engine:
         control = self._control[work.thread] = RunControl()
         try:
             state = await self._play(work, graph, config, control, resuming)
-            outcome = self._recipe.outcome(work.scenario, state)
-        except GraphDrained:
+            await self._store.results.finish(work, self._recipe.outcome(work.scenario, state))
+        except (GraphDrained, DrainedError):
             return
         except BudgetError as error:
             self._give_up(Stopping(Fault.BUDGET, str(error), error.setting))
         except Exception as error:
             await self._failed(work, graph, config, error)
         else:
-            await self._store.results.finish(work, outcome)
             self.done += 1
             self._on_event(ScenarioDone(work.position + 1, work.scenario.id))
             self._stop_if_too_many_failed()
@@ -193,20 +201,33 @@ class Engine:
 
     async def _failed(self, work: Work, graph: Compiled, config: RunnableConfig, error: Exception) -> None:
         """Book the failure with what the conversation had come to, unless every other one would meet it too."""
-        if isinstance(error, sqlite3.Error):
-            raise store_error(self._store.path, error) from error
+        self._raise_if_fatal(error)
         fault = fault_of(error)
-        if fault in FATAL:
-            raise error
-        outcome: Outcome | None = None
-        if isinstance(work, PlayWork):
-            snapshot = await graph.aget_state(config)
-            outcome = self._recipe.outcome(work.scenario, snapshot.values or self._initial(work), failed=True)
         text = _unforeseen(error) if fault is Fault.BUG else str(error)
-        await self._store.results.fail(work, str(fault), text, outcome)
+        for is_kept in (True, False):
+            try:
+                outcome = await self._come_to(work, graph, config) if is_kept else _NOTHING
+                await self._store.results.fail(work, str(fault), text, outcome)
+                break
+            except Exception as another:  # what it had come to cannot be told, or not be kept: then without it
+                self._raise_if_fatal(another)
         self.failed += 1
         self._on_event(ScenarioFailed(work.position + 1, work.scenario.id, fault, text))
         self._stop_if_too_many_failed()
+
+    def _raise_if_fatal(self, error: Exception) -> None:
+        """Raise what every other scenario would meet as well."""
+        if isinstance(error, sqlite3.Error) and is_about_the_file(error):
+            raise store_error(self._store.path, error) from error
+        if fault_of(error) in FATAL:
+            raise error
+
+    async def _come_to(self, work: Work, graph: Compiled, config: RunnableConfig) -> Outcome | None:
+        """What a scenario that was played had come to; `None` for judging."""
+        if not isinstance(work, PlayWork):
+            return None
+        snapshot = await graph.aget_state(config)
+        return self._recipe.outcome(work.scenario, snapshot.values or self._initial(work), failed=True)
 
 
 def _sample(work: Work) -> int:
@@ -222,4 +243,4 @@ def _unforeseen(error: Exception) -> str:
     """An error that nobody foresaw, with the place where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"
+    return redacted(well_formed(f"{type(error).__name__}: {error}{place}"))

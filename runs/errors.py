@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from dialoom.errors import DialoomError
 from dialoom.graphs import RecipeError
+from dialoom.outputs import OutputError
 from dialoom.personas import DataError
 from dialoom.prompts import PromptError
 from dialoom.roles import (
@@ -44,7 +45,7 @@ class Fault(StrEnum):
 
 
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
-    ((RunError, RecipeError, BindingError, PromptError), Fault.CONFIGURATION),
+    ((RunError, OutputError, RecipeError, BindingError, PromptError), Fault.CONFIGURATION),
     ((DataError,), Fault.DATA),
     ((StoreError, CacheError), Fault.STORE),
     ((TransientProviderError,), Fault.PROVIDER_TRANSIENT),

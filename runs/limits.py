@@ -19,6 +19,9 @@ from .store import RunFile
 _FEW = 20
 """A share of failures says nothing before so many scenarios are finished."""
 
+_FASTEST = 10**12
+"""A minute; more is a slip of the hand."""
+
 Rates: TypeAlias = "int | Mapping[str, int | None] | None"
 """A rate for every model, or by model; `None` for a model takes its rate away."""
 
@@ -162,6 +165,6 @@ def _changed(setting: str, kept: Mapping[str, int], given: Rates) -> dict[str, i
         return dict(kept)
     rates: dict[str, int | None] = {**kept, **(given if isinstance(given, Mapping) else {"": given})}
     for rate in rates.values():
-        if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int) or rate < 1):
-            raise RunError(f"{setting} {rate!r} is no whole number from 1", setting=setting)
+        if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int) or not 1 <= rate <= _FASTEST):
+            raise RunError(f"{setting} {rate!r:.40} is no whole number from 1 to {_FASTEST:,}", setting=setting)
     return {model: rate for model, rate in rates.items() if rate is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -16,8 +17,10 @@ from .calling import prompts_of
 from .config import RunConfig
 from .errors import RunError, StoppedError
 from .recipe_check import graph_of
+from .sampling import draw_sample
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.connections import Synchronous
+from .store.errors import StoreError, store_error
 from .store.store import remove
 from .threads import in_thread
 
@@ -72,7 +75,12 @@ async def planned(
         with ExitStack() as unplanned:
             unplanned.callback(remove, path)
             unplanned.enter_context(store)
-            write_plan(store, recipe, note, is_given_up)
+            try:
+                write_plan(store, recipe, note, is_given_up)
+            except StoreError as error:
+                if isinstance(error.__cause__, sqlite3.Error):  # what it says of a run that stays is wrong here
+                    raise store_error(path, error.__cause__, is_new=True) from error
+                raise
             unplanned.pop_all()  # it stays
         return store
 
@@ -92,9 +100,19 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     judges = {role: config.models[role] for role in recipe.judging_roles() if role in config.models}
     own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges)
     options = recipe.options_type.model_validate(config.options)
-    scenarios = recipe.scenarios(options, stream(config.seed, "", "plan"), notes.append)
+
+    def whole(say: Note) -> Iterator[Scenario]:
+        return _until(is_stopped, recipe.scenarios(options, stream(config.seed, "", "plan"), say))
+
+    scenarios = whole(notes.append)
+    if config.sample is not None:  # the plan is made twice, as it may be too much to hold
+        chances = stream(config.seed, "", "sample")
+        drawn = draw_sample(whole(lambda _: None), config.sample, recipe.split_by, chances)
+        chosen = frozenset(drawn.positions)
+        scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
+        notes.append(drawn.told())
     is_judged = bool(judges) and len(judges) == len(recipe.judging_roles())
-    if not store.plan(_until(is_stopped, scenarios), notes, own if is_judged else None):
+    if not store.plan(scenarios, notes, own if is_judged else None):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
     for text in notes:
         note(text)

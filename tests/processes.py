@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import forkserver, reduction
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import IO, Any, Self
 
 import pytest
@@ -178,4 +178,5 @@ def _carry_out(
     sys.stdin = os.fdopen(0, encoding="utf-8")
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", buffering=1 if has_terminal else -1)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
-    exec(compile(script, "<script>", "exec", dont_inherit=True), {"__name__": "__main__"})
+    sys.modules["__main__"] = module = ModuleType("__main__")
+    exec(compile(script, "<script>", "exec", dont_inherit=True), module.__dict__)

@@ -99,7 +99,7 @@ def test_the_recipe_of_the_docs_is_played(dialoom: Command, tmp_path: Path) -> N
         "    asked = sum(message['role'] == 'assistant' for message in messages)\n"
         "    return f\"Is it {['piano', 'heron', 'glacier'][asked % 3]}?\"\n"
         "async def keeper(messages):\n"
-        "    word = messages[0]['content'].split('\"')[1]\n"
+        "    word = messages[0]['content'].split('word>')[1].removesuffix('</')\n"
         "    return 'You have found it.' if word in messages[-1]['content'] else 'No.'\n"
     )
     recipe = ROOT / "docs" / "examples" / "twenty_questions" / "recipe.py"

@@ -144,7 +144,7 @@ def _turn(each: Round, step: str) -> dict[str, Any]:
 
 EXPORTERS: Mapping[str, Exporter] = {
     "aloe": Exporter(
-        "the ALOE release's shape: a line per conversation, from the first round to a leaf", "lines", release_lines
+        "the ALOE release's shape: a row per conversation, from the first round to a leaf", "lines", release_lines
     ),
     "sft": Exporter(
         "TRL prompt-completion: the preferred reply after the conversation held", "lines", _pairs(sft), PairOptions
@@ -154,5 +154,5 @@ EXPORTERS: Mapping[str, Exporter] = {
     "reward": Exporter(
         "TRL preference, for a reward model: prompt, chosen, rejected", "lines", _pairs(preference), PairOptions
     ),
-    "tree": Exporter("a line per persona with its whole tree", "lines", tree_lines),
+    "tree": Exporter("a row per persona with its whole tree", "lines", tree_lines),
 }

@@ -6,8 +6,6 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from langgraph.graph import END, START, StateGraph
-
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
 from dialoom.graphs.recipe import Exporter, Graph, Recipe
 from dialoom.graphs.reporting.outline import Outline
@@ -28,6 +26,7 @@ class Aloe(Recipe):
 
     name = "aloe"
     summary = "Trees of preferred and rejected replies to users who reveal themselves bit by bit (ALOE)."
+    languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {
         "user": 0.8,
         "induction": 0.0,
@@ -64,6 +63,8 @@ class Aloe(Recipe):
 
     def graph(self, options: AloeOptions) -> Graph:
         """A message; what it reveals beside a reply that knows nothing; a reply that knows; on from one of them."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
         builder = StateGraph(TreeState, context_schema=Stage)
         for work in (nodes.user, nodes.induction, nodes.preferred, nodes.rejected, nodes.follow):
             builder.add_node(work.__name__, node(work))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from langgraph.graph import END, START, StateGraph
 from pydantic import Field, field_validator
 
 from dialoom.graphs.aloe.options import PersonaOptions
@@ -43,6 +42,7 @@ class AloeEval(Recipe):
 
     name = "aloe-eval"
     summary = "How well an assistant comes to suit users who reveal themselves bit by bit, round by round (ALOE)."
+    languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {"user": 0.8, "assistant": 0.0, "judge": 0.0}
     prompts = ("aloe/user", "aloe/assistant", "aloe/judge-alignment")
     options_type = AloeEvalOptions
@@ -71,6 +71,8 @@ class AloeEval(Recipe):
 
     def graph(self, options: AloeEvalOptions) -> Graph:
         """User and assistant in turn; after each answer the judge, beside the user's next message."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
         builder = StateGraph(TalkState, context_schema=Stage)
         for work in (nodes.user, nodes.assistant, nodes.judge):
             builder.add_node(work.__name__, node(work))
@@ -105,6 +107,8 @@ class AloeEval(Recipe):
 
     def judging(self) -> Graph:
         """The judge alone, over a finished conversation."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
         builder = StateGraph(TalkState, context_schema=Stage)
         builder.add_node("judge", node(nodes.judge_all))
         builder.add_edge(START, "judge")

@@ -17,7 +17,7 @@ def release_files(
     scenario: PersonaLensScenario,
     prompts: PromptLibrary,  # noqa: ARG001
     models: Mapping[str, str],
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     """`output/dialogue/<user>/<assistant>/<task>_dialogue.json`, as the release's own tools read it.
 
     The assistant's folder also names the setting, as one task may have been held in several.
@@ -33,7 +33,7 @@ def release_files(
         "assistant_model": models["assistant"],
         "dialogue": [{"role": line.role, "content": line.content} for line in episode.outcome.messages],
     }
-    yield f"output/dialogue/{scenario.user}/{assistant}/{scenario.task}_dialogue.json", content
+    yield ("output", "dialogue", scenario.user, assistant, f"{scenario.task}_dialogue.json"), content
 
 
 def sft_lines(
@@ -55,5 +55,5 @@ def sft_lines(
 
 EXPORTERS: Mapping[str, Exporter] = {
     "personalens": Exporter("the PersonaLens release's own dialogue files (a folder)", "files", release_files),
-    "sft": Exporter("conversational JSONL for supervised fine-tuning of the assistant", "lines", sft_lines),
+    "sft": Exporter("conversations for supervised fine-tuning of the assistant", "lines", sft_lines),
 }

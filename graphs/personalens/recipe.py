@@ -6,8 +6,6 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from langgraph.graph import END, START, StateGraph
-
 from dialoom.graphs.conversation import lines, messages_of
 from dialoom.graphs.outcome import Episode, Judgement, Outcome
 from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
@@ -27,6 +25,7 @@ class PersonaLens(Recipe):
 
     name = "personalens"
     summary = "Task-oriented dialogues of simulated users, judged for personalization (PersonaLens)."
+    languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {"user": 0.5, "assistant": 0.0, "judge": 0.0}
     prompts = (
         "personalens/user",
@@ -80,6 +79,8 @@ class PersonaLens(Recipe):
 
     def graph(self, options: PersonaLensOptions) -> Graph:
         """User and assistant in turn, then the judges side by side."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
         builder = StateGraph(DialogueState, context_schema=Stage)
         builder.add_node("user", node(nodes.user))
         builder.add_node("assistant", node(nodes.assistant))
@@ -116,6 +117,8 @@ class PersonaLens(Recipe):
 
     def judging(self) -> Graph:
         """The judges alone, over a finished dialogue; those whose word stands are not asked."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
         builder = StateGraph(DialogueState, context_schema=Stage)
         chosen = judges.nodes(turn_scores=False)
         for name, judge in chosen.items():

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel
 
 from dialoom.graphs.outcome import Episode, Outcome
@@ -28,6 +27,7 @@ class PersonaPool(Recipe):
 
     name = "persona-pool"
     summary = "Profiles or personalities written by a model, each unlike all others (ALOE's persona pool)."
+    languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {"writer": 0.8, "embedder": 0.0}
     prompts = ("pools/profiles", "pools/personalities", "pools/embedder")
     reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {"pool-texts": PoolTexts, "embeddings": Embeddings}
@@ -62,6 +62,8 @@ class PersonaPool(Recipe):
 
     def graph(self, options: PoolOptions) -> Graph:  # noqa: ARG002
         """Seeds, then proposing and selecting in turn."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
         builder = StateGraph(PoolState, context_schema=Stage)
         builder.add_node("plant", node(nodes.plant))
         builder.add_node("propose", node(nodes.propose))

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-import numpy as np
-
 RESAMPLES = 2000
 LEVEL = 0.95
 FEWEST = 5
@@ -94,6 +92,8 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 
 def _bootstrap(people: Counter[tuple[int, float]]) -> tuple[float | None, float | None]:
     """The interval of the mean, from how many people have as many scores of the same sum."""
+    import numpy as np  # slow to import, and looking at a run needs no interval
+
     if people.total() < FEWEST:
         return None, None
     sorts = sorted(people)

@@ -72,13 +72,13 @@ def read_pool(path: Path, mendings: Mendings | None = None) -> list[PoolEntry]:
     return entries
 
 
-def write_pool(path: Path, entries: Iterable[PoolEntry]) -> int:
-    """Write a pool, whole or not at all; returns its size.
+def write_pool(path: Path, entries: Iterable[PoolEntry], inputs: Iterable[Path] = ()) -> int:
+    """Write a pool, whole or not at all; returns its size. The arguments are those of `write_personas`.
 
     Raises:
-        DataError: If the file cannot be written.
+        OutputError: If the file is one of the inputs or an SQLite file, or cannot be written.
     """
-    return write_lines(path, (entry.plain() for entry in entries))
+    return write_lines(path, (entry.plain() for entry in entries), inputs)
 
 
 def shipped_seeds(kind: PoolKind) -> list[PoolEntry]:

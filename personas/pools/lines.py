@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.personas.errors import DataError
-from dialoom.personas.mending import Mendings
+from dialoom.personas.mending import HALVES, Mendings
+from dialoom.text import well_formed_value
 
 BLANK = "blank lines left out"
 TRAILING = "lines with spaces at their end"
@@ -35,7 +36,7 @@ def values_of(path: Path, mendings: Mendings) -> Iterator[tuple[int, Any]]:
             mendings[BLANK] += 1
             continue
         mendings[TRAILING] += text != text.rstrip()
-        values = list(_values(text.strip(), path, number))
+        values = list(_values(text.strip(), path, number, mendings))
         mendings[SEVERAL] += len(values) > 1
         yield from ((number, value) for value in values)
 
@@ -74,7 +75,7 @@ def _decoded(line: bytes, path: Path, number: int, mendings: Mendings) -> str:
     return text
 
 
-def _values(text: str, path: Path, number: int) -> Iterator[Any]:
+def _values(text: str, path: Path, number: int, mendings: Mendings) -> Iterator[Any]:
     place = 0
     while place < len(text):
         try:
@@ -84,15 +85,8 @@ def _values(text: str, path: Path, number: int) -> Iterator[Any]:
             raise DataError(path, f"not JSON: {error.msg} at column {error.pos + 1} ({found!r})", number) from error
         except (RecursionError, ValueError) as error:
             raise DataError(path, f"not JSON that can be read: {error}", number) from error
-        _refuse_half_characters(value, path, number)
-        yield value
+        whole = well_formed_value(value)
+        mendings[HALVES] += whole != value
+        yield whole
         gap = _GAP.match(text, place)
         place = gap.end() if gap else place
-
-
-def _refuse_half_characters(value: Any, path: Path, number: int) -> None:
-    r"""JSON can spell half of a surrogate pair (`\ud83d`), which no file can hold."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise DataError(path, f"a text holds half of a character: {error.object[error.start]!a}", number) from error

@@ -14,6 +14,7 @@ from dialoom.roles.errors import ProviderError, TransientProviderError
 from .budget import tokens_taken
 from .calls import Attempt, Completion, Request
 from .limits import AdaptiveLimit, Slot
+from .pauses import Pauses
 
 MAX_ATTEMPTS = 6
 
@@ -37,6 +38,11 @@ class Attempts:
         longest_wait: Longest pause between attempts of our own choosing, in seconds; a provider's Retry-After may be
             longer.
         failed: Is told of each failed attempt.
+        pauses: What is waited between attempts goes through them.
+
+    Attributes:
+        made: How many attempts were made.
+        last_error: The last failed one's.
     """
 
     def __init__(
@@ -47,6 +53,7 @@ class Attempts:
         limit: AdaptiveLimit,
         longest_wait: float,
         failed: Callable[[Attempt], Awaitable[None]],
+        pauses: Pauses,
     ) -> None:
         self._backend = backend
         self._request = request
@@ -55,7 +62,9 @@ class Attempts:
         self._longest_wait = longest_wait
         self._failed = failed
         self._error: ProviderError | None = None
+        self._pauses = pauses
         self.made = 0
+        self.last_error: ProviderError | None = None
 
     async def first(self, slot: Slot) -> Completion | None:
         """The first attempt, in a place that the caller has; `None` if it failed and is worth another."""
@@ -70,12 +79,14 @@ class Attempts:
 
         Raises:
             ProviderError: The last one's.
+            DrainedError: If the work is to stop, and another attempt would have to wait.
         """
         backoff = wait_random_exponential(multiplier=0.5, max=self._longest_wait)
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(TransientProviderError),
             stop=stop_after_attempt(MAX_ATTEMPTS),
             wait=lambda state: self._pause(state, float(backoff(state))),
+            sleep=self._pauses.sleep,
             reraise=True,
         )
         return await retrying(self._again)
@@ -100,6 +111,7 @@ class Attempts:
         try:
             completion = await self._backend.complete(self._request, self._key)
         except ProviderError as error:
+            self.last_error = error
             if isinstance(error, TransientProviderError) and error.is_overload:
                 self._limit.overloaded(slot, error.retry_after)
             latency = time.monotonic() - started

@@ -96,6 +96,11 @@ class Account:
             else:
                 return
 
+    async def idle(self) -> None:
+        """Wait until no call is in flight."""
+        while self.reserved.calls:
+            await self._settled.wait()
+
     def reserve(self, expected: Taken) -> None:
         """Set aside what a call is expected to take.
 

@@ -148,6 +148,10 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _check_folder(path: Path) -> None:
+    if str(path) == ":memory:" or str(path).startswith("file:"):
+        raise CacheError(
+            f"cache {str(path)!r} is SQLite's word for something else; give a file's path", setting="cache"
+        )
     if not path.parent.is_dir():
         raise CacheError(f"the cache {path} cannot be made: there is no folder {str(path.parent)!r}")
 

@@ -19,6 +19,7 @@ from dialoom.roles.binding import OBJECT, CompiledGraph, Reply, is_async
 from dialoom.roles.errors import BindingError, PermanentProviderError
 
 from .calls import Completion, Request
+from .reply_size import ensure_short
 from .secrets import redacted
 from .thinking import without_thinking
 
@@ -43,6 +44,7 @@ class CallableBackend:
             raise PermanentProviderError(redacted(f"{self.name} raised {type(error).__name__}: {error}")) from error
         if not isinstance(text, str):
             raise PermanentProviderError(f"{self.name} returned {type(text).__name__} {text!r:.60}; text is needed")
+        ensure_short(self.name, text)
         said, reasoning = without_thinking(text)
         return Completion(text=said, reasoning=reasoning)
 

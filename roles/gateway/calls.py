@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pydantic import BaseModel
 
 from dialoom.prompts import ChatMessage
+from dialoom.text import well_formed
 
 _USUAL_REPLY = 256
+_MOST_TOKENS = 1_000_000_000
+_MOST_DOLLARS = 1_000_000.0
+"""No call takes as much; a provider that says so is wrong, and the sums over a run must not break on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What came back.
+    """What came back, from whomever: its texts are well formed, and a figure that cannot be true is unknown.
 
     Attributes:
         text: The reply.
@@ -118,6 +123,27 @@ class Completion:
     cost: float | None = None
     finish_reason: str | None = None
     reasoning: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("text", "finish_reason", "reasoning"):
+            if (text := getattr(self, name)) is not None:
+                object.__setattr__(self, name, well_formed(text))
+        for name in ("input_tokens", "output_tokens", "cached_tokens"):
+            if not is_count(getattr(self, name)):
+                object.__setattr__(self, name, None)
+        if not _is_cost(self.cost):
+            object.__setattr__(self, "cost", None)
+
+
+def is_count(value: object) -> bool:
+    """Whether a call can have taken so many tokens."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
+
+
+def _is_cost(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and 0 <= value <= _MOST_DOLLARS
 
 
 @dataclass(frozen=True, slots=True)

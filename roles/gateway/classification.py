@@ -10,7 +10,7 @@ from typing import Any
 from dialoom.roles.errors import PermanentProviderError, ProviderError, TransientProviderError
 
 from .calls import Request
-from .retry_after import retry_after
+from .retry_after import capped, retry_after
 from .secrets import redacted
 
 _TRANSIENT = frozenset({408, 409, 425, 429})
@@ -52,7 +52,7 @@ def classified(error: Exception, model: str, request: Request | None = None) -> 
     if status is None and not isinstance(error, (OSError, TimeoutError)):
         return PermanentProviderError(message)
     is_overload = status in _OVERLOAD or "overloaded" in said.lower()
-    return TransientProviderError(message, is_overload, retry_after(_headers(error), said))
+    return TransientProviderError(message, is_overload, capped(retry_after(_headers(error), said)))
 
 
 def status_of(error: Exception) -> int | None:

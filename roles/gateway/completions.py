@@ -7,7 +7,8 @@ from typing import Any
 
 from dialoom.roles.errors import PermanentProviderError, TransientProviderError
 
-from .calls import Completion
+from .calls import Completion, is_count
+from .reply_size import ensure_short
 from .thinking import without_thinking
 
 
@@ -16,7 +17,7 @@ def completion_of(response: Any, model: str) -> Completion:
 
     Raises:
         TransientProviderError: If it holds no choice.
-        PermanentProviderError: If the provider's content filter has taken all of it.
+        PermanentProviderError: If the provider's content filter has taken all of it, or it is too long.
     """
     if not response.choices:
         raise TransientProviderError(f"{model}: the answer holds no choice")
@@ -55,6 +56,7 @@ def salvaged(raw: object, model: str) -> Completion | None:
 def _completion(
     content: str | None, reasoning: str | None, refusal: str | None, finish_reason: str | None, model: str
 ) -> Completion:
+    ensure_short(model, content, reasoning, refusal)
     text, thoughts = without_thinking(content or "")
     if not text.strip() and refusal:
         text, finish_reason = refusal, "refusal"  # that is what it said
@@ -99,7 +101,7 @@ def _cached(usage: Any) -> int | None:
 
 def _count(holder: Any, name: str) -> int | None:
     value = getattr(holder, name, None)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if is_count(value) else None
 
 
 def _text(value: object) -> str | None:

@@ -19,6 +19,7 @@ from dialoom.roles.errors import BindingError, PermanentProviderError
 from .calls import Completion, Request
 from .classification import classified
 from .litellm_backend import TIMEOUT, ensure_known, load_litellm
+from .reply_size import Bound, bounded_body
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +36,21 @@ class EmbeddingBackend:
             PermanentProviderError: Anything else that the provider refused, or an answer that is none.
         """
         texts = [message["content"] for message in request.messages]
+        body = Bound()
         try:
-            response = await load_litellm().aembedding(
-                model=self.model,
-                input=texts,
-                encoding_format="float",
-                api_base=request.api_base,
-                timeout=TIMEOUT,
-                drop_params=True,
-                max_retries=0,
-                num_retries=0,
-            )
+            with bounded_body(body):
+                response = await load_litellm().aembedding(
+                    model=self.model,
+                    input=texts,
+                    encoding_format="float",
+                    api_base=request.api_base,
+                    timeout=TIMEOUT,
+                    drop_params=True,
+                    max_retries=0,
+                    num_retries=0,
+                )
         except Exception as error:
+            body.ensure_kept(self.model)
             raise classified(error, self.model, request) from None
         try:
             vectors = [_packed(each["embedding"]) for each in sorted(response.data, key=lambda each: each["index"])]
@@ -60,7 +64,7 @@ class EmbeddingBackend:
             text=json.dumps({"vectors": vectors}),
             input_tokens=getattr(usage, "prompt_tokens", None),
             output_tokens=0,
-            cost=None if cost is None else float(cost),
+            cost=cost,
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dialoom.roles.binding import OBJECT, CompiledGraph, Reply
-from dialoom.roles.errors import BindingError, BudgetError, NotRecordedError, ProviderError
+from dialoom.roles.errors import BindingError, BudgetError, DrainedError, NotRecordedError, ProviderError
 
 from .attempts import MAX_ATTEMPTS, Attempts, Backend
 from .budget import Account, Budget, Taken, tokens_taken
@@ -18,6 +18,7 @@ from .calls import CallPlace, CallRecord, Completion, Ledger, Request
 from .embedding import embedding_backend
 from .limits import AdaptiveLimit, LimitState
 from .litellm_backend import LiteLLMBackend, check_offline, ensure_known
+from .pauses import Pauses
 from .prices import Prices
 from .tracing import Tracing
 
@@ -77,11 +78,16 @@ class Gateway:
         self._backends: dict[str, Backend] = {}
         self._importing = asyncio.Lock()
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
+        self._pauses = Pauses()
 
     @property
     def states(self) -> dict[str, LimitState]:
         """How the limit of each model stands that was called."""
         return {model: limit.state for (model, _), limit in self._adaptive.items()}
+
+    def drain(self) -> None:
+        """End every pause: calls that are under way are answered, those that would have to wait are given up."""
+        self._pauses.drain()
 
     def prepare(self, models: Iterable[str]) -> None:
         """Import what models are made of, all at once and before anything is asked of them.
@@ -98,6 +104,7 @@ class Gateway:
         Raises:
             ProviderError: If the model failed for good, or transiently in each of `MAX_ATTEMPTS` attempts.
             BudgetError: If the budget does not allow the call.
+            DrainedError: If the work is to stop, and the call would have to wait before it is sent.
             NotRecordedError: If the call must be replayed and is not held.
             CacheError: If the cache's file cannot be used.
         """
@@ -116,8 +123,14 @@ class Gateway:
         taken = Taken()
         try:
             completion, taken = await self._call(request, place, key)
-        finally:
+        except DrainedError:
             self._account.settle(expected, taken)
+            await self._account.idle()  # LangGraph would cut off what is asked beside it, and is paid for
+            raise
+        except BaseException:
+            self._account.settle(expected, taken)
+            raise
+        self._account.settle(expected, taken)
         return completion
 
     async def _call(self, request: Request, place: CallPlace, key: str) -> tuple[Completion, Taken]:
@@ -136,6 +149,7 @@ class Gateway:
                 limit,
                 self._limits.longest_wait,
                 lambda attempt: self._ledger.failed(begun, attempt),
+                self._pauses,
             )
             started = time.monotonic()
             completion: Completion | None = None
@@ -149,6 +163,10 @@ class Gateway:
                 completion = await attempts.further()
             except ProviderError as failure:
                 error = failure
+            except DrainedError:
+                failed = CallRecord(None, str(attempts.last_error), attempts.made, time.monotonic() - started)
+                await self._ledger.record(begun, failed)
+                raise
         if completion is not None:
             completion = self._limits.prices.applied(completion, request.model)
         latency = time.monotonic() - started
@@ -200,7 +218,7 @@ class Gateway:
         place = (request.model, request.api_base)
         if place not in self._adaptive:
             rpm, tpm = (rates.get(request.model, rates.get("")) for rates in (self._limits.rpm, self._limits.tpm))
-            self._adaptive[place] = AdaptiveLimit(self._limits.concurrency, rpm, tpm)
+            self._adaptive[place] = AdaptiveLimit(self._limits.concurrency, rpm, tpm, pauses=self._pauses)
         return self._adaptive[place]
 
     async def _backend_for_call(self, model: str) -> Backend:

@@ -22,6 +22,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
+from dialoom.roles.errors import DrainedError
+
+from .pauses import Pauses
+
 _FAR, _NEAR = 0.5, 0.85
 """What an overload leaves of the limit: when nothing is known of where the edge is, and when it has just been found."""
 
@@ -79,6 +83,7 @@ class AdaptiveLimit:
         rpm: Requests per minute, if the provider states them.
         tpm: Tokens per minute, if the provider states them.
         clock: Seconds of a monotonic clock.
+        pauses: The gateway's, which may be cut short.
     """
 
     def __init__(
@@ -87,6 +92,7 @@ class AdaptiveLimit:
         rpm: int | None = None,
         tpm: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        pauses: Pauses | None = None,
     ) -> None:
         self._most = most
         self._limit = float(most)
@@ -98,8 +104,10 @@ class AdaptiveLimit:
         self._cut_at = clock()
         self._paused_until = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._requests = None if rpm is None else _PerMinute(rpm, clock)
-        self._tokens = None if tpm is None else _PerMinute(tpm, clock)
+        self._pauses = pauses or Pauses()
+        self._pauses.when_drained(self._wake_all)
+        self._requests = None if rpm is None else _PerMinute(rpm, clock, self._pauses)
+        self._tokens = None if tpm is None else _PerMinute(tpm, clock, self._pauses)
         self._truth = 1.0  # what calls take of what they were said to take
         self._alarm: asyncio.TimerHandle | None = None
 
@@ -116,6 +124,9 @@ class AdaptiveLimit:
 
         Args:
             tokens: How many the call will take, as far as can be told.
+
+        Raises:
+            DrainedError: If it would have to pause, and the work is to stop.
         """
         await self._enter()
         try:
@@ -161,6 +172,8 @@ class AdaptiveLimit:
             self._cut()
         if retry_after:
             self._paused_until = max(self._paused_until, self._clock() + retry_after)
+            if self._pauses.is_drained:
+                self._wake_all()
 
     def _growth(self) -> float:
         """How much one success raises the limit."""
@@ -179,6 +192,8 @@ class AdaptiveLimit:
 
     async def _enter(self) -> None:
         while not self._has_room():
+            if self._clock() < self._paused_until:
+                self._pauses.ensure_open()
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
             self._set_alarm()
@@ -205,6 +220,12 @@ class AdaptiveLimit:
                 future.set_result(None)
                 room -= 1
 
+    def _wake_all(self) -> None:
+        """Have all look again whether they may wait."""
+        while self._waiting:
+            if not (future := self._waiting.popleft()).done():
+                future.set_result(None)
+
     def _set_alarm(self) -> None:
         """Be woken when the pause is over."""
         pause = self._paused_until - self._clock()
@@ -226,9 +247,9 @@ class AdaptiveLimit:
                 if rate is not None:
                     await rate.take(units)
                     taken.append((rate, units))
-            while (pause := self._paused_until - self._clock()) > 0:  # noqa: ASYNC110 - it began during that wait
-                await asyncio.sleep(pause)
-        except asyncio.CancelledError:
+            while (pause := self._paused_until - self._clock()) > 0:  # it began during that wait
+                await self._pauses.sleep(pause)
+        except (asyncio.CancelledError, DrainedError):
             for rate, units in taken:
                 rate.give(units)
             raise
@@ -241,7 +262,9 @@ class _PerMinute:
     Who wants more than a bucketful waits for a full one; the rest is owed, and those who come next wait for it.
     """
 
-    def __init__(self, units: int, clock: Callable[[], float]) -> None:
+    def __init__(self, units: int, clock: Callable[[], float], pauses: Pauses) -> None:
+        self._pauses = pauses
+        pauses.when_drained(lambda: self._given.set())
         self._rate = units / _MINUTE
         self._most = max(1.0, self._rate)
         self._clock = clock
@@ -271,6 +294,7 @@ class _PerMinute:
 
     async def _until_there_are(self, units: float) -> None:
         while (lacking := units - self._filled()) > 0:
+            self._pauses.ensure_open()
             self._given.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(lacking / self._rate, _NAP)):

@@ -24,6 +24,7 @@ from .calls import Completion, Request
 from .classification import classified, status_of
 from .completions import completion_of, salvaged
 from .inline_preparation import prepared_inline
+from .reply_size import Bound, bounded_body
 from .structure import is_refused, response_format
 
 TIMEOUT = 600.0
@@ -65,7 +66,7 @@ class LiteLLMBackend:
         options = self._options(litellm, request)
         if request.model.startswith(OFFLINE):  # answers at once, by code of our own
             try:
-                with prepared_inline(True):
+                with prepared_inline(True), _asking(request):
                     return completion_of(await _unlogged(litellm, litellm.acompletion(**options)), request.model)
             except Exception as error:  # LiteLLM takes it for a lost connection
                 if isinstance(error.__context__, offline.NoUnderstudyError):
@@ -73,6 +74,7 @@ class LiteLLMBackend:
                 raise
         _ensure_key(litellm, request)
         shown: list[object] = []
+        body = Bound()
         try:
             async with self._admission.passing() as sent, asyncio.timeout(self._timeout):
 
@@ -80,11 +82,12 @@ class LiteLLMBackend:
                     sent()
                     shown.append(details.get("original_response"))
 
-                with prepared_inline(_provider(litellm, request.model) == "openai"):
+                with prepared_inline(_provider(litellm, request.model) == "openai"), bounded_body(body):
                     response = await _unlogged(litellm, litellm.acompletion(**options, logger_fn=note))
         except Exception as error:
             if _UNREADABLE in str(error) and (kept := _salvaged(shown, request.model)) is not None:
                 return kept
+            body.ensure_kept(request.model)
             # Not chained: the original's message may hold a key.
             raise self._failure(error, request, "response_format" in options) from None
         return completion_of(response, request.model)
@@ -118,6 +121,19 @@ class LiteLLMBackend:
         self._shapeless.add(_address(request))
         said = str(failure).partition(" - ")[0]
         return TransientProviderError(f"{said} - it is not asked for a shape (response_format) from now on")
+
+
+@contextmanager
+def _asking(request: Request) -> Iterator[None]:
+    """Lets the offline provider know whose understudy is asked."""
+    from .offline_provider import ASKED
+
+    system, slash, _ = request.prompt_id.partition("/")
+    token = ASKED.set((system, request.role) if slash else ("", ""))
+    try:
+        yield
+    finally:
+        ASKED.reset(token)
 
 
 def alternating(messages: tuple[ChatMessage, ...]) -> list[dict[str, str]]:
@@ -176,6 +192,9 @@ def _imported() -> ModuleType:
         import litellm
 
     from .offline_provider import OfflineProvider
+    from .reply_size import install
+
+    install()
 
     litellm.telemetry = False
     litellm.suppress_debug_info = True

@@ -1,11 +1,15 @@
 """The offline model as a LiteLLM custom provider, so that it takes the same way as every other model."""
 
+from contextvars import ContextVar
 from typing import Any
 
 from litellm.llms.custom_llm import CustomLLM
 from litellm.types.utils import ModelResponse, Usage
 
 from dialoom.roles import offline
+
+ASKED: ContextVar[tuple[str, str]] = ContextVar("ASKED", default=("", ""))
+"""Whose prompt is answered, and the role that is asked: it decides which understudy plays, not what it is shown."""
 
 
 class OfflineProvider(CustomLLM):
@@ -15,7 +19,8 @@ class OfflineProvider(CustomLLM):
         """LiteLLM's door for async calls; it passes everything by name."""
         messages: list[dict[str, str]] = call["messages"]
         options = call.get("optional_params") or {}
-        text = offline.answer(call["model"], messages, seed=options.get("seed"))
+        system, role = ASKED.get()
+        text = offline.answer(call["model"], messages, seed=options.get("seed"), system=system, role=role)
         response: ModelResponse = call["model_response"]
         response.choices[0].message.content = text
         asked, said = sum(_tokens(message["content"]) for message in messages), _tokens(text)

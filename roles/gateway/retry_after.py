@@ -8,6 +8,9 @@ import re
 import time
 from collections.abc import Mapping
 
+LONGEST = 600.0
+"""Seconds: what asks for more is wrong, hostile, or of another day; no run waits for it."""
+
 _IN_BODY = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')  # Google's APIs say it there and in no header
 
 
@@ -30,6 +33,11 @@ def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
         return max(0.0, moment - (time.time() if now is None else now))
     found = _IN_BODY.search(body)
     return float(found[1]) if found else None
+
+
+def capped(seconds: float | None) -> float | None:
+    """The wait that is kept to; a provider that asks for more is asked again after `LONGEST`."""
+    return None if seconds is None else min(seconds, LONGEST)
 
 
 def _number(text: str) -> float | None:

@@ -1,8 +1,17 @@
-"""Keys never leave the environment: whatever is kept or shown goes through here first."""
+"""Keys never leave the environment: whatever is kept or shown goes through here first.
 
+A key is known again by any eight of its characters in a row, so also where it is cut, escaped, written in base64 or in
+hexadecimal digits, or broken over lines.
+"""
+
+import base64
+import functools
 import json
 import os
 import re
+import string
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from urllib.parse import quote
 
 _NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
@@ -12,7 +21,12 @@ _SHAPES = (
     (re.compile(r"([?&](?:api[-_]?key|key|token)=)[^&\s\"']+", re.IGNORECASE), r"\1[key]"),
     (re.compile(r"://[^/\s@]+@"), "://[login]@"),
 )
-_SHORTEST = 8
+# What may stand within a key that is written down: escapes of a character, and what is nothing of it.
+_WRITTEN = re.compile(r"\\u([0-9a-fA-F]{4})|[%](?P<percent>[0-9a-fA-F]{2})|\\[nrt]|\\|[\s\"'\u200b]+")
+_OF_A_WORD = f"{string.ascii_letters}{string.digits}_+=*-"
+_RUN = 8
+_LONGEST = 200_000
+"""Letters of a text that are looked at; an error of that length says nothing more behind them."""
 _guarded: dict[str, str] = {}
 
 
@@ -22,12 +36,90 @@ def guard(name: str, value: str) -> None:
 
 
 def redacted(text: str) -> str:
-    """The text without secrets: values of key-like environment variables, guarded ones, and what looks like a key."""
+    """The text without secrets: values of key-like environment variables, guarded ones, and what looks like a key.
+
+    Of a text that is longer than any error, the beginning.
+    """
     named = {value: name for name, value in os.environ.items() if _NAMES.search(name)}
-    secrets = {value: name for value, name in {**named, **_guarded}.items() if len(value) >= _SHORTEST}
-    for value in sorted(secrets, key=len, reverse=True):  # a key may be a part of another one
+    secrets = {value: name for value, name in {**named, **_guarded}.items() if len(value) >= _RUN}
+    text = text[:_LONGEST]
+    for value in sorted(filter(_is_plain, secrets), key=len, reverse=True):  # one may be a part of another
         for form in {value, json.dumps(value)[1:-1], quote(value, safe="")}:
             text = text.replace(form, f"[{secrets[value]}]")
+    text = _without_runs(text, {value: name for value, name in secrets.items() if not _is_plain(value)})
     for shape, instead in _SHAPES:
         text = shape.sub(instead, text)
     return text
+
+
+def _is_plain(value: str) -> bool:
+    """Whether a value is an address or the path of a file: parts of it are no secret, and stand in many messages."""
+    try:
+        return "://" in value or Path(value).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _without_runs(text: str, secrets: Mapping[str, str]) -> str:
+    """The text with a name in the place of every run of characters of a secret."""
+    known = {run: name for value, name in secrets.items() for run in _runs(value)}
+    if not known:
+        return text
+    letters, places = _letters(text)
+    parts, kept, start = [], 0, 0
+    while start <= len(letters) - _RUN:
+        name = known.get(letters[start : start + _RUN])
+        if name is None:
+            start += 1
+            continue
+        end = start
+        while end <= len(letters) - _RUN and letters[end : end + _RUN] in known:
+            end += 1
+        before = text[kept : places[start][0]]
+        start = end + _RUN - 1
+        kept = places[start - 1][1]
+        while kept < len(text) and text[kept] in _OF_A_WORD:
+            kept += 1
+        while start < len(places) and places[start][0] < kept:
+            start += 1
+        # What stands right beside it is of the same word: of a key that is a little longer, or of its coding.
+        parts += [before.rstrip(_OF_A_WORD), f"[{name}]"]
+    return "".join([*parts, text[kept:]])
+
+
+@functools.lru_cache(maxsize=256)
+def _runs(value: str) -> frozenset[str]:
+    """All runs of a secret, however it is written."""
+    forms = [_letters(form)[0] for form in (value, *_encoded(value.encode("utf-8", "surrogateescape")))]
+    return frozenset(form[start : start + _RUN] for form in forms for start in range(len(form) - _RUN + 1))
+
+
+def _encoded(value: bytes) -> Iterator[str]:
+    """As hexadecimal digits, and in base64 with any number of bytes before and behind it."""
+    yield value.hex()
+    for before, lost in ((0, 0), (1, 2), (2, 3)):
+        text = base64.b64encode(b"\0" * before + value).decode()
+        whole = text.rstrip("=")[lost : None if text[-1] != "=" else -1]
+        yield whole
+        yield whole.translate({ord("+"): "-", ord("/"): "_"})
+
+
+def _letters(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """The characters of a text, escapes resolved, in small letters and without gaps; and where each stands."""
+    letters: list[str] = []
+    places: list[tuple[int, int]] = []
+
+    def take(said: str, begin: int, end: int) -> None:
+        letters.append(said.lower()[:1])
+        places.append((begin, end))
+
+    last = 0
+    for found in _WRITTEN.finditer(text):
+        for place in range(last, found.start()):
+            take(text[place], place, place + 1)
+        if code := found[1] or found["percent"]:
+            take(chr(int(code, 16)), found.start(), found.end())
+        last = found.end()
+    for place in range(last, len(text)):
+        take(text[place], place, place + 1)
+    return "".join(letters), places

@@ -80,7 +80,8 @@ class Tracing:
         started = ended - int(latency * _NANO)
         span = self._tracer.start_span(name, kind=self._kind, attributes=attributes, start_time=started)
         if not isinstance(result, Completion):
-            span.set_status(Status(StatusCode.ERROR, str(result)))
+            # What a provider says of an error may quote the request.
+            span.set_status(Status(StatusCode.ERROR, type(result).__name__))
         span.end(ended)
 
 

@@ -36,13 +36,22 @@ __all__ = [
 ]
 
 
-def answer(model: str, messages: Sequence[Mapping[str, object]], *, seed: int | None = None) -> str:
+def answer(
+    model: str,
+    messages: Sequence[Mapping[str, object]],
+    *,
+    seed: int | None = None,
+    system: str = "",
+    role: str = "",
+) -> str:
     """Answer a chat request.
 
     Args:
         model: "attentive" or "generic"; as an assistant the second ignores the person, as a judge it looks at less.
         messages: OpenAI-style chat messages. The parts that they mark by tags decide who answers, and what.
         seed: Varies the wording, never what is decided.
+        system: Whose prompt it is, as the beginning of the prompt's id says; only its understudies are asked then.
+        role: Who is asked. Without it, the messages name their role.
 
     Raises:
         ValueError: The model is not one of `MODELS`.
@@ -50,7 +59,7 @@ def answer(model: str, messages: Sequence[Mapping[str, object]], *, seed: int | 
     """
     if model not in MODELS:
         raise ValueError(f"unknown offline model {model!r}; there are {', '.join(sorted(MODELS))}")
-    request = read_request(messages, model)
+    request = read_request(messages, model, role)
     shown = [(part.tag, part.body) for part in request.shown]
     said = [(line.speaker, line.text) for line in request.lines]
-    return cast(request)(request, Draws(model, request.role, request.system, shown, said, seed))
+    return cast(request, system)(request, Draws(model, request.role, request.system, shown, said, seed))

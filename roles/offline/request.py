@@ -116,15 +116,22 @@ class MarkedRequest:
         return Draws("lasting", self.role, shown, *purpose)
 
 
-def read_request(messages: Sequence[Mapping[str, object]], model: str = "attentive") -> MarkedRequest:
-    """Read a chat request: its role, its parts and its conversation."""
+def read_request(messages: Sequence[Mapping[str, object]], model: str = "attentive", asked: str = "") -> MarkedRequest:
+    """Read a chat request: its role, its parts and its conversation.
+
+    Args:
+        messages: The request.
+        model: "attentive" or "generic".
+        asked: Who is asked, if that is known otherwise than by a `<role>` in the request.
+    """
     texts = [(str(message.get("role", "")), _content(message)) for message in messages]
     own = [text for kind, text in texts if kind in ("system", "developer")]
     said = [(kind, text) for kind, text in texts if kind in ("user", "assistant")]
     shown = [part for text in own for part in _parts(text)]
     first = _parts(said[0][1]) if said else ()
     roles = (part.body for part in (shown if own else first) if part.tag == "role")
-    named = next((body for body in roles if re.fullmatch(r"[\w-]+", body)), "")
+    told = next((body for body in roles if re.fullmatch(r"[\w-]+", body)), "")
+    named = told if asked in ("", "assistant") else asked
     if named:
         if said and _parts(_INSTRUCTION.sub("", said[0][1])):
             shown += first
@@ -133,8 +140,8 @@ def read_request(messages: Sequence[Mapping[str, object]], model: str = "attenti
     role = named.lower() or "assistant"
     swap = {"user": "assistant", "assistant": "user"} if role == "user" else {}
     heard = tuple(SpokenLine(swap.get(kind, kind), text.strip()) for kind, text in said if text.strip())
-    told = next((part for part in shown if part.tag == "conversation"), None)
-    lines = tuple(_lines(told.body)) if told else heard
+    read = next((part for part in shown if part.tag == "conversation"), None)
+    lines = tuple(_lines(read.body)) if read else heard
     return MarkedRequest(role, model, "\n".join(own), tuple(shown), lines, bare=not own and not named)
 
 

@@ -18,41 +18,43 @@ _PACKAGE = __name__.rpartition(".")[0]
 class NoUnderstudyError(ValueError):
     """A request asks for a role that no understudy plays."""
 
-    def __init__(self, role: str) -> None:
-        """Name the role and the roles that are played."""
+    def __init__(self, system: str, role: str) -> None:
+        """Name the role, its system, and the roles of that system (or of all) that are played."""
         self.role = role
-        known = ", ".join(sorted({entry.role for entry in _entries.values()}))
+        known = ", ".join(sorted({entry.role for entry in _of_system(system)})) or "none of its roles"
+        whose = f" of {system!r}" if system else ""
         super().__init__(
-            f"no understudy plays the role {role!r}: give it a model, or register a function for it with "
-            f"@understudy({role!r}); understudies play {known}"
+            f"no understudy plays the role {role!r}{whose}: give it a model, or register a function for it with "
+            f"@understudy({system or 'SYSTEM'!r}, {role!r}); understudies play {known}"
         )
 
 
 @dataclass(frozen=True)
 class _Entry:
+    system: str
     role: str
     marks: frozenset[str]
     when: Callable[[MarkedRequest], bool] | None
     play: Understudy
-    built_in: bool
 
-    def fit(self, request: MarkedRequest) -> tuple[bool, int, bool]:
-        """How well it fits: all its marks are there, how many are, and that it was not shipped with dialoom."""
+    def fit(self, request: MarkedRequest) -> tuple[bool, int]:
+        """How well it fits: all its marks are there, and how many are."""
         present = sum(mark in request for mark in self.marks)
         suits = self.when is None or self.when(request)
-        return present == len(self.marks) and suits, present + (self.when is not None and suits), not self.built_in
+        return present == len(self.marks) and suits, present + (self.when is not None and suits)
 
 
 _entries: dict[tuple[object, ...], _Entry] = {}
 
 
 def understudy(
-    role: str, *, marks: Sequence[str] = (), when: Callable[[MarkedRequest], bool] | None = None
+    system: str, role: str, *, marks: Sequence[str] = (), when: Callable[[MarkedRequest], bool] | None = None
 ) -> Callable[[Understudy], Understudy]:
-    """Register the decorated function as the one that plays a role.
+    """Register the decorated function as the one that plays a role of a system, and of no other.
 
     Args:
-        role: The role, as the prompt names it in `<role>`; "assistant" also plays requests that name none.
+        system: What the ids of the system's prompts begin with: `lesson` for `lesson/tutor`.
+        role: The role of these prompts.
         marks: Tags of parts that a request must hold. Of several functions that fit, the one with most marks plays; if
             none fits, the one that fits best does, so that a prompt with missing parts is answered too.
         when: A further condition; it counts as one mark.
@@ -62,32 +64,38 @@ def understudy(
     """
 
     def register(function: Understudy) -> Understudy:
-        built_in = function.__module__.startswith(_PACKAGE + ".")
-        name = function.__qualname__ if when else ""
-        entry = _Entry(role.lower(), frozenset(marks), when, function, built_in)
-        _entries[entry.role, entry.marks, name, built_in] = entry
+        entry = _Entry(system, role.lower(), frozenset(marks), when, function)
+        _entries[system, entry.role, entry.marks, function.__qualname__ if when else ""] = entry
         return function
 
     return register
 
 
-def plays(role: str) -> bool:
-    """Tell whether any understudy plays a role."""
-    _load_built_in()
-    return any(entry.role == role.lower() for entry in _entries.values())
+def plays(system: str, role: str) -> bool:
+    """Tell whether any understudy plays a role of a system."""
+    return any(entry.role == role.lower() for entry in _of_system(system))
 
 
-def cast(request: MarkedRequest) -> Understudy:
+def cast(request: MarkedRequest, system: str = "") -> Understudy:
     """Give the function that plays a request's role.
 
+    Args:
+        request: The request.
+        system: Whose prompt it is; empty if nobody says. Then those of all systems are looked at, the shipped first.
+
     Raises:
-        NoUnderstudyError: If nobody does.
+        NoUnderstudyError: If nobody plays it.
     """
-    _load_built_in()
-    fitting = [entry for entry in _entries.values() if entry.role == request.role]
+    fitting = [entry for entry in _of_system(system) if entry.role == request.role]
     if not fitting:
-        raise NoUnderstudyError(request.role)
-    return max(fitting, key=lambda entry: entry.fit(request)).play
+        raise NoUnderstudyError(system, request.role)
+    shipped = [entry for entry in fitting if entry.system in _BUILT_IN]
+    return max(shipped or fitting, key=lambda entry: entry.fit(request)).play
+
+
+def _of_system(system: str) -> list[_Entry]:
+    _load_built_in()
+    return [entry for entry in _entries.values() if not system or entry.system == system]
 
 
 @cache

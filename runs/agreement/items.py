@@ -10,6 +10,7 @@ from typing import NamedTuple
 from dialoom.errors import Advice
 from dialoom.graphs import Episode, Judgement
 from dialoom.runs.errors import RunError
+from dialoom.runs.selection import selected
 from dialoom.runs.store import RunFile
 
 
@@ -53,19 +54,23 @@ def items_of(episode: Episode) -> Iterator[Item]:
         yield Item(id_ if seen[id_] == 1 else f"{id_}#{seen[id_]}", judgement)
 
 
-def items(run: RunFile, judging: str | None, metrics: Collection[str]) -> Iterator[tuple[Episode, Item]]:
-    """All items of a run in plan order, or those of some metrics.
+def items(
+    run: RunFile, judging: str | None, metrics: Collection[str], where: str | None = None
+) -> Iterator[tuple[Episode, Item]]:
+    """All items of a run in plan order, or those of some metrics, or of scenarios that an expression holds of.
 
     Raises:
         RunError: If the run has no judgements of such a metric.
         StoreError: If there is no such judging.
     """
     seen: set[str] = set()
-    for episode in run.episodes(judging):
+    for episode in selected(run, judging, where):
         for item in items_of(episode):
             seen.add(item.judgement.metric)
             if not metrics or item.judgement.metric in metrics:
                 yield episode, item
+    if not seen and where is not None:
+        raise RunError(f"where {where!r} leaves no judgement of {run.path}", setting="where")
     if not seen:
         advice = Advice("judge", "judge the run first", {"path": run.path})
         raise RunError(f"{run.path} has no judgements to agree with", advice=advice)

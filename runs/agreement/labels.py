@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dialoom.personas import DataError
+from dialoom.shown import cell_text
 
 ITEM = "item"
 LABEL = "label:"
@@ -49,7 +50,7 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
     place = [name.strip().lower() for name in header].index(ITEM)
     rows: dict[str, tuple[int, tuple[str, ...]]] = {}
     for line, cells in lines:
-        item = _cell(cells, place)
+        item = cell_text(_cell(cells, place))
         labels = tuple(_cell(cells, column) for column in columns.values())
         if not item and not any(cell.strip() for cell in cells):
             continue  # spreadsheets leave empty rows behind

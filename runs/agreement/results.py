@@ -11,6 +11,7 @@ import numpy as np
 
 from dialoom.personas import DataError
 from dialoom.runs.errors import RunError
+from dialoom.runs.selection import selected
 from dialoom.runs.store import RunFile
 
 from .items import Group, items
@@ -80,6 +81,7 @@ def agreement(
     judging: str | None = None,
     metrics: Collection[str] = (),
     scales: Iterable[str] = (),
+    where: str | None = None,
 ) -> Agreement:
     """Kappas of a run's judge and the annotators of a labels file. Kappas of different scales are not mixed.
 
@@ -89,6 +91,7 @@ def agreement(
         judging: The set of judgements; by default the oldest.
         metrics: Only these; by default all that are in the file.
         scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not say.
+        where: Only judgements of scenarios that this expression holds of.
 
     Raises:
         DataError: If an item is not the run's, or a label not on its metric's scale: with the line.
@@ -98,7 +101,7 @@ def agreement(
     require_statistics()
     recipe = run.recipe
     known = Scales(recipe.scales, scales)
-    rows = _rows(run, labels, judging, known)
+    rows = _rows(run, labels, judging, known, where)
     if missing := set(metrics) - {group.metric for group in rows}:
         there = ", ".join(sorted({group.metric for group in rows}))
         raise RunError(f"metrics {min(missing)!r}: the items of {labels.path} are of {there}", setting="metrics")
@@ -111,13 +114,18 @@ def agreement(
     )
 
 
-def _rows(run: RunFile, labels: Labels, judging: str | None, scales: Scales) -> dict[Group, list[list[int]]]:
+def _rows(
+    run: RunFile, labels: Labels, judging: str | None, scales: Scales, where: str | None
+) -> dict[Group, list[list[int]]]:
     """The values of the labelled items by group, the judge's first."""
     rows: dict[Group, list[list[int]]] = defaultdict(list)
     unknown = set(labels.rows)
-    for _, item in items(run, judging, ()):
+    wanted = None if where is None else {episode.id for episode in selected(run, judging, where)}
+    for episode, item in items(run, judging, ()):
         if item.id in unknown:
             unknown.remove(item.id)
+            if wanted is not None and episode.id not in wanted:
+                continue
             score, scale = scales.code(item.judgement), scales.of(item.judgement.metric)
             rows[item.group].append([MISSING if score is None else score - scale.low, *_codes(labels, item.id, scale)])
     for id_, (line, _) in labels.rows.items():

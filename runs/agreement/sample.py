@@ -12,12 +12,13 @@ from typing import IO, Any, NamedTuple
 
 import yaml
 
-from dialoom.graphs import Recipe, Scenario, stream
+from dialoom.graphs import Episode, Recipe, Scenario, stream
+from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.export.targets import file_beside
 from dialoom.runs.store import RunFile
+from dialoom.shown import csv_cell
 
-from .items import Group, items, items_of
+from .items import Group, Item, items, items_of
 from .labels import ITEM, LABEL
 from .scales import Scales
 
@@ -47,6 +48,7 @@ def write_sample(
     judging: str | None = None,
     metrics: Collection[str] = (),
     scales: Iterable[str] = (),
+    where: str | None = None,
 ) -> Sample:
     """Draw judgements of finished scenarios that have a score, and write them as a CSV file for people to fill in.
 
@@ -59,9 +61,11 @@ def write_sample(
         judging: The set of judgements; by default the oldest.
         metrics: Only these; by default all.
         scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not say.
+        where: Only of scenarios that this expression holds of.
 
     Raises:
-        RunError: If there is nothing to draw from, a scale is not known, or the file exists or cannot be written.
+        RunError: If there is nothing to draw from, a scale is not known, or the file exists.
+        OutputError: If it cannot be written.
         StoreError: If there is no such judging.
     """
     if target.exists() and (target.is_file() or target.is_dir()):
@@ -70,20 +74,16 @@ def write_sample(
     recipe = run.recipe
     known = Scales(recipe.scales, scales)
     draw = stream(config.seed if seed is None else seed, "", "agreement sample")
-    drawn, unscored = _drawn(run, judging, metrics, known, size, draw)
+    drawn, unscored = _drawn(items(run, judging, metrics, where), known, size, draw)
     if not drawn:
         raise RunError(f"{run.path} has no judgement with a score to sample ({unscored:,} have none)")
     # The items of a metric stand together: it is easier to keep to one scale at a time.
     ranks = {metric: rank for rank, metric in enumerate(recipe.metrics)}
     drawn.sort(key=lambda each: (ranks.get(each.group.metric, len(ranks)), each))
-    try:
-        _write(
-            target,
-            [*COLUMNS, *(LABEL + name for name in annotators)],
-            (_row(run, recipe, judging, each, known) for each in drawn),
-        )
-    except OSError as error:
-        raise RunError(f"{target} cannot be written: {error.strerror or error}") from error
+    rows = (_row(run, recipe, judging, each, known) for each in drawn)
+    # The mark at the beginning (`-sig`) is how a spreadsheet knows that the file is UTF-8.
+    with text_output(target, (run.path,), encoding="utf-8-sig", newline="") as file:
+        _dump(file, [*COLUMNS, *(LABEL + name for name in annotators)], rows)
     return Sample(Counter(each.group for each in drawn), unscored)
 
 
@@ -97,12 +97,12 @@ class _Drawn(NamedTuple):
 
 
 def _drawn(
-    run: RunFile, judging: str | None, metrics: Collection[str], scales: Scales, size: int, draw: random.Random
+    found: Iterable[tuple[Episode, Item]], scales: Scales, size: int, draw: random.Random
 ) -> tuple[list[_Drawn], int]:
     """The items that were drawn, and how many could not be, for want of a score."""
     pools: dict[Group, _Pool] = {}
     unscored = 0
-    for order, (episode, item) in enumerate(items(run, judging, metrics)):
+    for order, (episode, item) in enumerate(found):
         if episode.state != "done":
             continue  # people would judge what was never finished
         if scales.code(item.judgement) is None:
@@ -164,19 +164,8 @@ def _text(content: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(content), allow_unicode=True, sort_keys=False, width=100).strip() if content else ""
 
 
-def _write(target: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write beside the target and then put it in its place; pipes and devices are written directly."""
-    if target.exists():
-        with target.open("w", encoding="utf-8", newline="") as file:
-            _dump(file, header, rows)
-        return
-    # The mark at the beginning (`-sig`) is how a spreadsheet knows that the file is UTF-8.
-    with file_beside(target) as partial, partial.open("w", encoding="utf-8-sig", newline="") as file:
-        _dump(file, header, rows)
-
-
 def _dump(file: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """The header and the rows, each with an empty cell per annotator."""
     writer = csv.writer(file)
-    writer.writerow(header)
-    writer.writerows([*row, *[""] * (len(header) - len(row))] for row in rows)
+    writer.writerow(map(csv_cell, header))
+    writer.writerows([*map(csv_cell, row), *[""] * (len(header) - len(row))] for row in rows)

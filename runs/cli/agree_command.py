@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_format
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from .flags import WHERE
+from .terminal import say, say_json
 
 _ANNOTATORS = ("annotator_1", "annotator_2")
 
@@ -44,6 +46,7 @@ def agree(
     judging: Annotated[
         str | None, typer.Option("--judging", metavar="NAME", help="A set of judgements; by default the run's own.")
     ] = None,
+    where: Annotated[str | None, WHERE] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """How far people agree with the judge: Cohen's and Fleiss' kappa with 95 % intervals.
@@ -53,9 +56,9 @@ def agree(
     _check(sample, out, labels, seed, json)
     names = _names(annotators)
     if labels is not None:
-        _compare(run, labels, names, metric or [], scale or [], judging, json)
+        _compare(run, labels, names, metric or [], scale or [], judging, where, json)
     elif sample is not None and out is not None:
-        _sample(run, out, sample, names or _ANNOTATORS, metric or [], scale or [], seed, judging)
+        _sample(run, out, sample, names or _ANNOTATORS, metric or [], scale or [], seed, judging, where)
 
 
 def _check(sample: int | None, out: Path | None, labels: Path | None, seed: int | None, json: bool) -> None:
@@ -92,20 +95,22 @@ def _sample(
     scales: list[str],
     seed: int | None,
     judging: str | None,
+    where: str | None,
 ) -> None:
     from dialoom.runs.agreement import write_sample
     from dialoom.runs.store import RunFile
 
     with RunFile(path) as run:
-        sample = write_sample(run, out, size, annotators, seed=seed, judging=judging, metrics=metrics, scales=scales)
+        settings: dict[str, Any] = {"judging": judging, "metrics": metrics, "scales": scales, "where": where}
+        sample = write_sample(run, out, size, annotators, seed=seed, **settings)
     fewer = f" (there are no more than {sample.n:,})" if sample.n < size else ""
-    typer.echo(f"{sample.n:,} judgements to label written to {out}{fewer}", err=not out.is_file())
+    say(f"{sample.n:,} judgements to label written to {out}{fewer}", err=not out.is_file())
     for group, count in sample.counts.items():
-        typer.echo(f"{count:>7,}  {group}", err=not out.is_file())
+        say(f"{count:>7,}  {group}", err=not out.is_file())
     if sample.unscored:
-        typer.echo(f"{sample.unscored:,} judgements have no score and were not drawn from", err=not out.is_file())
+        say(f"{sample.unscored:,} judgements have no score and were not drawn from", err=not out.is_file())
     if out.is_file():
-        typer.echo(f"when it is filled in: dialoom agree {path} --labels {out}")
+        say(f"when it is filled in: dialoom agree {path} --labels {out}")
 
 
 def _compare(
@@ -115,6 +120,7 @@ def _compare(
     metrics: list[str],
     scales: list[str],
     judging: str | None,
+    where: str | None,
     json: bool,
 ) -> None:
     from dialoom.runs.agreement import agreement, as_json, read_labels, table_of
@@ -122,13 +128,14 @@ def _compare(
     from dialoom.runs.store import RunFile
 
     with RunFile(path) as run:
-        found = agreement(run, read_labels(labels, annotators), judging=judging, metrics=metrics, scales=scales)
+        settings: dict[str, Any] = {"judging": judging, "metrics": metrics, "scales": scales, "where": where}
+        found = agreement(run, read_labels(labels, annotators), **settings)
         offline = offline_note(reported_runs([run], run.recipe, judging))
         chosen = run.judgement_set(judging)
     if json:
         values = as_json(found)
         values["notes"] += [offline] if offline else []
-        typer.echo(json_format.dumps({"judging": chosen.name if chosen else None, **values}, ensure_ascii=False))
+        say_json({"judging": chosen.name if chosen else None, **values})
         return
     from .tables import print_tables
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,10 +16,11 @@ from .call_flags import CALLING
 from .doctor_command import doctor
 from .exit_codes import EXIT_USAGE
 from .export_command import register as register_export
-from .flags import with_more
+from .flags import WHERE, with_more
 from .personas_command import register as register_personas
 from .run_command import register as register_run
 from .step_command import register as register_step
+from .terminal import say
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -26,6 +28,7 @@ Concurrency = Annotated[int, typer.Option(min=1, help="Dialogues under way at on
 JudgingName = Annotated[
     str | None, typer.Option("--judging", metavar="NAME", help="A set of judgements; by default the run's own.")
 ]
+WhereText = Annotated[str | None, WHERE]
 
 _EPILOG = "Exit codes: 0 all done, 1 some scenarios failed, 2 bad usage or data, 3 stopped early and resumable."
 
@@ -73,14 +76,15 @@ def _exit_with(error: Exception) -> None:
     from .wording import worded
 
     if fault_of(error) is Fault.BUG and not isinstance(error, MemoryError):
-        raise error
-    typer.echo(f"dialoom: {worded(error)}", err=True)
+        say("".join(traceback.format_exception(error)), err=True, nl=False)  # its message may quote a reply
+        sys.exit(1)
+    say(f"dialoom: {worded(error)}", err=True)
     sys.exit(EXIT_USAGE)
 
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"dialoom {__version__}")
+        say(f"dialoom {__version__}")
         raise typer.Exit
 
 
@@ -150,12 +154,20 @@ def show(
     ] = None,
     json: Json = False,
     judging: JudgingName = None,
+    where: WhereText = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(metavar="EXPR", help="Of the list: by a metric or anything else that --where knows, e.g. turns."),
+    ] = None,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Of the list: the highest first.")] = False,
 ) -> None:
-    """One dialogue with its judgements and how it ended; without a scenario, the list of them."""
+    """One dialogue with its judgements and how it ended; without a scenario, the list of them with their scores."""
     from .inspecting import list_scenarios, show_scenario
 
     if scenario is None:
-        list_scenarios(run, json)
+        list_scenarios(run, json, judging, where, sort, reverse)
+    elif where or sort or reverse:
+        raise typer.BadParameter("--where, --sort and --reverse are for the list; leave out SCENARIO")
     else:
         show_scenario(run, scenario, json, judging)
 
@@ -196,6 +208,7 @@ def report(
     table: Annotated[
         list[str] | None, typer.Option("--table", metavar="NAME", help="Only this table, e.g. scores. Repeatable.")
     ] = None,
+    where: WhereText = None,
     cost: Annotated[
         bool, typer.Option("--cost", help="What the calls of each role took instead: tokens, prompt caches, money.")
     ] = False,
@@ -204,11 +217,11 @@ def report(
     from .reporting import report_cost, report_run
 
     if cost:
-        if judging or table:
-            raise typer.BadParameter("--cost is a report of its own; leave out --judging and --table")
+        if judging or table or where:
+            raise typer.BadParameter("--cost is a report of its own; leave out --judging, --table and --where")
         report_cost(runs, out)
         return
-    report_run(runs, out, judging, table or [])
+    report_run(runs, out, judging, table or [], where)
 
 
 _CALLING = (resume, retry, judge)

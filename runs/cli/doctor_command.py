@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from .terminal import say, say_json
 
 
 def doctor(
@@ -32,10 +33,10 @@ def doctor(
     checks = examine(model or (), api_base)
     is_well = all(check.state is not State.FAILED for check in checks)
     if json_:
-        typer.echo(json.dumps({"ok": is_well, "checks": [asdict(check) for check in checks]}, ensure_ascii=False))
+        say_json({"ok": is_well, "checks": [asdict(check) for check in checks]})
     else:
         width = max(len(f"{check.about} {check.name}") for check in checks)
         for check in checks:
-            typer.echo(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}")
-        typer.echo("everything is in place" if is_well else "something is not as it should be: see 'failed' above")
+            say(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}")
+        say("everything is in place" if is_well else "something is not as it should be: see 'failed' above")
     raise typer.Exit(0 if is_well else 1)

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from dialoom.roles.gateway.budget import Budget
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.estimate import CostEstimate, Expected
 
-_WIDTH = 160
+from .console import make_console
+from .terminal import say
 
 
 def print_estimate(estimate: CostEstimate, budget: Budget | None) -> None:
     """The table by role, how it was made and how far it may be off, and what bounds it would pass."""
-    typer.echo(f"{estimate.scenarios:,} scenarios; nothing was sent, nothing is written")
+    say(f"{estimate.scenarios:,} scenarios; nothing was sent, nothing is written")
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("role", "model", "calls", "input tokens", "output tokens", "cost"):
         table.add_column(column, justify="left" if column in ("role", "model") else "right")
     for role, model, expected in estimate.by_role:
         table.add_row(role, model, *_cells(expected))
     table.add_row("all", "", *_cells(estimate.total))
-    console = Console(soft_wrap=False)
-    (console if console.is_terminal else Console(width=_WIDTH, soft_wrap=False)).print(table)
-    typer.echo(_how(estimate))
+    make_console().print(table)
+    say(_how(estimate))
     for warning in _warnings(estimate, budget or Budget()):
-        typer.echo(warning)
+        say(warning)
 
 
 def _how(estimate: CostEstimate) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .flags import Flags, flags_of, with_options
+from .flags import WHERE, Flags, flags_of, with_options
+from .terminal import say
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -21,7 +24,10 @@ _COMMON: Flags = {
         Annotated[
             Path,
             typer.Option(
-                "-o", "--out", metavar="FILE", help="A file; a folder for formats of files, and with --test-share."
+                "-o",
+                "--out",
+                metavar="FILE",
+                help="A file, or - for standard output; a folder for formats of files, and with --test-share.",
             ),
         ],
         ...,
@@ -52,6 +58,28 @@ _COMMON: Flags = {
     "judging": (
         Annotated[
             str | None, typer.Option("--judging", metavar="NAME", help="A set of judgements; by default the run's own.")
+        ],
+        None,
+    ),
+    "license": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--license",
+                metavar="ID",
+                help="What the card states, e.g. cc-by-nc-4.0; without it, that the licence is unknown.",
+            ),
+        ],
+        None,
+    ),
+    "where": (Annotated[str | None, WHERE], None),
+    "include": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="facets|scores",
+                help="What rows have besides their format's columns and their scenario's id. Repeatable.",
+            ),
         ],
         None,
     ),
@@ -113,15 +141,30 @@ def _export(**values: Any) -> None:
     from dialoom.runs.store import RunFile
 
     path, out = values.pop("run"), values.pop("out")
-    common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share")}
+    common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share", "where", "license")}
+    include = values.pop("include") or ()
     given = {name: value for name, value in values.items() if value is not None and value != []}
+    is_piped = str(out) == "-"
     with RunFile(path) as run:
-        counts = write(run, ExportRequest(**common, options=given), out)
-        status, branches = run.status(), run.branches_taken()
+        counts = write(run, ExportRequest(**common, options=given, include=include), sys.stdout if is_piped else out)
+        status, branches, facet = run.status(), run.branches_taken(), run.recipe.split_by
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
     rest = f" ({status.pending:,} scenarios are pending)" if status.pending else ""
-    typer.echo(f"{sum(counts.values()):,} {what} written to {out}" + (f": {parts}" if parts else "") + rest)
+    say(
+        f"{sum(counts.values()):,} {what} written to {'standard output' if is_piped else out}"
+        + (f": {parts}" if parts else "")
+        + rest,
+        err=is_piped,
+    )
+    if len(counts) > 1:
+        say(_realised(counts, common["test_share"], facet or ""), err=is_piped)
     for id_, branch in branches:
-        typer.echo(f"{id_}: from the branch {branch.name!r}, made step by step")
+        say(f"{id_}: from the branch {branch.name!r}, made step by step", err=is_piped)
+
+
+def _realised(counts: Mapping[str, int], share: float, facet: str) -> str:
+    """What the share came to: what belongs to one person stays together, so rows seldom have exactly the share."""
+    realised = counts["test"] / sum(counts.values())
+    return f"test share {realised:.1%} of the rows ({share:.1%} was asked for; all rows of one {facet} are on one side)"

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 Flags = dict[str, tuple[Any, Any]]
 """What Typer needs to know of each parameter: its annotation, and what it is when the flag is not given."""
 
+WHERE = typer.Option(
+    metavar="EXPR",
+    help="Only scenarios that this holds of, e.g. \"personalization >= 3 and ended_by == 'user_terminated'\"; "
+    "'not changed' leaves out what a person changed.",
+    show_default=False,
+)
+
 
 def with_options(command: Callable[..., None], flags: Mapping[str, tuple[Any, Any]]) -> Callable[..., None]:
     """The command, with the signature that Typer makes options of."""

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
 import yaml
 from rich import box
-from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree
 
 from dialoom.graphs import Outline
 from dialoom.runs import export as exporting
-from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
+from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import load_recipe
+from dialoom.runs.selection import Where, every, in_order, scores_of
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, Usage
 from dialoom.runs.store.lock import is_written
 from dialoom.runs.store.status import Status
 
 from .bounds import RunBounds
-from .tables import make_console
+from .console import HarmlessConsole, make_console
+from .terminal import say, say_json
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
 _STYLES = {"plain": "", "heading": "bold", "user": "cyan", "assistant": "green", "note": "dim", "new": "yellow"}
@@ -39,22 +38,20 @@ def print_status(path: Path, as_json: bool) -> None:
     is_played = is_written(path)
     if as_json:
         told = _status_for_programs(config, status, later)
-        typer.echo(json.dumps({**told, "is_being_written": is_played, **bounds.as_json()}))
+        say_json({**told, "is_being_written": is_played, **bounds.as_json()})
         return
-    typer.echo(f"{path}: {config.recipe}, seed {config.seed}")
-    typer.echo(
-        f"{status.total:,} scenarios: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending"
-    )
+    say(f"{path}: {config.recipe}, seed {config.seed}")
+    say(f"{status.total:,} scenarios: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending")
     make_console().print(_usage_table(config, status, later))
     if status.usage.unanswered:
         why = "under way, or lost in a crash" if is_played else "lost when a process ended, and perhaps billed"
-        typer.echo(f"calls without an answer: {status.usage.unanswered:,} ({why})")
+        say(f"calls without an answer: {status.usage.unanswered:,} ({why})")
     for line in bounds.lines(str(path)):
-        typer.echo(line)
+        say(line)
     if is_played:
-        typer.echo("another dialoom process is writing it now")
+        say("another dialoom process is writing it now")
     elif status.pending:
-        typer.echo(f"go on with: dialoom resume {path}{bounds.budget_flags}")
+        say(f"go on with: dialoom resume {path}{bounds.budget_flags}")
 
 
 def _status_for_programs(config: RunConfig, status: Status, later: Sequence[JudgementSet]) -> dict[str, Any]:
@@ -108,23 +105,43 @@ def print_config(path: Path) -> None:
         "temperature": {role: binding.temperature for role, binding in config.models.items()},
         "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
         "seed": config.seed,
+        "sample": config.sample,
     }
     recipe = load_recipe(config.recipe, path)
     aliases = {name: field.alias for name, field in recipe.options_type.model_fields.items() if field.alias}
     values = {aliases.get(key, key): value for key, value in values.items() if value is not None}
-    typer.echo(
-        f"# dialoom run {config.recipe}\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False
-    )
+    say(f"# dialoom run {config.recipe}\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False)
 
 
-def list_scenarios(path: Path, as_json: bool) -> None:
-    """Every scenario: number, state, ending, id."""
+def list_scenarios(
+    path: Path,
+    as_json: bool,
+    judging: str | None = None,
+    where: str | None = None,
+    sort: str | None = None,
+    is_reversed: bool = False,
+) -> None:
+    """Every scenario, or those that an expression holds of: number, state, ending, mean scores, id."""
     with RunFile(path) as run:
-        for position, id_, state, ended_by in run.listing():
+        chosen = run.judgement_set(judging)
+        metrics = [] if chosen is None else run.metrics_of(chosen.name)
+        found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where)
+        if sort is not None:
+            found = in_order(found, Where.parse(sort, run, "sort"), is_reversed)
+        elif is_reversed:
+            found = reversed(list(found))
+        if metrics and not as_json:
+            say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
+        for position, episode in found:
+            scores = scores_of(episode)
+            ending = episode.outcome.ended_by
             if as_json:
-                typer.echo(json.dumps({"number": position + 1, "id": id_, "state": state, "ended_by": ended_by}))
-            else:
-                typer.echo(f"{position + 1:>7}  {state:<8} {ended_by or '':<16} {id_}")
+                known = {"number": position + 1, "id": episode.id, "state": episode.state, "ended_by": ending or None}
+                say_json({**known, "scores": {name: float(score) for name, score in scores.items()}})
+                continue
+            cells = [f"{scores[name]:.3g}" if name in scores else "-" for name in metrics]
+            figures = "".join(f"{cell:>{len(name)}} " for cell, name in zip(cells, metrics, strict=True))
+            say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
 
 
 def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> None:
@@ -134,67 +151,57 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> 
         position = run.resolve(name)
         chosen = run.judgement_set(judging)
         scenario = run.scenario(recipe, position)
-        episode = run.episode(position, chosen.name if chosen else None)
+        episode = run.episode(position, chosen.name if chosen else None) or run.so_far(position)
         models, prompts = exporting.provenance(run, chosen)
-    if episode is None:
-        if as_json:
-            typer.echo(json.dumps({"id": scenario.id, "state": "pending", "scenario": scenario.described()}))
-        else:
-            typer.echo(f"{scenario.id} is not finished yet; go on with: dialoom resume {path}")
-        return
     if as_json:
         line = exporting.dialogue(episode, scenario, recipe, models, prompts)
-        typer.echo(json.dumps({**line, "state": episode.state}, ensure_ascii=False))
+        say_json({**line, "state": episode.state})
         return
     _print_episode(episode, scenario.described(), models, recipe.outline(episode))
+    if episode.state == "pending":
+        begun = "not finished yet, this is how far it is" if episode.outcome.messages else "not begun yet"
+        say(f"\n{scenario.id} is {begun}; go on with: dialoom resume {path}")
 
 
 def _print_episode(
     episode: RecordedEpisode, described: dict[str, Any], models: dict[str, str], outline: Outline | None
 ) -> None:
     console = make_console()
-    console.print(f"[bold]{escape(episode.id)}[/bold]", highlight=False)
+    console.print(episode.id, style="bold")
     for key, value in described.items():
         text = (
             ", ".join(map(str, value.values() if isinstance(value, dict) else value))
             if isinstance(value, dict | list)
             else str(value)
         )
-        console.print(f"  [dim]{key}:[/dim] {escape(text)}", highlight=False)
-    played = ", ".join(f"{role} {model}" for role, model in models.items())
-    console.print(f"  [dim]models:[/dim] {escape(played)}", highlight=False)
+        _print_named(console, key, text)
+    _print_named(console, "models", ", ".join(f"{role} {model}" for role, model in models.items()))
     if episode.branch is not None:
-        console.print(f"  [dim]branch:[/dim] {escape(_taken(episode.branch))}", highlight=False)
+        taken = f"{episode.branch.told().removeprefix('branch ')}, made step by step"
+        _print_named(console, "branch", taken)
     if outline is not None:
         console.print()
         console.print(_tree(outline))
     for message in episode.outcome.messages if outline is None else ():
-        colour = _COLOURS.get(message.role, "magenta")
-        console.print(f"\n[bold {colour}]{escape(message.role)}[/bold {colour}]", highlight=False)
-        console.print(escape(message.content), highlight=False)
-    console.print(f"\n[dim]ended by[/dim] {episode.outcome.ended_by}", highlight=False)
+        console.print()
+        console.print(message.role, style=f"bold {_COLOURS.get(message.role, 'magenta')}")
+        console.print(message.content)
+    if episode.outcome.ended_by:
+        console.print()
+        console.print(Text.assemble(("ended by", "dim"), " ", episode.outcome.ended_by))
     if episode.error:
-        console.print(f"[red]failed:[/red] {escape(episode.error)}", highlight=False)
+        console.print(Text.assemble(("failed:", "red"), " ", episode.error))
     for judgement in episode.outcome.judgements:
         turn = f", turn {judgement.turn}" if judgement.turn is not None else ""
         score = judgement.status if judgement.score is None else str(judgement.score)
-        console.print(
-            f"  [bold]{judgement.metric}[/bold] ({judgement.target}{turn}): [bold]{score}[/bold] "
-            f"[dim]{escape(judgement.explanation)}[/dim]",
-            highlight=False,
-        )
+        of = f" ({judgement.target}{turn}): "
+        told = ((judgement.metric, "bold"), of, (score, "bold"), " ", (judgement.explanation, "dim"))
+        console.print(Text.assemble("  ", *told))
 
 
-def _taken(branch: BranchTaken) -> str:
-    """The branch that an outcome came from, and what a person did there."""
-    done = [f"{role} played by {model}" for role, model in branch.models.items()]
-    for count, what in (
-        (branch.edits, "edited"),
-        (branch.said, "said by a person"),
-        (branch.prompts, "asked by a person"),
-    ):
-        done += [f"{count} {what}"] if count else []
-    return f"{branch.name}, made step by step" + (f" ({', '.join(done)})" if done else "")
+def _print_named(console: HarmlessConsole, name: str, text: str) -> None:
+    """A line that says what it is."""
+    console.print(Text.assemble("  ", (f"{name}:", "dim"), " ", text))
 
 
 def _tree(outline: Outline, parent: Tree | None = None) -> Tree:

@@ -19,6 +19,7 @@ from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
 from .dry_run import print_estimate
 from .exit_codes import EXIT_DONE, EXIT_INTERRUPTED
 from .settings import assigned, call_settings, merged, numbers
+from .terminal import say
 from .watcher import Watcher
 
 Operation = Callable[..., Coroutine[Any, Any, Any]]
@@ -70,7 +71,7 @@ def retry_run(
     watcher = Watcher(
         settings["control"],
         again=lambda ended: f"dialoom resume {path}" if ended.judging is None else rejudge,
-        retry=lambda ended: f"dialoom resume {path} --retry-failed" if ended.judging is None else rejudge,
+        retry=lambda ended: f"dialoom retry {path}" if ended.judging is None else rejudge,
         log_format=given.get("log_format"),
     )
 
@@ -148,7 +149,7 @@ def _say_what_is_unparsed(path: Path, name: str | None, again: str) -> None:
         chosen = run.judgement_set(name)
         left = run.unparsed(chosen.name) if chosen is not None else 0
     if left:
-        typer.echo(
+        say(
             f"{left:,} judgements are unparsed still: their replies could not be read again, or the recipe judges "
             f"these things only while it plays (dialoom retry {path} --scenario ID). Once more: {again}"
         )

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from dialoom.graphs import Recipe
 from dialoom.personas import PoolEntry, read_pool, write_pool
 from dialoom.prompts import PromptLibrary
@@ -20,6 +18,7 @@ from dialoom.runs.store import RunFile
 from .exit_codes import EXIT_DONE, EXIT_SOME_FAILED
 from .playing import carried_out
 from .settings import merged
+from .terminal import say
 from .watcher import Watcher
 
 _CONCURRENCY = 4
@@ -59,7 +58,7 @@ def build_pool(
     else:
         carried_out(lambda **watched: aplay(name, path=path, **{**settings, **watched}), watcher)
     if (code := watcher.exit_code()) != EXIT_DONE:
-        typer.echo(f"{out} is not written yet: the same 'dialoom personas build' goes on as well, and then writes it")
+        say(f"{out} is not written yet: the same 'dialoom personas build' goes on as well, and then writes it")
         return code
     return _written(run, out)
 
@@ -98,7 +97,7 @@ def _written(run: Path, out: Path) -> int:
         episode = file.episode(0)
         failed = file.status().failed
     if episode is None or failed:
-        typer.echo(f"dialoom: no pool was written: {episode.error if episode else 'the run is not over'}", err=True)
+        say(f"dialoom: no pool was written: {episode.error if episode else 'the run is not over'}", err=True)
         return EXIT_SOME_FAILED
     outcome = episode.outcome
     entries = [PoolEntry.model_validate(each) for each in outcome.details["entries"]]
@@ -106,10 +105,8 @@ def _written(run: Path, out: Path) -> int:
         raise RunError("no pool was written: it is empty, as the writer's every text was left out")
     if out.exists() and read_pool(out) != entries:
         raise RunError(f"{out} is no longer what its run made, so it is left alone; remove it to have it written again")
-    write_pool(out, entries)
+    write_pool(out, entries, (run,))
     rounds, too_near = outcome.counts["rounds"], outcome.counts["too_near"]
     why = "the target is reached" if outcome.ended_by == "target" else "further rounds kept next to nothing"
-    typer.echo(
-        f"wrote {len(entries):,} texts to {out} after {rounds:,} rounds: {why}; {too_near:,} were too near to others"
-    )
+    say(f"wrote {len(entries):,} texts to {out} after {rounds:,} rounds: {why}; {too_near:,} were too near to others")
     return EXIT_DONE

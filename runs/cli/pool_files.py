@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import typer
 
 from dialoom.personas import (
     EmbedderError,
@@ -23,15 +20,17 @@ from dialoom.personas import (
 from dialoom.personas.similarity import nearest_neighbours
 from dialoom.runs.errors import RunError
 
+from .terminal import say, say_json
+
 
 def combine_pools(profiles: Path, personalities: Path, count: int, seed: int, out: Path) -> None:
     """Carry out `dialoom personas combine`."""
     first, second = _read(profiles), _read(personalities)
     try:
-        written = write_personas(out, combined(first, second, count, seed))
+        written = write_personas(out, combined(first, second, count, seed), (profiles, personalities))
     except ValueError as error:
         raise RunError(f"-n: {error}") from error
-    typer.echo(f"wrote {written:,} personas to {out}")
+    say(f"wrote {written:,} personas to {out}")
 
 
 def import_pool(file: Path, out: Path) -> None:
@@ -39,7 +38,7 @@ def import_pool(file: Path, out: Path) -> None:
     entries = _read(file)
     if out.exists():
         raise RunError(f"{out} exists; give another file with -o")
-    typer.echo(f"wrote {write_pool(out, entries):,} texts to {out}")
+    say(f"wrote {write_pool(out, entries, (file,)):,} texts to {out}")
 
 
 def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: bool) -> None:
@@ -76,7 +75,10 @@ def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: 
         "threshold": threshold,
         "meaning": similar.meaning,
     }
-    typer.echo(json.dumps(found, ensure_ascii=False) if as_json else _report(path, found, mendings))
+    if as_json:
+        say_json(found)
+    else:
+        say(_report(path, found, mendings))
 
 
 def _read(path: Path) -> list[PoolEntry]:
@@ -84,7 +86,7 @@ def _read(path: Path) -> list[PoolEntry]:
     mendings = Mendings()
     entries = read_pool(path, mendings)
     if summary := mendings.summary():
-        typer.echo(f"{path}: {summary}")
+        say(f"{path}: {summary}")
     return entries
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import typer
-
 from dialoom.graphs import Table
 from dialoom.runs.cost import cost_table
 from dialoom.runs.door import report
@@ -15,18 +13,19 @@ from dialoom.runs.report import HOW_TO_INSTALL, Report, can_draw
 from dialoom.runs.store import RunStore
 
 from .tables import print_tables
+from .terminal import say
 
 
-def report_run(paths: list[Path], out: Path | None, judging: str | None, names: list[str]) -> None:
+def report_run(paths: list[Path], out: Path | None, judging: str | None, names: list[str], where: str | None) -> None:
     """Print the report of one run or several, or write it with its charts; all tables, or those of the names."""
-    found = report(*paths, judging=judging, tables=names)
+    found = report(*paths, judging=judging, tables=names, where=where)
     if out is not None:
         _write(found, out)
         return
     if not found.tables:
         places = " and ".join(map(str, paths))
         raise RunError(f"{places} {'has' if len(paths) == 1 else 'have'} no finished scenario to report on yet")
-    typer.echo(found.title)
+    say(found.title)
     print_tables(found.tables)
 
 
@@ -48,15 +47,15 @@ def compact_run(path: Path) -> None:
     with RunStore(path) as store:
         compacted = store.compact()
     freed = compacted.before - compacted.after
-    typer.echo(f"{path}: {compacted.before:,} bytes before, {compacted.after:,} now ({freed:,} given back)")
+    say(f"{path}: {compacted.before:,} bytes before, {compacted.after:,} now ({freed:,} given back)")
 
 
 def _write(found: Report, out: Path) -> None:
     has_charts = not found.charts or can_draw()
     for written in found.write(out, has_charts=has_charts):
-        typer.echo(str(written))
+        say(str(written))
     if not has_charts:
-        typer.echo(f"no charts: they are drawn with matplotlib, which is not installed: {HOW_TO_INSTALL}")
+        say(f"no charts: they are drawn with matplotlib, which is not installed: {HOW_TO_INSTALL}")
 
 
 def _say_how_to_state_prices(tables: Sequence[Table]) -> None:

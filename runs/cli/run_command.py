@@ -12,6 +12,7 @@ from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 from .call_flags import CALLING
 from .exit_codes import EXIT_USAGE
 from .flags import flags_of, with_options
+from .terminal import say
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -37,6 +38,15 @@ COMMON: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "seed": (Annotated[int | None, typer.Option(help="Of every random draw. [default: 0]", show_default=False)], None),
+    "sample": (
+        Annotated[
+            int | None,
+            typer.Option(
+                metavar="N", help="Draw so many scenarios with the seed, spread evenly over people, settings and so on."
+            ),
+        ],
+        None,
+    ),
     "concurrency": (
         Annotated[
             int | None, typer.Option(min=1, help="Dialogues under way at once. [default: 16]", show_default=False)
@@ -82,7 +92,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     wanted = _wanted(arguments)
     names = recipe_names()
     if wanted is not None and wanted.endswith(".py"):
-        typer.echo(f"dialoom: recipe {wanted!r} is a file; name the recipe in it: {wanted}:NAME", err=True)
+        say(f"dialoom: recipe {wanted!r} is a file; name the recipe in it: {wanted}:NAME", err=True)
         raise SystemExit(EXIT_USAGE)
     if wanted is not None and (wanted in names or is_file_spec(wanted)):
         _add(runs, wanted)
@@ -109,7 +119,7 @@ def _add(runs: typer.Typer, spec: str) -> None:
     try:
         recipe = load_recipe(spec)
     except RunError as error:
-        typer.echo(f"dialoom: {error}", err=True)
+        say(f"dialoom: {error}", err=True)
         raise SystemExit(EXIT_USAGE) from error
     runs.command(spec, help=recipe.summary)(_command(spec, recipe))
 

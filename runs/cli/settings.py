@@ -30,6 +30,7 @@ class _Common(BaseModel):
     temperature: list[str] | float | str | dict[str, float] | None = None
     api_base: list[str] | str | dict[str, str] | None = None
     seed: int | None = None
+    sample: int | None = None
     concurrency: int | None = None
     prompts: Path | None = None
     synchronous: Literal["normal", "full"] | None = None
@@ -82,6 +83,7 @@ def merged(
         "api_base": texts_by_name(_texts(chosen.api_base)),
         "options": {**own, **given},
         "seed": chosen.seed or 0,
+        "sample": chosen.sample,
         "prompts": chosen.prompts,
         **call_settings(chosen.model_dump(), chosen.concurrency),
     }, chosen.log_format

@@ -10,8 +10,9 @@ import typer
 from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 
 from .call_flags import ANEW, KEPT, REPLAY_ONLY
-from .flags import Flags, flags_of, with_options
+from .flags import WHERE, Flags, flags_of, with_options
 from .run_command import COMMON
+from .terminal import say
 
 _HELP = (
     "Go through one conversation step by step: look, edit, rewind, fork, compare. "
@@ -37,9 +38,15 @@ _SCRIPTED: Flags = {
 _RUN: Flags = {
     "run": (Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)], ...),
     "scenario": (
-        Annotated[str, typer.Argument(metavar="SCENARIO", help="Its id, the beginning of it, or its number.")],
-        "1",
+        Annotated[
+            str | None,
+            typer.Argument(
+                metavar="SCENARIO", help="Its id, the beginning of it, or its number. [default: 1]", show_default=False
+            ),
+        ],
+        None,
     ),
+    "where": (Annotated[str | None, WHERE], None),
     "branch": (Annotated[str, typer.Option(metavar="NAME", help="The branch to stand on.")], "main"),
     **_SCRIPTED,
     **KEPT,
@@ -78,11 +85,14 @@ def _recipe(arguments: list[str]) -> str | None:
 
 def _run_command() -> Any:
     def command(**values: Any) -> None:
-        from .stepping.stepping import step_run
+        from .stepping.stepping import first_where, step_run
 
         path, scenario, branch = values.pop("run"), values.pop("scenario"), values.pop("branch")
-        script, is_json = values.pop("script"), values.pop("json")
-        raise typer.Exit(step_run(path, scenario, branch, script, is_json, values))
+        script, is_json, where = values.pop("script"), values.pop("json"), values.pop("where")
+        if scenario is not None and where is not None:
+            raise typer.BadParameter("--where finds the scenario; leave out SCENARIO")
+        found = scenario or ("1" if where is None else first_where(path, where))
+        raise typer.Exit(step_run(path, found, branch, script, is_json, values))
 
     return with_options(command, _RUN)
 
@@ -93,7 +103,7 @@ def _recipe_command(spec: str) -> Any:
     try:
         recipe = load_recipe(spec)
     except RunError as error:
-        typer.echo(f"dialoom: {error}", err=True)
+        say(f"dialoom: {error}", err=True)
         raise SystemExit(2) from error
     common = {**{name: flag for name, flag in COMMON.items() if name != "dry_run"}, **_SCRIPTED}
 

@@ -7,31 +7,26 @@ from collections.abc import Iterable, Iterator
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as RichTable
 
 from dialoom.graphs import Table
 from dialoom.runs import report as reporting
 
+from .console import make_console
+
 _ENDLESS = 10_000
 """Wider than any table, in letters."""
-
-
-def make_console() -> Console:
-    """Standard output; as wide as the terminal, or wide enough for texts where there is none."""
-    console = Console(soft_wrap=False)
-    return console if console.is_terminal else Console(width=160, soft_wrap=False)
 
 
 def print_tables(tables: Iterable[Table]) -> None:
     """Tables as people read them, each with its notes; one that is wider than the terminal comes in pieces."""
     console = make_console()
     for table in tables:
-        console.print(escape(table.title), style="bold", highlight=False)
+        console.print(table.title, style="bold")
         for piece in _pieces(table, console):
             console.print(piece)
         for note in table.notes:
-            console.print(f"  {escape(note)}", style="dim", highlight=False)
+            console.print(f"  {note}", style="dim")
         console.print()
 
 
@@ -74,8 +69,8 @@ def _rich(table: Table, rows: list[list[str]], chosen: list[int]) -> RichTable:
     """The chosen columns as rich draws them."""
     shown = RichTable(box=box.SIMPLE_HEAD)
     for number in chosen:
-        shown.add_column(escape(table.columns[number]), overflow="fold")
+        shown.add_column(table.columns[number], overflow="fold")
     for row in rows:
         cells = (row[number].replace(" [", "\n[", 1).replace(" n=", "\nn=", 1) for number in chosen)
-        shown.add_row(*map(escape, cells))
+        shown.add_row(*cells)
     return shown

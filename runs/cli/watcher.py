@@ -6,15 +6,13 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import structlog
-import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dialoom.roles.gateway.limits import LimitState
@@ -34,8 +32,11 @@ from dialoom.runs.events import (
     Stopping,
 )
 from dialoom.runs.store import RunFile
+from dialoom.shown import harmless, json_line
 
+from .console import HarmlessConsole
 from .exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
+from .terminal import say
 from .wording import flag
 
 _EVERY = 5.0
@@ -73,7 +74,7 @@ class Watcher:
         self._throttled: dict[str, int] = {}
         self._run: RunFile | None = None
         self._started = self._shown = time.monotonic()
-        self._console = Console(stderr=True)
+        self._console = HarmlessConsole(stderr=True)
         self._bar: Progress | None = None
         self._task: Any = None
         self._log = _logger(self._json)
@@ -90,7 +91,7 @@ class Watcher:
         """Show an event."""
         match event:
             case Noted(text):
-                typer.echo(text)
+                say(text)
             case Planned():
                 self._planned(event)
             case Retrying():
@@ -134,11 +135,11 @@ class Watcher:
 
     def _planned(self, event: Planned) -> None:
         if offline := [role for role, binding in event.config.models.items() if binding.model == DEFAULT_MODEL]:
-            typer.echo(
+            say(
                 f"{', '.join(offline)}: played by {DEFAULT_MODEL}, a scripted stand-in; "
                 "--model [ROLE=]MODEL names another"
             )
-        typer.echo(f"planned {event.scenarios:,} scenarios in {event.path}")
+        say(f"planned {event.scenarios:,} scenarios in {event.path}")
 
     def _begin(self, event: Began) -> None:
         self._what = event.action if event.judging is None else f"{event.action} as {event.judging!r}"
@@ -147,10 +148,10 @@ class Watcher:
         self._run = RunFile(event.path)
         if self._console.is_terminal and self._total and not self._json:
             self._bar = Progress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 MofNCompleteColumn(),
-                TextColumn("{task.fields[figures]}"),
+                TextColumn("{task.fields[figures]}", markup=False),
                 TimeRemainingColumn(),
                 console=self._console,
             )
@@ -164,20 +165,25 @@ class Watcher:
         status = self._run.status()
         self._rest()
         seconds = time.monotonic() - self._started
-        typer.echo(
+        say(
             f"{event.done:,} done, {event.failed:,} failed in {seconds:,.1f} s "
             f"({status.done:,} of {status.total:,} scenarios of the run are done)"
         )
         again = self._again(event)
         retry = f"{again} --retry-failed" if self._retry is None else self._retry(event)
         if event.stopped is not None:
-            typer.echo(f"stopped: {_worded(event.stopped)}")
+            say(f"stopped: {_worded(event.stopped)}")
             more = f"{again} {flag(event.stopped.setting or '')} MORE"
-            typer.echo(f"what was answered is kept. Go on with: {more if event.stopped.fault else retry}")
+            say(f"what was answered is kept. Go on with: {more if event.stopped.fault else retry}")
         elif not event.is_complete:
-            typer.echo(f"stopped early; nothing is lost. Go on with: {again}")
+            say(f"stopped early; nothing is lost. Go on with: {again}")
         elif event.failed:
-            typer.echo(f"what failed can be tried again with: {retry}")
+            say(f"what failed can be tried again with: {retry}")
+        elif event.judging is None and status.failed:
+            say(f"{_scenarios(status.failed)} failed before; try again with: dialoom retry {event.path}")
+        if event.is_complete and event.stopped is None and event.judging is None and status.pending:
+            left = _scenarios(status.pending)
+            say(f"{left} pending still; play what is pending with: dialoom resume {event.path}")
 
     def _rest(self) -> None:
         """Take the bar away, and let go of the file."""
@@ -253,11 +259,15 @@ def _worded(stopping: Stopping) -> str:
 def _say_what_is_retried(event: Retrying) -> None:
     if event.failed is not None:
         what = "scenarios" if event.judging is None else "judgings"
-        typer.echo(f"{event.failed:,} failed {what} are tried again")
+        say(f"{event.failed:,} failed {what} are tried again")
     if event.anew is not None:
-        typer.echo(f"scenarios played anew: {event.anew:,}; what was judged of them is dropped")
+        say(f"scenarios played anew: {event.anew:,}; what was judged of them is dropped")
     if event.unparsed is not None:
-        typer.echo(f"scenarios with unparsed judgements in {event.judging!r}: {event.unparsed:,}; these are made again")
+        say(f"scenarios with unparsed judgements in {event.judging!r}: {event.unparsed:,}; these are made again")
+
+
+def _scenarios(count: int) -> str:
+    return "1 scenario" if count == 1 else f"{count:,} scenarios"
 
 
 def _has_failures(path: Path) -> bool:
@@ -273,13 +283,23 @@ def _in_flight(model: str, state: LimitState) -> str:
     return text + (f", paused for {state.paused:.0f} s" if state.paused else "")
 
 
+def _made_harmless(_logger: Any, _method: str, values: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """What is logged, with no text that a terminal would obey."""
+    return {key: harmless(value) if isinstance(value, str) else value for key, value in values.items()}
+
+
+def _json_line(values: Any, **_: Any) -> str:
+    return json_line(values)
+
+
 def _logger(as_json: bool) -> Any:
     """Plain lines on standard error, without colours where they would be noise; or JSON, one event a line."""
     structlog.configure(
         processors=[
             structlog.processors.TimeStamper(fmt="iso" if as_json else "%H:%M:%S", utc=as_json),
             structlog.processors.add_log_level,
-            structlog.processors.JSONRenderer(ensure_ascii=False)
+            _made_harmless,
+            structlog.processors.JSONRenderer(serializer=_json_line)
             if as_json
             else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
         ],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import ExportRequest, write
+from dialoom.runs.selection import means_of, selected
 from dialoom.runs.store import RunFile
 
 if TYPE_CHECKING:
@@ -19,23 +20,29 @@ Kind = Literal["episodes", "lines", "judgements", "calls"]
 _ONE = "all"
 
 
-def frame(run: RunFile, kind: str, judging: str | None) -> pandas.DataFrame:
+def frame(run: RunFile, kind: str, judging: str | None, where: str | None = None) -> pandas.DataFrame:
     """A run as a DataFrame; see `Run.frame`."""
     if kind not in get_args(Kind):
         raise RunError(f"kind {kind!r}: there are {', '.join(get_args(Kind))}", setting="kind")
     library = _imported("pandas", "frames")
-    rows = list(_ROWS[kind](run, judging))
+    rows = list(_ROWS[kind](run, judging, where))
     made: pandas.DataFrame = library.DataFrame(rows or None, columns=None if rows else list(_ALWAYS[kind]))
     return made
 
 
 def dataset(
-    run: RunFile, format_: str, judging: str | None, test_share: float | None, options: Mapping[str, Any]
+    run: RunFile,
+    format_: str,
+    judging: str | None,
+    test_share: float | None,
+    options: Mapping[str, Any],
+    where: str | None = None,
+    include: Collection[str] = (),
 ) -> Any:
     """An export as a Hugging Face dataset; see `Run.dataset`."""
     datasets = _imported("datasets", "datasets")
     tables = importlib.import_module("pyarrow.parquet")
-    request = ExportRequest(format_, judging, "parquet", test_share, options)
+    request = ExportRequest(format_, judging, "parquet", test_share, options, where, include)
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         target = Path(folder) / "rows"
         parts = write(run, request, target)
@@ -53,12 +60,8 @@ def _imported(name: str, extra: str) -> Any:
         raise RunError(f"{name} is not installed: pip install 'dialoom[{extra}]'") from error
 
 
-def _episodes(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:
-    for number, episode in _numbered(run, judging):
-        scores: dict[str, list[float]] = {}
-        for judgement in episode.outcome.judgements:
-            if judgement.score is not None:
-                scores.setdefault(f"{judgement.metric}.{judgement.target}", []).append(float(judgement.score))
+def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    for number, episode in _numbered(run, judging, where):
         yield {
             "number": number,
             "id": episode.id,
@@ -69,26 +72,29 @@ def _episodes(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:
             "lines": len(episode.outcome.messages),
             **_beside(_ALWAYS["episodes"], "facet", episode.facets),
             **_beside((*_ALWAYS["episodes"], *episode.facets), "count", episode.outcome.counts),
-            **{name: sum(values) / len(values) for name, values in scores.items()},
+            **means_of(episode),
         }
 
 
-def _lines(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:
-    for number, episode in _numbered(run, judging):
+def _lines(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    for number, episode in _numbered(run, judging, where):
         for place, line in enumerate(episode.outcome.messages):
             yield {"number": number, "id": episode.id, "line": place, "role": line.role, "content": line.content}
 
 
-def _judgements(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:
-    for number, episode in _numbered(run, judging):
+def _judgements(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    for number, episode in _numbered(run, judging, where):
         for judgement in episode.outcome.judgements:
             score = None if judgement.score is None else float(judgement.score)
             facets = _beside(_ALWAYS["judgements"], "facet", episode.facets)
             yield {"number": number, "id": episode.id, **facets, **judgement.model_dump(), "score": score}
 
 
-def _calls(run: RunFile, judging: str | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001
-    return run.calls()
+def _calls(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    if where is None:
+        return run.calls()
+    numbers = {number for number, _ in _numbered(run, judging, where)}
+    return (call for call in run.calls() if call["number"] in numbers)
 
 
 def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,8 +102,8 @@ def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dic
     return {f"{kind}.{name}" if name in taken else name: value for name, value in values.items()}
 
 
-def _numbered(run: RunFile, judging: str | None) -> Iterator[tuple[int, Any]]:
-    for episode in run.episodes(judging):
+def _numbered(run: RunFile, judging: str | None, where: str | None) -> Iterator[tuple[int, Any]]:
+    for episode in selected(run, judging, where):
         yield run.resolve(episode.id) + 1, episode
 
 

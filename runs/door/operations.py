@@ -64,6 +64,7 @@ def resolve(
     api_base: str | Mapping[str, str] | None = None,
     options: Options | None = None,
     seed: int = 0,
+    sample: int | None = None,
     prompts: PathLike | None = None,
     **calls: Unpack[CallSettings],
 ) -> NewRun:
@@ -76,6 +77,8 @@ def resolve(
     chosen = parsed_options(found, options)
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise RunError(f"seed {seed!r} is no whole number", setting="seed")
+    if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
+        raise RunError(f"sample {sample!r} is no whole number from 1", setting="sample")
     bindings = bind(
         found.roles_used(chosen),
         model=DEFAULT_MODEL if model is None else model,
@@ -83,7 +86,8 @@ def resolve(
         temperature=temperature,
         api_base=api_base,
     )
-    config = RunConfig(recipe=spec, options=chosen.model_dump(mode="json"), models=dict(bindings.by_role), seed=seed)
+    plain = chosen.model_dump(mode="json")
+    config = RunConfig(recipe=spec, options=plain, models=dict(bindings.by_role), seed=seed, sample=sample)
     policy = call_policy(calls, RunLimits(), bindings.objects)
     policy.limits.check_prices(config.model_names.values())
     return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))
@@ -99,6 +103,7 @@ async def aplay(
     api_base: str | Mapping[str, str] | None = None,
     options: Options | None = None,
     seed: int = 0,
+    sample: int | None = None,
     prompts: PathLike | None = None,
     **calls: Unpack[CallSettings],
 ) -> Run:
@@ -117,6 +122,8 @@ async def aplay(
         api_base: Where models are served, for every role or by role.
         options: The recipe's own options, by name.
         seed: Of every random draw.
+        sample: Draw so many scenarios with the seed from all that the options give, spread evenly over the recipe's
+            facets (people, settings, ...); by default all are planned.
         prompts: A folder of prompts that replace the recipe's own of the same ids.
         **calls: How calls are made; see `CallSettings`.
 
@@ -137,6 +144,7 @@ async def aplay(
         "api_base": api_base,
         "options": options,
         "seed": seed,
+        "sample": sample,
         "prompts": prompts,
         **calls,
     }
@@ -242,7 +250,7 @@ async def aretry(
     models: Mapping[str, ModelLike] | None = None,
     **calls: Unpack[CallSettings],
 ) -> Run:
-    """Try again what did not come out well; what is pending is played with it.
+    """Try again what did not come out well, and nothing else: what is pending stays so (`resume` plays it).
 
     Args:
         path: The run's file.
@@ -430,24 +438,25 @@ async def _reopened(
         yield _Task(store, found, store.config.models, policy, tell, control)
 
 
-async def _play(task: _Task, is_resumed: bool) -> Ended:
-    """Play what is pending."""
+async def _play(task: _Task, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
+    """Play what is pending; of that only the scenarios of some positions, if these are given."""
     store, recipe = task.store, task.recipe
-    task.tell(Began(store.path, "playing", store.status().pending))
+    task.tell(Began(store.path, "playing", store.status().pending if only is None else len(only)))
     graph = graph_of(recipe, store.config.options)
-    return await _work(task, graph, store.config.models, store.queue.pending(recipe), None, is_resumed)
+    return await _work(task, graph, store.config.models, store.queue.pending(recipe, only), None, is_resumed)
 
 
 async def _replay(task: _Task, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
     store = task.store
-    positions = dict.fromkeys([store.resolve(str(name)) for name in scenarios])
+    anew = {store.resolve(str(name)) for name in scenarios}
+    failed = set(store.positions("failed")) if is_failed else set()
     if is_failed:
         task.tell(Retrying(failed=store.retries.failed()))
-    for position in positions:
+    for position in sorted(anew):
         store.retries.scenario(position)
-    if positions:
-        task.tell(Retrying(anew=len(positions)))
-    return await _play(task, is_resumed=True)
+    if anew:
+        task.tell(Retrying(anew=len(anew)))
+    return await _play(task, is_resumed=True, only=anew | failed)
 
 
 async def _rejudge(task: _Task, name: str | None) -> Ended:
@@ -490,6 +499,7 @@ async def _work(
             policy.concurrency,
             task.tell,
             policy.fail_on_error,
+            gateway.drain,
         )
         task.control.attach(engine, lambda: gateway.states)
         try:
@@ -526,7 +536,7 @@ def _opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBin
     """A new set of judgements, or the one of that name, to go on with it."""
     wanted = judgement_set(name or ", ".join(binding.model for binding in models.values()), store.prompts, models)
     existing = {each.name: each for each in store.judgement_sets()}
-    if wanted.name == OWN_JUDGEMENTS and wanted.name not in existing:
+    if wanted.name == OWN_JUDGEMENTS:
         raise RunError(
             f"name {OWN_JUDGEMENTS!r} is kept for the judgements that a run makes itself; give another", setting="name"
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
 from dialoom.graphs import Recipe, Scenario
 from dialoom.roles.binding import ModelLike
@@ -16,6 +16,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.events import Ended, Event
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.report import Report
+from dialoom.runs.selection import selected
 from dialoom.runs.store import JudgementSet, RunFile, Status
 
 from .settings import CallSettings, PathLike, RecipeLike
@@ -102,17 +103,21 @@ class Run:
         with self._opened() as file:
             return file.status()
 
-    def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
+    def episodes(self, judging: str | None = None, *, where: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of each finished scenario (done or failed), in plan order, read a page at a time.
 
         Args:
             judging: The set of judgements that they are given with; by default the oldest.
+            where: Only those that this expression holds of: over the recipe's facets, counts and metrics by their
+                names, and `state`, `ended_by`, `changed`, `unparsed` and others; e.g. `personalization >= 3 and
+                ended_by == 'user_terminated'`. No comparison with a score that was not had holds.
 
         Raises:
             StoreError: If there is no such set.
+            RunError: If the expression is wrong.
         """
         with self._opened() as file:
-            yield from file.episodes(judging)
+            yield from selected(file, judging, where)
 
     def episode(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode | None:
         """What came of one scenario; `None` while it is pending.
@@ -127,61 +132,78 @@ class Run:
         with self._opened() as file:
             return file.episode(file.resolve(str(scenario)), judging)
 
+    def so_far(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode:
+        """As `episode`; of a scenario that is pending, what it has come to by its last step (`ended_by` is empty)."""
+        with self._opened() as file:
+            position = file.resolve(str(scenario))
+            return file.episode(position, judging) or file.so_far(position)
+
     def scenario(self, scenario: str | int) -> Scenario:
         """A scenario as it was planned, finished or not; named as for `episode`."""
         with self._opened() as file:
             return file.scenario(file.recipe, file.resolve(str(scenario)))
 
-    def report(self, judging: str | None = None, tables: Sequence[str] = ()) -> Report:
+    def report(self, judging: str | None = None, tables: Sequence[str] = (), *, where: str | None = None) -> Report:
         """The recipe's tables and charts. Printed, it is Markdown; a notebook shows it as such.
 
         Args:
             judging: One set of judgements; by default all, compared.
             tables: Only these, by name; by default all.
+            where: Only scenarios that this expression holds of, such as `not changed`; see `episodes`.
 
         Raises:
-            RunError: If a table is not there.
+            RunError: If a table is not there, or the expression is wrong.
             StoreError: If there is no such set.
         """
         with self._opened() as file:
-            return Report.of([file], judging, tables)
+            return Report.of([file], judging, tables, where)
 
     def export(
         self,
         format: str = "dialogues",
-        path: PathLike | None = None,
+        path: PathLike | TextIO | None = None,
         *,
         judging: str | None = None,
         encoding: Encoding = "jsonl",
         test_share: float | None = None,
         options: Mapping[str, Any] | None = None,
+        where: str | None = None,
+        include: Collection[str] = (),
+        license: str | None = None,
     ) -> dict[str, int]:
         """Write finished scenarios in plan order; nothing is left half-written.
 
         Args:
             format: `dialogues`, or one of the recipe's own.
-            path: A file; a folder for formats of files, and for a split. It is replaced when the new one is whole.
+            path: A file; a folder for formats of files, and for a split. It is replaced when the new one is whole. Or
+                an open text file, such as `sys.stdout`, for JSON lines.
             judging: The set of judgements; by default the oldest.
             encoding: How rows are written.
             test_share: The share of people (or what the recipe splits by) whose rows become a test split.
             options: The format's own.
+            where: Only scenarios that this expression holds of; see `episodes`.
+            include: What each row has besides its format's columns and its scenario's `id`: `facets`, `scores`.
+            license: What the data's card states, by the hub's name of it; by default that it is unknown.
 
         Returns:
             How many rows (or files) were written, by part: `all`, or `train` and `test`.
 
         Raises:
-            RunError: If the format is not there or cannot do that, or the path cannot be written.
+            RunError: If the format is not there or cannot do that.
+            OutputError: If the path is a run or another SQLite file, or cannot be written.
             StoreError: If there is no such set.
         """
         from dialoom.runs.export import ExportRequest, write
 
         if path is None:
             raise RunError("path is missing: where the export is to be written, such as 'out.jsonl'", setting="path")
-        request = ExportRequest(format, judging, encoding, test_share, options or {})
+        request = ExportRequest(format, judging, encoding, test_share, options or {}, where, include, license)
         with self._opened() as file:
-            return write(file, request, Path(path))
+            return write(file, request, Path(path) if isinstance(path, str | os.PathLike) else path)
 
-    def frame(self, kind: Kind = "episodes", judging: str | None = None) -> pandas.DataFrame:
+    def frame(
+        self, kind: Kind = "episodes", judging: str | None = None, *, where: str | None = None
+    ) -> pandas.DataFrame:
         """The run as a pandas DataFrame; needs the extra `frames`.
 
         Args:
@@ -190,6 +212,7 @@ class Run:
                 `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `calls`: a row
                 for each call of a model, with tokens, cost, latency.
             judging: The set of judgements; by default the oldest. Not of use for `lines` and `calls`.
+            where: Only what belongs to scenarios that this expression holds of; see `episodes`.
 
         Raises:
             RunError: If pandas is not installed, or there is no such kind.
@@ -198,7 +221,7 @@ class Run:
         from .frames import frame
 
         with self._opened() as file:
-            return frame(file, kind, judging)
+            return frame(file, kind, judging, where)
 
     def dataset(
         self,
@@ -207,6 +230,8 @@ class Run:
         judging: str | None = None,
         test_share: float | None = None,
         options: Mapping[str, Any] | None = None,
+        where: str | None = None,
+        include: Collection[str] = (),
     ) -> datasets.Dataset | datasets.DatasetDict:
         """An export as a Hugging Face `Dataset`, or with `test_share` a `DatasetDict` of train and test.
 
@@ -218,7 +243,7 @@ class Run:
         from .frames import dataset
 
         with self._opened() as file:
-            return dataset(file, format, judging, test_share, options or {})
+            return dataset(file, format, judging, test_share, options or {}, where, include)
 
     def step(
         self,
@@ -303,7 +328,10 @@ def open_run(path: PathLike, recipe: RecipeLike | None = None) -> Run:
 
 
 def report(
-    *runs: Run | PathLike | Sequence[Run | PathLike], judging: str | None = None, tables: Sequence[str] = ()
+    *runs: Run | PathLike | Sequence[Run | PathLike],
+    judging: str | None = None,
+    tables: Sequence[str] = (),
+    where: str | None = None,
 ) -> Report:
     """The report of one run, or of several side by side.
 
@@ -311,9 +339,10 @@ def report(
         *runs: Runs of one recipe, one by one or as a list.
         judging: The set of judgements, in each of them.
         tables: Only these, by name.
+        where: Only scenarios that this expression holds of; see `Run.episodes`.
 
     Raises:
-        RunError: If they are not of one recipe, one is named twice, or a table is not there.
+        RunError: If they are not of one recipe, one is named twice, a table is not there, or the expression is wrong.
         StoreError: If a run has no such set.
     """
     from contextlib import ExitStack
@@ -323,4 +352,4 @@ def report(
         raise RunError("runs: give at least one", setting="runs")
     with ExitStack() as opened:
         handles = [run if isinstance(run, Run) else Run(run) for run in named]
-        return Report.of([opened.enter_context(handle._opened()) for handle in handles], judging, tables)
+        return Report.of([opened.enter_context(handle._opened()) for handle in handles], judging, tables, where)

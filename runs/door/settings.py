@@ -23,6 +23,9 @@ PathLike: TypeAlias = "str | os.PathLike[str]"
 RecipeLike: TypeAlias = "str | Recipe | type[Recipe]"
 """A registered name, `path/to/file.py:NAME`, a recipe, or its class."""
 
+MOST_AT_ONCE = 10_000
+"""Scenarios under way at once: each is a task with its state, and no provider bears as many calls."""
+
 Options: TypeAlias = "Mapping[str, Any] | RecipeOptions"
 
 
@@ -67,6 +70,7 @@ class PlaySettings(CallSettings, total=False):
     api_base: str | Mapping[str, str] | None
     options: Options | None
     seed: int
+    sample: int | None
     prompts: PathLike | None
 
 
@@ -77,8 +81,10 @@ def call_policy(settings: CallSettings, kept: RunLimits, objects: Mapping[str, A
         RunError, BindingError, CacheError: Naming the setting that is wrong.
     """
     concurrency = settings.get("concurrency", DEFAULT_CONCURRENCY)
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-        raise RunError(f"concurrency {concurrency!r} is no whole number from 1", setting="concurrency")
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or not (1 <= concurrency <= MOST_AT_ONCE):
+        raise RunError(
+            f"concurrency {concurrency!r} is no whole number from 1 to {MOST_AT_ONCE:,}", setting="concurrency"
+        )
     cache = settings.get("cache")
     if cache is not None:
         from dialoom.roles.gateway.cache import check_cache

@@ -6,16 +6,30 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+import yaml
+
 from dialoom.runs.store import OWN_JUDGEMENTS
+from dialoom.shown import markdown_code, markdown_text
 from dialoom.version import __version__
 
-from .request import formats, options_text
+from .request import formats
 from .rows import RowCount, Rows
+from .split import TEST
 
 _OFFLINE = (
     "Made with an offline model ({roles}): a scripted stand-in. Nothing here shows how a model or a person writes; "
     "train on it to try a pipeline, not to get a model."
 )
+
+
+_UNKNOWN = "unknown"
+_RIGHTS = (
+    "No licence is stated (`license: unknown`): what may be done with this depends on the data that it was made from "
+    "and on the terms of the models below. Whoever publishes it says which."
+)
+_TASKS = ("text-generation",)
+_ENCODINGS = {"jsonl": "JSON Lines", "parquet": "Parquet"}
+_SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 
 
 class Card:
@@ -39,17 +53,32 @@ class Card:
 
     def _front_matter(self) -> Iterator[str]:
         """What dataset hubs and `datasets.load_dataset` read."""
-        yield from ("---", "tags:", "- synthetic", "- dialoom", f"- {self._rows.recipe.name}")
-        if self._splits:
-            yield from ("configs:", "- config_name: default", "  data_files:")
-            for split, name in self._splits.items():
-                yield from (f"  - split: {split}", f"    path: {name}")
-        yield from ("---", "")
+        recipe, exporter = self._rows.recipe, self._rows.exporter
+        front: dict[str, Any] = {
+            "pretty_name": f"{recipe.name}: {self._rows.request.format}",
+            "license": self._rows.request.license or _UNKNOWN,
+            "language": list(recipe.languages),
+            "task_categories": list(exporter.tasks if exporter else _TASKS),
+            "size_categories": [_size(sum(count.rows for count in self._files.values()))],
+            "tags": ["synthetic", "dialoom", recipe.name],
+        }
+        splits = self._splits or dict.fromkeys(("train",), next(iter(self._files)))
+        files = [{"split": split, "path": name} for split, name in splits.items()]
+        front["configs"] = [{"config_name": "default", "data_files": files}]
+        text = yaml.safe_dump(
+            {key: value for key, value in front.items() if value}, sort_keys=False, allow_unicode=True
+        )
+        yield from ("---", text.rstrip(), "---", "")
 
     def _title(self) -> Iterator[str]:
         recipe, request = self._rows.recipe, self._rows.request
         yield from (f"# {recipe.name}: {request.format}", "", recipe.summary, "")
-        yield from (f"Format `{request.format}`: {formats(recipe)[request.format]}.", "")
+        yield from (
+            f"Format `{request.format}`, as {_ENCODINGS[request.encoding]}: {formats(recipe)[request.format]}.",
+            "",
+        )
+        if request.license is None:
+            yield from (_RIGHTS, "")
         if offline := [role for role, model in self._models().items() if model[0].startswith("offline/")]:
             yield from (f"**{_OFFLINE.format(roles=', '.join(offline))}**", "")
 
@@ -57,13 +86,18 @@ class Card:
         facet = self._rows.recipe.split_by
         header = ["file", "rows", "scenarios", *([f"different {facet}"] if facet else [])]
         lines = [
-            [name, count.rows, count.scenarios, *([len(count.groups)] if facet else [])]
+            [markdown_text(name), count.rows, count.scenarios, *([len(count.groups)] if facet else [])]
             for name, count in self._files.items()
         ]
         yield from ("## What it holds", "", *_table(header, lines), "")
         if self._rows.split is not None:
             share = self._rows.request.test_share
-            yield f"Split by `{facet}` with the run's seed (share {share}): all rows of one `{facet}` are in one file."
+            test = next(count.rows for name, count in self._files.items() if name == self._splits.get(TEST))
+            realised = test / max(1, sum(count.rows for count in self._files.values()))
+            yield (
+                f"Split by `{facet}` with the run's seed: all rows of one `{facet}` are in one file. "
+                f"Asked for was a share of {share}; {realised:.1%} of the rows are for testing."
+            )
             yield ""
 
     def _made(self) -> Iterator[str]:
@@ -71,16 +105,19 @@ class Card:
         status = run.status()
         yield from ("## How it was made", "")
         yield f"* with dialoom {__version__}, recipe `{run.config.recipe}`, seed {run.config.seed}"
+        if run.config.sample is not None:
+            yield f"* a sample of {run.config.sample:,} scenarios, drawn with the seed"
         yield f"* scenarios: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
             f"{status.pending:,} pending"
         )
-        yield f"* filters: {f'`{options_text(request.options)}`' if request.options else 'none'}"
+        yield f"* filters: {markdown_code(request.told()) if request.told() else 'none'}"
         for id_, branch in run.branches_taken():
-            yield f"* `{id_}` comes from the branch `{branch.name}`, made by hand in the step debugger"
+            taken = markdown_code(branch.name)
+            yield f"* {markdown_code(id_)} comes from the branch {taken}, made by hand in the step debugger"
         if self._rows.judging is not None and self._rows.judging.name != OWN_JUDGEMENTS:
-            yield f"* judgements: the set {self._rows.judging.name!r}"
+            yield f"* judgements: the set {markdown_code(self._rows.judging.name)}"
         for name, value in self._run_options().items():
-            yield f"* option `{name}`: {value}"
+            yield f"* option {markdown_code(name)}: {markdown_text(value)}"
         yield ""
 
     def _run_options(self) -> dict[str, str]:
@@ -100,7 +137,10 @@ class Card:
         return {role: (binding.model, binding.temperature) for role, binding in bindings.items()}
 
     def _roles(self) -> Iterator[str]:
-        lines = [[role, f"`{model}`", temperature] for role, (model, temperature) in self._models().items()]
+        lines = [
+            [markdown_text(role), markdown_code(model), temperature]
+            for role, (model, temperature) in self._models().items()
+        ]
         yield from (*_table(["role", "model", "temperature"], lines), "")
 
     def _prompts(self) -> Iterator[str]:
@@ -108,8 +148,13 @@ class Card:
         hashes = {prompt.id: prompt.hash for prompt in library.values() if prompt.front.role in self._models()}
         if self._rows.judging is not None:
             hashes |= self._rows.judging.prompts
-        lines = [[f"`{id_}`", f"`{hash_}`"] for id_, hash_ in sorted(hashes.items())]
+        lines = [[markdown_code(id_), markdown_code(hash_)] for id_, hash_ in sorted(hashes.items())]
         yield from (*_table(["prompt", "SHA-256, first 16 digits"], lines), "")
+
+
+def _size(rows: int) -> str:
+    """The hub's word for so many rows."""
+    return next((name for bound, name in _SIZES if rows < bound), "n>10M")
 
 
 def _is_path(annotation: Any) -> bool:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from dialoom.runs.errors import RunError
 
@@ -103,7 +102,7 @@ def columns_of(rows: Iterable[Any]) -> Column:
     return column
 
 
-def write_parquet(rows: Iterator[Any], path: Path, shape: Column) -> None:
+def write_parquet(rows: Iterator[Any], file: IO[bytes], shape: Column) -> None:
     """Write rows that `shape` has seen.
 
     Raises:
@@ -113,6 +112,6 @@ def write_parquet(rows: Iterator[Any], path: Path, shape: Column) -> None:
     if shape.kinds != {"object"} or not shape.fields:
         raise RunError("a Parquet file needs rows that are objects with keys; take the encoding jsonl")
     schema = arrow.schema(list(shape.type(arrow)))
-    with parquet.ParquetWriter(path, schema) as writer:
+    with parquet.ParquetWriter(file, schema) as writer:
         while group := [shape.fit(row) for row in islice(rows, _ROWS_PER_GROUP)]:
             writer.write_table(arrow.Table.from_pylist(group, schema=schema))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +14,8 @@ from dialoom.runs.errors import RunError
 
 DIALOGUES = "dialogues"
 Encoding = Literal["jsonl", "parquet"]
+INCLUDED = ("facets", "scores")
+"""What every row can be given besides what its format says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,9 @@ class ExportRequest:
         encoding: How rows are written.
         test_share: The share of, say, the personas whose rows become the test split; `None` for no split.
         options: The format's own options, by the names of their fields.
+        where: Only scenarios that this expression holds of.
+        include: What each row has besides what its format says: `facets`, `scores`.
+        license: What the card states, by the hub's name, such as `cc-by-nc-4.0`; `None`: that it is unknown.
     """
 
     format: str = DIALOGUES
@@ -33,6 +38,9 @@ class ExportRequest:
     encoding: Encoding = "jsonl"
     test_share: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    where: str | None = None
+    include: Collection[str] = ()
+    license: str | None = None
 
     def exporter(self, recipe: Recipe) -> Exporter | None:
         """The recipe's exporter of the format; `None` for the dialogues that every recipe has.
@@ -45,6 +53,8 @@ class ExportRequest:
             raise RunError(f"unknown format {self.format!r}; there are {', '.join(formats(recipe))}")
         if exporter is not None and exporter.kind == "files":
             self._check_files()
+        if unknown := [name for name in self.include if name not in INCLUDED]:
+            raise RunError(f"include {unknown[0]!r}: there are {', '.join(INCLUDED)}", setting="include")
         if self.test_share is not None:
             self._check_share(recipe)
         return exporter
@@ -72,10 +82,16 @@ class ExportRequest:
             where = option or f"format {self.format!r}"
             raise RunError(f"{where}: {message.removeprefix('Value error, ')}", setting=option) from error
 
+    def told(self) -> str:
+        """What leaves scenarios or rows out, in a line; empty if nothing does."""
+        return ", ".join(filter(None, (self.where and f"where {self.where}", options_text(self.options))))
+
     def _check_files(self) -> None:
         files = f"format {self.format!r} is a folder of files of its own"
         if self.encoding != "jsonl":
             raise RunError(f"encoding {self.encoding} is for rows; {files}", setting="encoding")
+        if self.include:
+            raise RunError(f"include is for rows; {files}", setting="include")
         if self.test_share is not None:
             raise RunError(f"test_share is for rows; {files}", setting="test_share")
 
@@ -94,7 +110,7 @@ class ExportRequest:
 def formats(recipe: Recipe) -> dict[str, str]:
     """Names and descriptions of the formats that a recipe's runs can be exported to."""
     own = {name: exporter.description for name, exporter in recipe.exporters().items()}
-    return {DIALOGUES: "one JSON line per finished scenario, with its judgements", **own}
+    return {DIALOGUES: "one row per finished scenario, with its judgements", **own}
 
 
 def options_text(options: Mapping[str, Any]) -> str:

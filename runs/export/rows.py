@@ -8,6 +8,7 @@ from typing import Any
 
 from dialoom.graphs import Recipe, Scenario
 from dialoom.runs.branch_taken import RecordedEpisode
+from dialoom.runs.selection import means_of, selected
 from dialoom.runs.store import JudgementSet, RunFile
 
 from .request import ExportRequest
@@ -61,17 +62,24 @@ class Rows:
 
     def _items(self, part: str, count: RowCount) -> Iterator[Any]:
         make = self._maker()
-        for episode in self.run.episodes(self.judging.name if self.judging else None):
+        for episode in selected(self.run, self.judging.name if self.judging else None, self.request.where):
             if self.split is not None and self.split.is_test(episode.facets) != (part == TEST):
                 continue
             before = count.rows
             for item in make(episode, self.run.scenario(self.recipe, self.run.resolve(episode.id))):
                 count.rows += 1
-                yield item
+                yield self._row(episode, item)
             if count.rows > before:
                 count.scenarios += 1
                 if self.recipe.split_by is not None:
                     count.groups.add(key_of(episode.facets, self.recipe.split_by))
+
+    def _row(self, episode: RecordedEpisode, item: Any) -> Any:
+        """A row with its scenario's id, and with what was asked for besides; what its format says stands."""
+        if not isinstance(item, dict):
+            return item  # a file of its own
+        about: dict[str, Any] = {"facets": dict(episode.facets), "scores": means_of(episode)}
+        return {"id": episode.id, **item} | {key: about[key] for key in self.request.include if key not in item}
 
     def _maker(self) -> Any:
         """What makes the items of one scenario."""

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TextIO, TypeAlias
 
+from dialoom.outputs import binary_output, check_output, folder_output, is_stream, text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
 
 from . import parquet
 from .card import Card
-from .request import Encoding, ExportRequest, options_text
+from .request import Encoding, ExportRequest
 from .rows import RowCount, Rows
 from .split import TEST, TRAIN
-from .targets import file_beside, folder_beside, is_stream
 
 _ONLY = "all"
+
+Opened: TypeAlias = Callable[[], AbstractContextManager[IO[Any]]]
+"""Opens what a part is written to: for text, or for bytes where it is Parquet."""
 
 
 def export(
@@ -42,28 +47,45 @@ def export(
         options: The format's own options.
 
     Raises:
-        RunError: If the format is not there or cannot do that, or the target cannot be written; nothing is left
-            half-written.
+        RunError: If the format is not there or cannot do that.
+        OutputError: If the target is a run or cannot be written; nothing is left half-written.
         StoreError: If there is no such set.
     """
     return sum(write(run, ExportRequest(format_, judging, encoding, test_share, options or {}), target).values())
 
 
-def write(run: RunFile, request: ExportRequest, target: Path) -> dict[str, int]:
+def write(run: RunFile, request: ExportRequest, target: Path | TextIO) -> dict[str, int]:
     """Write what is asked for; returns how many rows (or files) by part: `train` and `test`, or `all`.
 
+    Args:
+        run: The run.
+        request: What is asked for.
+        target: A path as of `export`; or an open text file, such as standard output, for JSON lines.
+
     Raises:
-        RunError, StoreError: As `export`.
+        RunError, OutputError, StoreError: As `export`.
     """
     rows = Rows(run, request)
+    if not isinstance(target, Path):
+        return {_ONLY: _write_open(rows, target)}
     if request.encoding == "parquet":
         parquet.check_installed()
-    try:
-        if rows.exporter is not None and rows.exporter.kind == "files":
-            return {_ONLY: _write_files(rows.read(_ONLY, RowCount()), target)}
-        return _write_split(rows, target) if rows.split is not None else {_ONLY: _write_one(rows, target)}
-    except OSError as error:
-        raise RunError(f"{target} cannot be written: {error.strerror or error}") from error
+    if rows.exporter is not None and rows.exporter.kind == "files":
+        return {_ONLY: _write_files(rows.read(_ONLY, RowCount()), target)}
+    return _write_split(rows, target) if rows.split is not None else {_ONLY: _write_one(rows, target)}
+
+
+def _write_open(rows: Rows, file: TextIO) -> int:
+    """JSON lines into a file that somebody else has opened and will close; they are let go of one by one."""
+    is_files = rows.exporter is not None and rows.exporter.kind == "files"
+    if is_files or rows.split is not None or rows.request.encoding != "jsonl":
+        raise RunError("path: an open file or standard output takes JSON lines alone; give a path", setting="path")
+    count = RowCount()
+    for item in rows.read(_ONLY, count):
+        file.write(json.dumps(item, ensure_ascii=False) + "\n")
+    if not count.rows:
+        _check_empty(rows, _ONLY)
+    return count.rows
 
 
 def _write_one(rows: Rows, target: Path) -> int:
@@ -71,20 +93,22 @@ def _write_one(rows: Rows, target: Path) -> int:
     count = RowCount()
     if target.is_dir():
         raise RunError(f"{target} is a folder; this export is one file (with test_share, a folder of two)")
-    if is_stream(target):
-        if rows.request.encoding == "parquet":
-            raise RunError(f"{target} is no regular file; Parquet needs one")
-        _write_part(rows, _ONLY, target, count, None)
-        return count.rows
+    is_parquet = rows.request.encoding == "parquet"
+    if is_stream(target) and is_parquet:
+        raise RunError(f"{target} is no regular file; Parquet needs one")
+    inputs = (rows.run.path,)
+    check_output(target, inputs)  # before the work, and once more after it
     shape = _shape(rows, (_ONLY,))
-    if rows.exporter is None:  # each dialogue says itself how it was made
-        with file_beside(target) as partial:
-            _write_part(rows, _ONLY, partial, count, shape)
+
+    def opened() -> AbstractContextManager[IO[Any]]:
+        return binary_output(target, inputs) if is_parquet else text_output(target, inputs)
+
+    if rows.exporter is None or is_stream(target):  # each dialogue says itself how it was made
+        _write_part(rows, _ONLY, opened, count, shape)
         return count.rows
-    beside = target.with_name(f"{target.stem}.card.md")
-    with file_beside(beside) as card, file_beside(target) as partial:
-        _write_part(rows, _ONLY, partial, count, shape)
-        card.write_text(Card(rows, {target.name: count}).text(), encoding="utf-8")
+    with text_output(target.with_name(f"{target.stem}.card.md"), inputs) as card:
+        _write_part(rows, _ONLY, opened, count, shape)
+        card.write(Card(rows, {target.name: count}).text())
     return count.rows
 
 
@@ -93,12 +117,14 @@ def _write_split(rows: Rows, target: Path) -> dict[str, int]:
     parts = (TRAIN, TEST)
     counts = {part: RowCount() for part in parts}
     names = {part: f"{part}.{rows.request.encoding}" for part in parts}
-    with folder_beside(target) as folder:
+    with folder_output(target) as folder:
         shape = _shape(rows, parts)
+        opens = folder.binary if rows.request.encoding == "parquet" else folder.text
         for part, count in counts.items():
-            _write_part(rows, part, folder / names[part], count, shape)
+            _write_part(rows, part, partial(opens, names[part]), count, shape)
         card = Card(rows, {names[part]: count for part, count in counts.items()}, splits=names)
-        (folder / "README.md").write_text(card.text(), encoding="utf-8")
+        with folder.text("README.md") as file:
+            file.write(card.text())
     return {part: count.rows for part, count in counts.items()}
 
 
@@ -109,21 +135,21 @@ def _shape(rows: Rows, parts: tuple[str, ...]) -> parquet.Column | None:
     return parquet.columns_of(row for part in parts for row in rows.read(part, RowCount()))
 
 
-def _write_part(rows: Rows, part: str, path: Path, count: RowCount, shape: parquet.Column | None) -> None:
+def _write_part(rows: Rows, part: str, opened: Opened, count: RowCount, shape: parquet.Column | None) -> None:
     items = rows.read(part, count)
-    if shape is not None and shape.kinds:
-        parquet.write_parquet(items, path, shape)
-    else:
-        with path.open("w", encoding="utf-8") as file:
+    with opened() as file:
+        if shape is not None and shape.kinds:
+            parquet.write_parquet(items, file, shape)
+        elif shape is None:
             file.writelines(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
-    if not count.rows:
-        _check_empty(rows, part)
+        if not count.rows:
+            _check_empty(rows, part)
 
 
 def _check_empty(rows: Rows, part: str) -> None:
     """No rows at all are an empty JSONL file; a filter or a split that leaves none is a mistake."""
     done = rows.run.status().done
-    given = options_text(rows.request.options)
+    given = rows.request.told()
     if part != _ONLY:
         raise RunError(f"the {part} split has no row{f' with {given}' if given else ''}; {done:,} scenarios are done")
     if given and done:
@@ -132,12 +158,13 @@ def _check_empty(rows: Rows, part: str) -> None:
         raise RunError(f"there is no row to write yet ({done:,} scenarios are done), and Parquet needs one")
 
 
-def _write_files(items: Iterator[Any], target: Path) -> int:
+def _write_files(items: Iterator[tuple[Iterable[str], Any]], target: Path) -> int:
     count = 0
-    with folder_beside(target) as folder:
-        for name, content in items:
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    with folder_output(target) as folder:
+        for names, content in items:
+            if isinstance(names, str):
+                raise RunError(f"{names!r}: a format of files gives the names of folders and file as a tuple of parts")
+            with folder.text(*names) as file:
+                file.write(json.dumps(content, ensure_ascii=False, indent=2) + "\n")
             count += 1
     return count

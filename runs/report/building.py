@@ -9,20 +9,22 @@ from typing import TypeVar
 
 from dialoom.graphs import Chart, Episode, Recipe, Table
 from dialoom.runs.errors import RunError
+from dialoom.runs.selection import selected
 from dialoom.runs.store import RunFile
 
-from .reported import ReportedRun, difference_note, offline_note, reported_runs
+from .reported import ReportedRun, difference_note, notes_on, reported_runs
 from .set_comparison import comparison, file_name
 
 Shown = TypeVar("Shown", Table, Chart)
 
 
-def build(run: RunFile, judging: str | None = None) -> list[Table]:
+def build(run: RunFile, judging: str | None = None, where: str | None = None) -> list[Table]:
     """All tables of a run.
 
     Args:
         run: The run.
         judging: The set of judgements to report; by default each of them, and a comparison if there are several.
+        where: Only scenarios that this expression holds of.
 
     Raises:
         StoreError: If there is no such set.
@@ -31,25 +33,28 @@ def build(run: RunFile, judging: str | None = None) -> list[Table]:
     sets = _sets(run, recipe, judging)
     tables: list[Table] = []
     for number, reported in enumerate(sets):
-        for table in recipe.compared(_episodes([reported])):
+        for table in recipe.compared(_episodes([reported], where)):
             if number and table.name == "dialogues":
                 continue  # the dialogues are the same ones
             if len(sets) > 1 and table.name != "dialogues":
                 table.title += f" (judgements {reported.set_name!r})"
                 table.name += f"-{file_name(reported.set_name or '')}"
-            tables += _noted([table], offline_note([reported]))
+            tables += _noted([table], *notes_on([reported], where))
     for left, right in itertools.combinations([each.judging for each in sets if each.judging], 2):
         both = [each for each in sets if each.judging in (left, right)]
-        tables += _noted([comparison(run, left, right)], *(offline_note([each]) for each in both))
+        tables += _noted(
+            [comparison(run, left, right, where)], *(note for each in both for note in notes_on([each], where))
+        )
     return tables
 
 
-def compare(runs: Sequence[RunFile], judging: str | None = None) -> list[Table]:
+def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Table]:
     """The tables of several runs side by side.
 
     Args:
         runs: Runs of one recipe.
         judging: The set of judgements, in each of them; by default each run's oldest.
+        where: Only scenarios that this expression holds of.
 
     Raises:
         RunError: If they are not of one recipe, or one is named twice.
@@ -57,10 +62,10 @@ def compare(runs: Sequence[RunFile], judging: str | None = None) -> list[Table]:
     """
     recipe = _common_recipe(runs)
     chosen = reported_runs(runs, recipe, judging)
-    return _noted(recipe.compared(_episodes(chosen)), difference_note(chosen, recipe), offline_note(chosen))
+    return _noted(recipe.compared(_episodes(chosen, where)), difference_note(chosen, recipe), *notes_on(chosen, where))
 
 
-def charts(runs: Sequence[RunFile], judging: str | None = None) -> list[Chart]:
+def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Chart]:
     """What the report of one run or several draws; of one run, all sets of judgements unless one is named.
 
     Raises:
@@ -72,7 +77,7 @@ def charts(runs: Sequence[RunFile], judging: str | None = None) -> list[Chart]:
     if len(runs) == 1 and len(chosen) > 1:
         chosen = [replace(each, label=f"{each.label}, judgements {each.set_name!r}") for each in chosen]
     difference = difference_note(chosen, recipe) if len(runs) > 1 else None
-    return _noted(recipe.charts(_episodes(chosen)), difference, offline_note(chosen))
+    return _noted(recipe.charts(_episodes(chosen, where)), difference, *notes_on(chosen, where))
 
 
 def _sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
@@ -93,8 +98,8 @@ def _common_recipe(runs: Sequence[RunFile]) -> Recipe:
     return recipes[0]
 
 
-def _episodes(reported: Sequence[ReportedRun]) -> list[tuple[str, Iterable[Episode]]]:
-    return [(each.label, each.run.episodes(each.set_name)) for each in reported]
+def _episodes(reported: Sequence[ReportedRun], where: str | None) -> list[tuple[str, Iterable[Episode]]]:
+    return [(each.label, selected(each.run, each.set_name, where)) for each in reported]
 
 
 def _noted(shown: list[Shown], *notes: str | None) -> list[Shown]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
 
 from .building import build, charts, compare
+from .set_comparison import file_name
 from .writing import markdown, write
 
 
@@ -29,27 +30,33 @@ class Report:
     charts: Sequence[Chart]
 
     @classmethod
-    def of(cls, runs: Sequence[RunFile], judging: str | None = None, names: Sequence[str] = ()) -> Report:
+    def of(
+        cls, runs: Sequence[RunFile], judging: str | None = None, names: Sequence[str] = (), where: str | None = None
+    ) -> Report:
         """The report of one run, or of several side by side.
 
         Args:
             runs: Runs of one recipe.
             judging: One set of judgements; by default all of one run, the oldest of each of several.
-            names: Only these tables (and charts of these names).
+            names: Only these tables (and charts of these names). Where there is one for each set of judgements, its
+                name without the set's means all of them.
+            where: Only scenarios that this expression holds of.
 
         Raises:
             RunError: If the runs are not of one recipe, one is named twice, or a table is not there.
             StoreError: If a run has no such set.
         """
-        tables = compare(runs, judging) if len(runs) > 1 else build(runs[0], judging)
+        tables = compare(runs, judging, where) if len(runs) > 1 else build(runs[0], judging, where)
         known = [table.name for table in tables]
-        if unknown := [name for name in names if name not in known]:
+        suffixes = {file_name(each.name) for run in runs for each in run.judgement_sets()}
+        wanted = {found for name in names for found in _of_name(name, known, suffixes)}
+        if unknown := [name for name in names if not _of_name(name, known, suffixes)]:
             raise RunError(f"tables {unknown[0]!r}: there are {', '.join(known) or 'none yet'}", setting="tables")
         statuses = [(run.path, run.status()) for run in runs]
         return cls(
             "; ".join(f"{path.name}: {each.done:,} of {each.total:,} scenarios done" for path, each in statuses),
-            [table for table in tables if not names or table.name in names],
-            [chart for chart in charts(runs, judging) if not names or chart.name in names],
+            [table for table in tables if not names or table.name in wanted],
+            [chart for chart in charts(runs, judging, where) if not names or chart.name in names],
         )
 
     def __getitem__(self, name: str) -> Table:
@@ -68,7 +75,7 @@ class Report:
     def _repr_markdown_(self) -> str:
         return str(self)
 
-    def write(self, folder: Path, *, has_charts: bool = True) -> list[Path]:
+    def write(self, folder: str | Path, *, has_charts: bool = True) -> list[Path]:
         """Write `report.md`, a CSV file per table, and a PNG and an SVG file per chart; returns the paths.
 
         Args:
@@ -80,3 +87,8 @@ class Report:
             ModuleNotFoundError: If there are charts and nothing to draw them with.
         """
         return write(self.tables, Path(folder), self.title, self.charts if has_charts else ())
+
+
+def _of_name(name: str, known: Sequence[str], suffixes: Collection[str]) -> list[str]:
+    """The tables of a name: the one that has it, or one for each set of judgements, named for that as well."""
+    return [name] if name in known else [each for each in known if each in {f"{name}-{end}" for end in suffixes}]

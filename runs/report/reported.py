@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Recipe
 from dialoom.roles import ModelBinding
+from dialoom.runs.selection import Where
 from dialoom.runs.store import JudgementSet, RunFile
 
 _OFFLINE = "Made with an offline model ({roles}): a scripted stand-in, no evidence about any model."
+_NAMED = 10
+"""So many changed outcomes are named, and the rest counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,33 @@ def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None =
     ]
     labels = next(labels for labels in candidates if all(labels) and len(set(labels)) == len(runs))
     return [ReportedRun(*each) for each in zip(labels, runs, chosen, strict=True)]
+
+
+def notes_on(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
+    """What is said below all tables and charts: what they count, what of it a person changed, who was no model."""
+    only = None if where is None else f"Only scenarios of which this holds: {where}"
+    return [only, changed_note(reported, where), offline_note(reported)]
+
+
+def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> str | None:
+    """Which outcomes come from what a person did in the step debugger, if any is counted."""
+    named: dict[tuple[Path, str], str] = {}
+    several = len({each.run.path for each in reported}) > 1
+    for each in reported:
+        keeps = None if where is None else Where.parse(where, each.run).keeps
+        for id_, branch in each.run.branches_taken():
+            episode = each.run.episode(each.run.resolve(id_), each.set_name)
+            if episode is not None and (keeps is None or keeps(episode)):
+                named[each.run.path, id_] = f"{id_} ({branch.told()}{f', {each.label}' if several else ''})"
+    if not named:
+        return None
+    rest = f"; and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+    what = "1 outcome was" if len(named) == 1 else f"{len(named):,} outcomes were"
+    some = "; ".join([*named.values()][:_NAMED])
+    return (
+        f"{what} changed by a person in the step debugger and counted here: {some}{rest}. "
+        "To leave them out: where 'not changed'."
+    )
 
 
 def offline_note(reported: Sequence[ReportedRun]) -> str | None:

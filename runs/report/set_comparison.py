@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections import defaultdict
 
 from dialoom.graphs import INTERVALS, Judgement, Table, Tally
+from dialoom.runs.selection import Where
 from dialoom.runs.store import JudgementSet, RunFile
 
 
-def comparison(run: RunFile, left: JudgementSet, right: JudgementSet) -> Table:
-    """What two sets say of the same things: means where both have a score, and how often they are equal."""
+def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str | None = None) -> Table:
+    """What two sets say of the same things: means where both have a score, and how often they are equal.
+
+    Args:
+        run: The run.
+        left: One set.
+        right: The other.
+        where: Only scenarios of which this holds with the judgements of both.
+    """
+    wanted = None if where is None else Where.parse(where, run)
     columns = ["metric", "n", f"mean {left.name}", f"mean {right.name}", "mean difference", "equal %"]
     name = f"compared-{file_name(left.name)}-{file_name(right.name)}"
     table = Table(name, f"Judgements {left.name!r} and {right.name!r} on the same dialogues", columns)
     tallies: dict[str, tuple[Tally, Tally, Tally, Tally]] = defaultdict(lambda: (Tally(), Tally(), Tally(), Tally()))
     person = run.recipe.split_by
     for one, other in zip(run.episodes(left.name), run.episodes(right.name), strict=True):
+        if wanted is not None and not (wanted.keeps(one) and wanted.keeps(other)):
+            continue
         theirs = {_key(judgement): judgement.score for judgement in other.outcome.judgements}
         for judgement in one.outcome.judgements:
             score, second = judgement.score, theirs.get(_key(judgement))

@@ -6,10 +6,12 @@ import csv
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.reporting.table import Cell
-from dialoom.runs.errors import RunError
+from dialoom.outputs import binary_output, file_name, make_folder, text_output
+from dialoom.shown import csv_cell, markdown_text
 
 from .drawing import draw
 
@@ -49,55 +51,54 @@ def write(tables: Sequence[Table], folder: Path, title: str, charts: Sequence[Ch
     """Write `report.md`, a CSV file per table, and a PNG and an SVG file per chart; returns the paths.
 
     Raises:
-        RunError: If the folder cannot be written.
+        OutputError: If the folder cannot be written, or an SQLite file stands in the way.
         ModuleNotFoundError: If there are charts and nothing to draw them with (see `can_draw`).
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        page = folder / "report.md"
-        page.write_text(markdown(tables, title, charts), encoding="utf-8")
-        return [page, *_write_tables(tables, folder), *_write_charts(charts, folder)]
-    except OSError as error:
-        raise RunError(f"{folder} cannot be written: {error.strerror or error}") from error
+    make_folder(folder)
+    page = folder / "report.md"
+    with text_output(page) as file:
+        file.write(markdown(tables, title, charts))
+    return [page, *_write_tables(tables, folder), *_write_charts(charts, folder)]
 
 
 def markdown(tables: Sequence[Table], title: str, charts: Sequence[Chart] = ()) -> str:
     """All charts and tables as one Markdown page; the charts are PNG files beside it."""
     lines = itertools.chain(*map(_markdown_chart, charts), *map(_markdown_table, tables))
-    return "\n".join([f"# {title}", "", *lines])
+    return "\n".join([f"# {markdown_text(title)}", "", *lines])
 
 
 def _write_tables(tables: Sequence[Table], folder: Path) -> Iterator[Path]:
     for table in tables:
-        path = folder / f"{table.name}.csv"
-        with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows(_csv_rows(table))
+        path = folder / file_name(f"{table.name}.csv")
+        with text_output(path, newline="") as file:
+            csv.writer(file).writerows([*map(csv_cell, row)] for row in _csv_rows(table))
         yield path
 
 
 def _write_charts(charts: Sequence[Chart], folder: Path) -> Iterator[Path]:
     for chart in charts:
         for kind, content in draw(chart).items():
-            path = folder / f"{chart.name}.{kind}"
-            path.write_bytes(content)
+            path = folder / file_name(f"{chart.name}.{kind}")
+            with binary_output(path) as file:
+                file.write(content)
             yield path
 
 
 def _markdown_chart(chart: Chart) -> Iterator[str]:
-    yield from (f"![{chart.title}]({chart.name}.png)", "")
+    yield from (f"![{markdown_text(chart.title)}]({quote(file_name(f'{chart.name}.png'))})", "")
     for note in chart.notes:
-        yield from (note, "")
+        yield from (markdown_text(note), "")
 
 
 def _markdown_table(table: Table) -> Iterator[str]:
-    yield from (f"## {table.title}", "")
-    yield "| " + " | ".join(table.columns) + " |"
+    yield from (f"## {markdown_text(table.title)}", "")
+    yield "| " + " | ".join(map(markdown_text, table.columns)) + " |"
     yield "|" + " --- |" * len(table.columns)
     for texts in texts_of(table):
-        yield "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+        yield "| " + " | ".join(map(markdown_text, texts)) + " |"
     yield ""
     for note in table.notes:
-        yield from (note, "")
+        yield from (markdown_text(note), "")
 
 
 def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:

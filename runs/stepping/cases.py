@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import Outcome
+from dialoom.outputs import text_output
 from dialoom.prompts import ChatMessage
 from dialoom.roles import ModelBinding
 from dialoom.runs.errors import RunError
@@ -118,16 +119,19 @@ async def case_of(session: Session) -> Case:
     )
 
 
-def write_case(case: Case, path: Path) -> None:
+def write_case(case: Case, path: Path, inputs: Sequence[Path] = ()) -> None:
     """Write a case as JSON that reads well beside its next version.
 
+    Args:
+        case: The case.
+        path: The file.
+        inputs: The files that it comes from, which are not written over.
+
     Raises:
-        RunError: If the file cannot be written.
+        OutputError: If the file is one of the inputs or any SQLite file, or cannot be written.
     """
-    try:
-        path.write_text(case.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"the case cannot be written to {path}: {error.strerror}") from error
+    with text_output(path, inputs) as file:
+        file.write(case.model_dump_json(indent=1) + "\n")
 
 
 def read_case(path: Path) -> Case:

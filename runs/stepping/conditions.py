@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateError, UndefinedError, meta
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import missing
+from jinja2 import TemplateError
+
+from dialoom.runs.expressions import NotYetError, Unknown, compiled
 
 from .values import plain
 
@@ -105,54 +105,19 @@ def _forms(nodes: Collection[str], roles: Collection[str], counted: Collection[s
     )
 
 
-class _NotYetError(UndefinedError):
-    """Something that the state will have only later."""
-
-
-class _Unknown(StrictUndefined):
-    """What an expression names and the state has not; the message says what there is instead."""
-
-    __slots__ = ()
-
-    def __init__(
-        self, hint: str | None = None, obj: Any = missing, name: Any = None, exc: type[Exception] = UndefinedError
-    ) -> None:
-        beyond = isinstance(obj, list) and isinstance(name, int)
-        super().__init__(hint, obj, name, _NotYetError if beyond else exc)  # type: ignore[arg-type]
-
-    @property
-    def _undefined_message(self) -> str:
-        if self._undefined_hint or self._undefined_obj is missing:
-            return super()._undefined_message
-        there = self._undefined_obj
-        what = f"there is {', '.join(map(str, there)) or 'nothing'}" if isinstance(there, dict) else f"{there!r:.60}"
-        return f"there is no {self._undefined_name!r}; {what}"
-
-
-class _Environment(ImmutableSandboxedEnvironment):
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        """A mapping's own keys first: `pool.items` is what the state calls so, never the method."""
-        return obj[attribute] if isinstance(obj, dict) and attribute in obj else super().getattr(obj, attribute)
-
-
-_ENVIRONMENT = _Environment(undefined=_Unknown)
-_ENVIRONMENT.globals.clear()  # only what the state has has a name
-
-
 def _expression(text: str, channels: Collection[str]) -> Callable[[Position], bool]:
     """Whether an expression is true; raises `TemplateError` if it is none, or says nothing about the state."""
-    value = _ENVIRONMENT.compile_expression(text, undefined_to_none=False)
-    names = meta.find_undeclared_variables(_ENVIRONMENT.parse("{{ " + text + " }}"))
+    value, names = compiled(text)
     if not names:
         raise TemplateError("it names nothing of the state")
     if unknown := sorted(names.difference(channels)) if channels else []:
         raise TemplateError(f"there is no {unknown[0]!r}; the state has {', '.join(channels)}")
 
     def holds(at: Position) -> bool:
-        later = {name: _Unknown(name=name, exc=_NotYetError) for name in channels}
+        later = {name: Unknown(name=name, exc=NotYetError) for name in channels}
         try:
             return bool(value({**later, **plain(at.state)}))
-        except _NotYetError:
+        except NotYetError:
             return False
         except Exception as error:  # whatever an expression raises is about the expression
             raise ConditionError(f"{text!r} cannot be told: {error}; the state has {', '.join(at.state)}") from error

@@ -13,6 +13,7 @@ from dialoom.roles.gateway.gateway import check_model
 from dialoom.runs.calling import CallPolicy
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN
+from dialoom.text import well_formed, well_formed_value
 
 from .branching import fork_branch, index_main
 from .context import START, ScenarioContext, at, open_context, updates
@@ -81,7 +82,7 @@ class Session(Navigation):
             raise SteppingError(
                 "nothing is in the state yet; the first step takes in what the conversation begins with"
             )
-        channel, whole = replaced(self.state, path, value)
+        channel, whole = replaced(self.state, path, well_formed_value(value))
         await self._leave_main()
         nodes = await self.context.nodes_before(self.context.line(self._head))
         edit = updates(self.context.graph, {channel: whole}, nodes)
@@ -117,7 +118,10 @@ class Session(Navigation):
         """
         asked = await self._asked(role)
         await self._leave_main()
-        return await self.step(CallOverrides(messages={asked.key: messages}))
+        whole: list[ChatMessage] = [
+            {"role": message["role"], "content": well_formed(message["content"])} for message in messages
+        ]
+        return await self.step(CallOverrides(messages={asked.key: whole}))
 
     async def exchange(self, role: str, model: str) -> None:
         """Let another model play a role from here on, in this branch.

@@ -67,6 +67,7 @@ def open_for_writing(path: Path, synchronous: Synchronous = "normal") -> sqlite3
             price of waiting for the disk at every commit.
     """
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")  # a new file is in none yet
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     return connection
 
@@ -77,6 +78,12 @@ def _connect_reader(path: Path) -> sqlite3.Connection:
     try:
         connection = _connect(uri + "?mode=rw")
     except sqlite3.OperationalError:  # the file or its folder is read-only, so nobody can be writing
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size:  # what stands there would be passed over in silence
+            raise StoreError(
+                f"{path} lies where nothing can be written, with work in {log.name} that cannot be read there; copy "
+                "both files to a folder that can be written, and look at the copy"
+            ) from None
         connection = _connect(uri + "?mode=ro&immutable=1")
     connection.execute("PRAGMA query_only = ON")
     return connection

@@ -111,7 +111,7 @@ def _judgement(row: sqlite3.Row) -> Judgement:
 def _output_tokens(connection: sqlite3.Connection, after: int, last: int) -> dict[int, dict[str, int | None]]:
     """Tokens written, by scenario and role; `None` if a call's are unknown."""
     query = (
-        "SELECT scenario, role, sum(output_tokens), count(*) = count(output_tokens) FROM calls "
+        "SELECT scenario, role, CAST(total(output_tokens) AS INTEGER), count(*) = count(output_tokens) FROM calls "
         "JOIN scenarios ON position = scenario AND calls.sample >= take "  # not what an earlier take said
         "WHERE scenario > ? AND scenario <= ? AND reply IS NOT NULL AND judging IS NULL AND calls.branch IS NULL "
         "GROUP BY scenario, role"

@@ -45,7 +45,7 @@ class WriteLock:
         sharing: How several may write it all the same, if there is a way.
 
     Raises:
-        StoreError: If another process (or another store of this one) holds it.
+        StoreError: If another process (or another store of this one) holds it, or the file cannot be written.
     """
 
     def __init__(self, path: Path, sharing: str | None = None) -> None:
@@ -54,7 +54,7 @@ class WriteLock:
             self._file = found.st_dev, found.st_ino
             if self._file in _held:
                 raise _is_taken(path, "another task or thread of this process", sharing)
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            self._descriptor = _opened(path)
             try:
                 _take(self._descriptor)
             except OSError as error:
@@ -68,6 +68,15 @@ class WriteLock:
             if self._file in _held:
                 _held.remove(self._file)
                 os.close(self._descriptor)
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written ({error.strerror}); copy it to a folder that can, and go on with the copy"
+        ) from error
 
 
 def _is_taken(path: Path, writer: str, sharing: str | None) -> StoreError:

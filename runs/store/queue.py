@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Container, Iterator
 
-from dialoom.graphs import Recipe, Scenario
+from dialoom.graphs import Recipe
 
 from .episodes import read_episode, read_outcome
 from .judgement_sets import OWN_JUDGEMENTS
 from .ledger import Booking
-from .scenarios import ScenarioTable
+from .scenarios import ScenarioTable, thread_of
 from .work import JudgeWork, PlayWork, RejudgeWork, Work
 
 
@@ -61,7 +61,7 @@ class WorkQueue:
         )
         for row in self._scenarios.rows(query, name):
             scenario = self._scenarios.scenario(recipe, row["content"])
-            thread = f"{_thread(scenario, row['take'])}#{name}"
+            thread = f"{thread_of(scenario.id, row['take'])}#{name}"
             yield JudgeWork(row["position"], scenario, thread, name, read_outcome(self._reader, row["position"]))
 
     def count_to_judge(self, name: str) -> int:
@@ -86,7 +86,7 @@ class WorkQueue:
         for row in self._scenarios.rows(query, name):
             position, sample = row["position"], row["sample"]
             scenario = self._scenarios.scenario(recipe, row["content"])
-            thread = f"{_thread(scenario, row['take'])}#{name}#{sample}"
+            thread = f"{thread_of(scenario.id, row['take'])}#{name}#{sample}"
             episode = read_episode(self._reader, name, position)
             assert episode is not None, "what is judged again is done"
             parsed = tuple(each for each in episode.outcome.judgements if each.status != "unparsed")
@@ -113,9 +113,4 @@ class WorkQueue:
 
     def _play_work(self, recipe: Recipe, row: sqlite3.Row) -> PlayWork:
         scenario = self._scenarios.scenario(recipe, row["content"])
-        return PlayWork(row["position"], scenario, _thread(scenario, row["take"]), row["sample"])
-
-
-def _thread(scenario: Scenario, take: int) -> str:
-    """A scenario's thread of checkpoints: one that is played anew has another."""
-    return f"{scenario.id}@{take}" if take else scenario.id
+        return PlayWork(row["position"], scenario, thread_of(scenario.id, row["take"]), row["sample"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -20,7 +21,8 @@ from .connections import open_for_reading
 from .episodes import read_episode, read_episodes, read_outcome
 from .errors import StoreError
 from .judgement_sets import JudgementSet, read_judgement_sets
-from .scenarios import ScenarioTable
+from .scenarios import ScenarioTable, thread_of
+from .states import read_state
 from .status import Status, Troubles, Usage, read_status, read_troubles, read_usage_by_scenario
 from .taken import counted
 
@@ -141,6 +143,13 @@ class RunFile:
         """What the run has taken in all, as its budget counts."""
         return counted(self._reader, prices)
 
+    def metrics_of(self, judging: str) -> list[str]:
+        """The metrics of a set's first judgements, in the recipe's order."""
+        query = "SELECT DISTINCT metric FROM (SELECT metric FROM judgements WHERE judging = ? LIMIT 5000)"
+        found = [str(metric) for (metric,) in self._reader.execute(query, (judging,))]
+        usual = self.recipe.metrics
+        return sorted(found, key=lambda metric: usual.index(metric) if metric in usual else len(usual))
+
     def rejudgings(self) -> dict[str, int]:
         """How many scenarios' unparsed judgements are yet to be made again, by set."""
         query = "SELECT judging, count(*) FROM rejudgings WHERE state = 'pending' GROUP BY judging"
@@ -171,9 +180,23 @@ class RunFile:
         """Every scenario's place in the plan, id, state and ending, in plan order."""
         return self._scenarios.listing()
 
+    def positions(self, state: str) -> list[int]:
+        """The positions of all scenarios that are `pending`, `done` or `failed`, in plan order."""
+        rows = self._reader.execute("SELECT position FROM scenarios WHERE state = ? ORDER BY position", (state,))
+        return [row["position"] for row in rows]
+
     def planned_facets(self) -> Iterator[dict[str, Any]]:
         """What every scenario shows of itself, in plan order, finished or not."""
         return self._scenarios.facets()
+
+    def named_figures(self) -> list[str]:
+        """The names of the facets, counts and metrics of the first scenarios, as all others have the same."""
+        queries = (
+            "SELECT DISTINCT each.key FROM (SELECT facets FROM scenarios LIMIT 200), json_each(facets) AS each",
+            "SELECT DISTINCT each.key FROM (SELECT counts FROM outcomes LIMIT 200), json_each(counts) AS each",
+            "SELECT DISTINCT metric FROM (SELECT metric FROM judgements LIMIT 5000)",
+        )
+        return [str(name) for query in queries for (name,) in self._reader.execute(query)]
 
     def scenario(self, recipe: Recipe, position: int) -> Scenario:
         """A scenario, from the plan."""
@@ -187,6 +210,15 @@ class RunFile:
     def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
         return read_episodes(self._reader, self._chosen(judging))
+
+    def so_far(self, position: int) -> RecordedEpisode:
+        """What a pending scenario has come to by its last step, as an episode without an ending or judgements' set."""
+        query = "SELECT id, facets, take FROM scenarios WHERE position = ?"
+        row = self._reader.execute(query, (position,)).fetchone()
+        scenario = self.scenario(self.recipe, position)
+        state = {**self.recipe.initial(scenario), **read_state(self._reader, thread_of(row["id"], row["take"]))}
+        outcome = self.recipe.outcome(scenario, state, failed=True).model_copy(update={"ended_by": ""})
+        return RecordedEpisode(row["id"], json.loads(row["facets"]), "pending", outcome)
 
     def outcome(self, position: int) -> Outcome:
         """A finished scenario's outcome, without judgements."""

@@ -97,3 +97,8 @@ class ScenarioTable:
         if row is None:
             raise StoreError(f"{self._path} lacks the document {hash_.hex()}; the file is damaged")
         return str(row["content"])
+
+
+def thread_of(id_: str, take: int) -> str:
+    """A scenario's thread of checkpoints: one that is played anew has another."""
+    return f"{id_}@{take}" if take else id_

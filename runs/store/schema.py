@@ -6,8 +6,10 @@ The checkpoints' tables are defined beside the saver that uses them, in `checkpo
 from __future__ import annotations
 
 import sqlite3
+from typing import TYPE_CHECKING
 
-from sqlite_utils import Database
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
 SCHEMA_VERSION = 1
@@ -16,7 +18,8 @@ SCHEMA_VERSION = 1
 
 def create(connection: sqlite3.Connection) -> None:
     """Make all tables in an empty database."""
-    connection.execute("PRAGMA journal_mode = WAL")
+    from sqlite_utils import Database  # slow to import where pandas is installed, and only new files need it
+
     database = Database(connection)
     with connection:
         _configuration(database)

@@ -105,9 +105,9 @@ def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, 
 _QUERY = """
 SELECT {group}, json_group_array(DISTINCT model),
     count(reply) + count(error), count(error), count(*) - count(reply) - count(error), sum(replays),
-    iif(count(reply) = count(input_tokens), coalesce(sum(input_tokens), 0), NULL),
-    iif(count(reply) = count(output_tokens), coalesce(sum(output_tokens), 0), NULL),
-    coalesce(sum(cached_tokens), 0),
+    iif(count(reply) = count(input_tokens), CAST(total(input_tokens) AS INTEGER), NULL),
+    iif(count(reply) = count(output_tokens), CAST(total(output_tokens) AS INTEGER), NULL),
+    CAST(total(cached_tokens) AS INTEGER),
     iif(count(reply) = count(cost), total(cost), NULL)
 FROM calls WHERE {which} GROUP BY {group}"""
 

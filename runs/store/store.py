@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
@@ -10,12 +9,12 @@ from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialoom.errors import Advice
 from dialoom.graphs import Recipe, Scenario
 from dialoom.prompts import PromptLibrary
 from dialoom.runs.config import RunConfig
 
 from . import schema
+from .appearing import appear
 from .branches import BranchTable
 from .connections import Synchronous, ensure_file, open_for_writing
 from .errors import StoreError, store_error
@@ -87,17 +86,15 @@ class RunStore(RunFile):
         Raises:
             StoreError: If the file exists or cannot be made.
         """
-        _make(path)
         try:
+            appear(path, _initial(config, prompts, recipe))
             with ExitStack() as made:
                 made.callback(remove, path)
-                with closing(WriteLock(path)):
-                    _initialise(path, config, prompts, recipe)
                 store = cls(path, synchronous, recipe)
                 made.pop_all()  # it stays
                 return store
         except (sqlite3.Error, OSError) as error:
-            raise store_error(path, error) from error
+            raise store_error(path, error, is_new=True) from error
 
     def plan(self, scenarios: Iterable[Scenario], notes: Sequence[str], judgement_set: JudgementSet | None) -> int:
         """Write the plan in one transaction; returns how many scenarios it has.
@@ -179,20 +176,9 @@ def remove(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _make(path: Path) -> None:
-    """An empty file."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
-    except FileExistsError as error:
-        text = f"go on with dialoom.resume({str(path)!r}), or give another path"
-        advice = Advice("resume_or_new_path", text, {"path": path})
-        raise StoreError(f"{path} exists", advice=advice) from error
-    except OSError as error:
-        raise StoreError(f"{path} cannot be made: {error.strerror}") from error
-
-
-def _initialise(path: Path, config: RunConfig, prompts: PromptLibrary, recipe: Recipe | None) -> None:
-    with closing(sqlite3.connect(path)) as connection:
+def _initial(config: RunConfig, prompts: PromptLibrary, recipe: Recipe | None) -> bytes:
+    """The content of a run's file that has its configuration and prompts, and no plan yet."""
+    with closing(sqlite3.connect(":memory:")) as connection:
         schema.create(connection)
         with connection:
             connection.execute("INSERT INTO run VALUES ('config', ?)", (config.model_dump_json(),))
@@ -202,3 +188,4 @@ def _initialise(path: Path, config: RunConfig, prompts: PromptLibrary, recipe: R
                 "INSERT INTO prompts VALUES (?, ?, ?, ?, ?)",
                 [(p.id, p.front.version, p.front.role, p.hash, p.source) for p in prompts.values()],
             )
+        return connection.serialize()

@@ -29,10 +29,10 @@ def counted(connection: sqlite3.Connection, prices: Prices) -> Taken:
 _TOOK = "error IS NULL AND (reply IS NULL OR coalesce(attempts, 1) > 0)"
 
 _TAKEN = f"""
-SELECT model, count(*), total(cost), coalesce(sum(input_tokens + output_tokens), 0),
-    coalesce(sum(input_tokens) FILTER (WHERE known AND cost IS NULL), 0),
-    coalesce(sum(output_tokens) FILTER (WHERE known AND cost IS NULL), 0),
-    coalesce(sum(cached_tokens) FILTER (WHERE known AND cost IS NULL), 0)
+SELECT model, count(*), total(cost), CAST(total(input_tokens + output_tokens) AS INTEGER),
+    CAST(total(input_tokens) FILTER (WHERE known AND cost IS NULL) AS INTEGER),
+    CAST(total(output_tokens) FILTER (WHERE known AND cost IS NULL) AS INTEGER),
+    CAST(total(cached_tokens) FILTER (WHERE known AND cost IS NULL) AS INTEGER)
 FROM (SELECT *, input_tokens IS NOT NULL AND output_tokens IS NOT NULL AS known FROM calls)
 WHERE {_TOOK} GROUP BY model ORDER BY model"""
 

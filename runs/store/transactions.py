@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from .errors import store_error
+from .errors import is_about_the_file, store_error
 from .writer import Writer
 
 Result = TypeVar("Result")
@@ -30,10 +30,13 @@ class Transactions:
 
         Raises:
             StoreError: If the file cannot be written.
+            Exception: What the job raised; if SQLite has something against its values, that.
         """
         try:
             return await self._writer.submit(job)
         except sqlite3.Error as error:
+            if not is_about_the_file(error):
+                raise
             raise store_error(self._path, error) from error
 
     def now(self, job: Callable[[sqlite3.Connection], Result], once: bool = False) -> Result:

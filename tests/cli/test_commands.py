@@ -100,7 +100,7 @@ def test_the_release_layout_and_fine_tuning_data_are_exported(dialoom: Command, 
     }
     dialoom("export", run, "--format", "sft", "-o", "sft.jsonl")
     for line, setting in zip(lines_of(tmp_path / "sft.jsonl"), ["base", "I"] * 2, strict=True):
-        assert set(line) == {"messages"}
+        assert set(line) == {"id", "messages"}
         assert line["messages"][0]["role"] == "system"
         assert ("<summary" in line["messages"][0]["content"]) == (setting == "I")
         assert "<affinities" not in line["messages"][0]["content"], "the assistant never sees affinities"
@@ -109,7 +109,8 @@ def test_the_release_layout_and_fine_tuning_data_are_exported(dialoom: Command, 
 
 def test_show_finds_a_scenario_by_number_id_or_beginning(dialoom: Command, run: Path) -> None:
     """The dialogue with its judgements and how it ended, for people and programs."""
-    listed = dialoom("show", run).stdout.splitlines()
+    header, *listed = dialoom("show", run).stdout.splitlines()
+    assert "personalization" in header
     assert len(listed) == 4
     id_ = listed[2].split()[-1]
     shown = [json.loads(dialoom("show", run, name, "--json").stdout) for name in ("3", id_, id_[:22])]

@@ -146,6 +146,9 @@ def test_the_card_says_how_the_set_was_made(dialoom: Command, trees: Path, tmp_p
     dialoom("export", trees, "--format", "dpo", *options, "-o", "set")
     card = (tmp_path / "set" / "README.md").read_text()
     front = yaml.safe_load(card.split("---")[1])
+    assert (front["license"], front["language"]) == ("unknown", ["en"])
+    assert (front["task_categories"], front["size_categories"]) == (["text-generation"], ["n<1K"])
+    assert "as JSON Lines" in card
     assert front["configs"][0]["data_files"] == [
         {"split": "train", "path": "train.jsonl"},
         {"split": "test", "path": "test.jsonl"},
@@ -162,6 +165,20 @@ def test_the_card_says_how_the_set_was_made(dialoom: Command, trees: Path, tmp_p
     assert "`personas`: people.jsonl" in card
     assert str(trees.parent) not in card
     assert "offline" not in card
+
+
+def test_a_card_says_parquet_where_it_is_and_a_licence_if_one_is_stated(
+    dialoom: Command, trees: Path, tmp_path: Path
+) -> None:
+    """Of one file as of two."""
+    dialoom("export", trees, "--format", "aloe", "--as", "parquet", "--license", "cc-by-4.0", "-o", "set.parquet")
+    card = (tmp_path / "set.card.md").read_text()
+    front = yaml.safe_load(card.split("---")[1])
+    assert front["license"] == "cc-by-4.0"
+    assert front["configs"][0]["data_files"] == [{"split": "train", "path": "set.parquet"}]
+    assert "as Parquet" in card
+    assert "JSON" not in card
+    assert "No licence is stated" not in card
 
 
 def lines_of_dialogues(dialoom: Command, run: Path, folder: Path) -> list[dict[str, Any]]:
@@ -255,7 +272,7 @@ def test_the_formats_of_other_recipes_are_split_and_encoded_too(
 def test_an_export_goes_down_a_pipe(dialoom: Command, trees: Path) -> None:
     """Without a card, as there is no place beside it."""
     piped = dialoom("export", trees, "--format", "dpo", "-o", "/dev/stdout", env={**os.environ}).stdout.splitlines()
-    assert set(json.loads(piped[0])) == {"prompt", "chosen", "rejected"}
+    assert set(json.loads(piped[0])) == {"id", "prompt", "chosen", "rejected"}
     assert not list(trees.parent.glob("*.md"))
 
 

@@ -233,9 +233,11 @@ def test_planning_can_be_interrupted_and_may_even_exit(dialoom: Command, tmp_pat
     example = ROOT / "docs" / "examples" / "twenty_questions"
     shutil.copytree(example / "prompts", tmp_path / "prompts")
     (tmp_path / "plans.py").write_text(_PLANS.format(example=str(example)))
-    left = dialoom("run", "plans.py:LEAVING", "--words", "a", "-o", "run.db", code=1, input="")
+    options = ["--words", "a", "--model", "python:nobody:asked", "-o", "run.db"]
+    (tmp_path / "nobody.py").write_text("async def asked(messages):\n    raise AssertionError('nothing is played')\n")
+    left = dialoom("run", "plans.py:LEAVING", *options, code=1, input="")
     assert left.stderr == "the data file is broken\n"
-    with Started(tmp_path, "run", "plans.py:ENDLESS", "--words", "a", "-o", "run.db") as process:
+    with Started(tmp_path, "run", "plans.py:ENDLESS", *options) as process:
         wait_for("begun", process)
         process.send_signal(signal.SIGINT)
         process.communicate()

@@ -169,7 +169,7 @@ def test_each_command_is_answered_with_one_line_of_json(stepped: Stepped) -> Non
         ("diff a b c", "diff takes two branches"),
         ("promote b7", "there is no branch 'b7'"),
         ("save", "save takes a file"),
-        ("save missing/case.json", "the case cannot be written to missing/case.json: No such file or directory"),
+        ("save missing/case.json", "missing/case.json cannot be written: No such file or directory"),
         ("break", "is no condition"),
         ("clear 3", "there is no breakpoint 3; 'breaks' lists them"),
         ("full maybe", "full takes on or off, not 'maybe'"),
@@ -231,7 +231,7 @@ def test_the_books_tell_a_person_s_line_from_a_call(stepped: Stepped, dialoom: C
     """It is no reply out of a cache; and `status` names everybody who has played a role."""
     stepped("goto turn 2", "say assistant Well.", "continue")
     rows = {(row[0], row[1]): row for row in cost_table(tmp_path / "run.db").rows}
-    assert rows["assistant", "said"][2:5] == [1, 0, 0], "calls, replayed, from --cache"
+    assert rows["assistant", "said"][2:5] == [1, 0, 0], "calls, replayed, from cache"
     assert "a person wrote" in " ".join(cost_table(tmp_path / "run.db").notes)
     models = json.loads(dialoom("status", "run.db", "--json").stdout)["roles"]["assistant"]["models"]
     assert models == ["python:players:assistant", "said"]

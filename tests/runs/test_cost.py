@@ -43,7 +43,7 @@ def test_tokens_read_from_a_prompt_cache_are_told_apart(dialoom: Command, player
     play(dialoom, players, tmp_path, "--price", "openai/house=10,100,1")
     assistant = rows_of(tmp_path / "r.db")["assistant"]
     assert assistant["model"] == "openai/house"
-    assert (assistant["calls"], assistant["replayed"], assistant["from --cache"]) == (3, 0, 0)
+    assert (assistant["calls"], assistant["replayed"], assistant["from cache"]) == (3, 0, 0)
     assert (assistant["input tokens"], assistant["read from prompt cache"], assistant["output tokens"]) == (
         300,
         240,

@@ -1,8 +1,9 @@
 """A recipe in one file: one role keeps a secret word, the other has twenty questions to find it, a third may judge.
 
-dialoom run docs/examples/twenty_questions/recipe.py:RECIPE --model MODEL --words "piano,heron,glacier" -o words.db
+dialoom run docs/examples/twenty_questions/recipe.py:RECIPE --judge -o words.db
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from random import Random
@@ -28,6 +29,7 @@ from dialoom.graphs import (
 )
 from dialoom.graphs.conversation import appended, joined, lines, said, utterances
 from dialoom.roles import UnparsedReplyError
+from dialoom.roles.offline import Draws, MarkedRequest, Words, heard, understudy
 
 
 class Options(RecipeOptions):
@@ -160,3 +162,42 @@ class TwentyQuestions(Recipe):
 
 
 RECIPE = TwentyQuestions()
+
+
+WORDS = Words(Path(__file__).parent / "words.toml")
+"""What the understudies say: so that the game is played offline, too, by `offline/attentive`."""
+
+
+@understudy("twenty_questions", "keeper")
+def play_keeper(request: MarkedRequest, draws: Draws) -> str:
+    """Says yes to what words.toml knows of the word, and no to all else."""
+    word, question = request.part("word"), (request.said_by("user") or [""])[-1]
+    if word in question:
+        return WORDS.say("keeper.found", draws)
+    known = any(trait in question for trait in WORDS.get(f"things.{word}", []))
+    return WORDS.say("keeper.yes" if known else "keeper.no", draws)
+
+
+@understudy("twenty_questions", "guesser")
+def play_guesser(request: MarkedRequest, draws: Draws) -> str:
+    """Asks for a trait that is still open, until one thing is left."""
+    things, asked = dict(WORDS.get("things")), set()
+    for question, reply in zip(request.said_by("assistant"), request.said_by("user"), strict=False):
+        trait = (heard(WORDS.get("guesser.ask"), question) or {}).get("trait", "")
+        asked.add(trait)
+        things = {name: traits for name, traits in things.items() if (trait in traits) == reply.startswith("Yes")}
+    untold = sorted({trait for traits in things.values() for trait in traits} - asked)
+    if len(things) > 1 and untold:
+        return WORDS.say("guesser.ask", draws, {"trait": draws.pick(untold)})
+    return WORDS.say("guesser.guess", draws, {"word": next(iter(things), "nothing")})
+
+
+@understudy("twenty_questions", "judge")
+def play_judge(request: MarkedRequest, draws: Draws) -> str:
+    """Finds an answer untrue if words.toml knows better."""
+    traits = WORDS.get(f"things.{request.part('word')}", [])
+    for question, reply in zip(request.said_by("guesser"), request.said_by("keeper"), strict=False):
+        trait = (heard(WORDS.get("guesser.ask"), question) or {}).get("trait")
+        if trait and (trait in traits) != reply.startswith("Yes"):
+            return json.dumps({"verdict": False, "explanation": f"{question} {reply}"})
+    return json.dumps({"verdict": True, "explanation": WORDS.say("judge.honest", draws)})

@@ -38,7 +38,7 @@ class Fact(NamedTuple):
 Facts = tuple[Fact, ...]
 
 
-@understudy("induction")
+@understudy("aloe", "induction")
 def induce(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
     """Answer with one JSON object: the known sentences of `profile` and `personality`, or null."""
     lines = request.said_by("user")

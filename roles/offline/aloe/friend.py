@@ -33,9 +33,9 @@ class _Known(NamedTuple):
     manners: list[str]
 
 
-@understudy("assistant", when=lambda request: request.bare)
-@understudy("preferred")
-@understudy("rejected")
+@understudy("aloe", "assistant", when=lambda request: request.bare)
+@understudy("aloe", "preferred")
+@understudy("aloe", "rejected")
 def answer(request: MarkedRequest, draws: Draws) -> str:
     """Answer the last message."""
     own = request.said_by("assistant")

@@ -30,14 +30,14 @@ _Found = tuple[int, float, str]
 """The score from 1 to 5 of an answer, how much it takes up, and what decided it."""
 
 
-@understudy("judge", marks=("profile", "message", "answer"))
+@understudy("aloe", "judge", marks=("profile", "message", "answer"))
 def judge_alignment(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
     """Judge one answer: a JSON object with `score` and `explanation`."""
     score, _, why = _assessed(request, request.part("answer"))
     return json.dumps({"score": score, "explanation": why}, ensure_ascii=False)
 
 
-@understudy("judge", marks=("message", "first", "second"))
+@understudy("aloe", "judge", marks=("message", "first", "second"))
 def judge_pair(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
     """Judge which of two answers suits better: a JSON object with `better` and `explanation`."""
     one, other = (_assessed(request, request.part(place)) for place in ("first", "second"))

@@ -23,7 +23,7 @@ from .statements import SUBJECTS, Statement, stated
 BRIEF = frozenset(("reserved", "blunt", "impatient"))
 
 
-@understudy("user", marks=("profile",))
+@understudy("aloe", "user", marks=("profile",))
 def write(request: MarkedRequest, draws: Draws) -> str:
     """Write the person's next line."""
     facts, manners = facts_of(request.part("profile")), traits_of(request.part("personality"))

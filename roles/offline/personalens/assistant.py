@@ -34,7 +34,7 @@ from .user import least_repeating, told_by
 _WORDS = Words(FOLDER / "assistant.toml")
 
 
-@understudy("assistant")
+@understudy("personalens", "assistant")
 def assistant_reply(request: MarkedRequest, draws: Draws) -> str:
     """Write the next reply."""
     scene = _Scene(request)

@@ -29,7 +29,7 @@ from ..words import joined
 from .domains import DomainWords, acts, affinities, domain_named, offers, signal, strays, topic_of_line, wishes
 
 
-@understudy("judge")
+@understudy("personalens", "judge")
 def judgement(request: MarkedRequest, _draws: Draws) -> str:
     """Answer with one JSON object: a verdict or a score, and an explanation that quotes what decided it."""
     metric = re.sub(r"\W+", "_", request.part("metric").lower())

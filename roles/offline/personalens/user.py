@@ -162,7 +162,7 @@ class _Plan:
         return _Move(now, reaction, following=self.steps[self.at])
 
 
-@understudy("user")
+@understudy("personalens", "user")
 def user_line(request: MarkedRequest, draws: Draws) -> str:
     """Write the user's next line."""
     plan = _Plan(request)

@@ -41,7 +41,7 @@ _ANYONE = (_SHE,) * 4 + (_HE,) * 4 + (_THEY, _NEUTRAL)
 """Ways to speak of a person: subject, possessor, object, whether verbs are plural; the more often the likelier."""
 
 
-@understudy("writer")
+@understudy("pools", "writer")
 def write(request: MarkedRequest, draws: Draws) -> str:
     """Answer with `{"items": [...]}`: as many texts of the `<kind>` as the `<count>` says; by default one profile."""
     count = request.part("count")

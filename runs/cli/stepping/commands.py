@@ -47,10 +47,14 @@ class CommandInterpreter:
         session: Where one stands.
         watch: Is given the answer of each stop that is passed on the way.
         is_full: Whether stops show requests and the conversation whole.
+        inputs: The files that the lines and the conversation come from, which `save` does not write over.
     """
 
-    def __init__(self, session: Session, watch: Callable[[Answer], None], is_full: bool = False) -> None:
+    def __init__(
+        self, session: Session, watch: Callable[[Answer], None], is_full: bool = False, inputs: Sequence[Path] = ()
+    ) -> None:
         self.session = session
+        self.inputs = inputs
         self.breaks: list[Condition] = []
         self.watch = watch
         self.is_full = is_full
@@ -266,7 +270,7 @@ async def _save(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
         raise SteppingError("save takes a file: save case.json")
     case = await case_of(interpreter.session)
-    write_case(case, Path(rest))
+    write_case(case, Path(rest), interpreter.inputs)
     text = f"{len(case.steps)} steps saved in {rest}; 'dialoom replay {rest}' plays them again"
     return note(text, file=rest, steps=len(case.steps))
 

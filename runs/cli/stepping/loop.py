@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from dialoom.runs.cli.exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE
+from dialoom.runs.cli.terminal import say
 from dialoom.runs.cli.wording import worded
 from dialoom.runs.errors import FATAL, Fault, fault_of
 from dialoom.runs.stepping import ConditionError, PathError
@@ -51,10 +52,10 @@ def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: P
         try:
             line = input(f"{interpreter.session.branch}> ")
         except EOFError:
-            print()  # noqa: T201
+            say()
             return EXIT_DONE
         except KeyboardInterrupt:
-            print("\n'quit' leaves")  # noqa: T201
+            say("\n'quit' leaves")
             continue
         try:
             if (answer := runner.run(interpreter.do(line))) is not None:
@@ -63,7 +64,7 @@ def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: P
             return EXIT_DONE
         except KeyboardInterrupt:
             here = runner.run(interpreter.session.here())
-            print()  # noqa: T201
+            say()
             printer.error(f"broken off at {here.branch} {here.number}; what was answered is kept", line)
         except Exception as error:
             printer.error(_told(error), line)
@@ -84,7 +85,7 @@ def _told(error: Exception) -> str:
     """
     if isinstance(error, _OF_THE_LINE) or fault_of(error) is not Fault.BUG:
         return worded(error)
-    traceback.print_exception(error, limit=-_FRAMES)
+    say("".join(traceback.format_exception(error, limit=-_FRAMES)), err=True, nl=False)
     return f"nobody foresaw this {type(error).__name__}: {error}"
 
 

@@ -10,17 +10,18 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from dialoom.graphs import Recipe
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.cli.exit_codes import EXIT_DONE, EXIT_SOME_FAILED
 from dialoom.runs.cli.settings import call_settings, merged
+from dialoom.runs.cli.terminal import say, say_json
 from dialoom.runs.door import CallSettings, aplan, open_run, step
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event, NodeSaid, Noted, Planned
 from dialoom.runs.recipes import is_file_spec
+from dialoom.runs.selection import every
 from dialoom.runs.stepping import Session, read_case, replay
+from dialoom.runs.store import RunFile
 
 from .commands import CommandInterpreter
 from .loop import converse, is_terminal, play_script
@@ -32,6 +33,22 @@ def step_run(
 ) -> int:
     """Step through a scenario of a run; returns the exit code."""
     return _stepped(path, scenario, branch, _lines(script), script, is_json, call_settings(given))
+
+
+def first_where(path: Path, where: str) -> str:
+    """The number of the first scenario that an expression holds of; says how many there are.
+
+    Raises:
+        RunError: If there is none, or the expression is wrong.
+    """
+    with RunFile(path) as run:
+        numbers = [position + 1 for position, _ in every(run, None, where)]
+    if not numbers:
+        raise RunError(f"where {where!r} holds of no scenario of {path}", setting="where")
+    if rest := numbers[1:]:
+        some = ", ".join(map(str, rest[:10])) + (", ..." if len(rest) > 10 else "")
+        say(f"scenario {numbers[0]} is the first of {len(numbers):,}; the others are {some}", err=True)
+    return str(numbers[0])
 
 
 def step_recipe(spec: str, recipe: Recipe, given: dict[str, Any], common: dict[str, Any]) -> int:
@@ -52,18 +69,16 @@ def step_recipe(spec: str, recipe: Recipe, given: dict[str, Any], common: dict[s
 
 def replay_case(path: Path, is_json: bool) -> int:
     """Play a saved case again; returns the exit code."""
-    import json
-
     replayed = asyncio.run(replay(read_case(path)))
     if is_json:
         data = {"steps": replayed.steps, "replies": replayed.calls, "departures": list(replayed.departures)}
-        typer.echo(json.dumps(data, ensure_ascii=False))
+        say_json(data)
     elif replayed.departures:
         for line in replayed.departures:
-            typer.echo(line)
-        typer.echo(f"{path}: not the same path")
+            say(line)
+        say(f"{path}: not the same path")
     else:
-        typer.echo(f"{path}: the same path, {replayed.steps} steps with {replayed.calls} recorded replies")
+        say(f"{path}: the same path, {replayed.steps} steps with {replayed.calls} recorded replies")
     return EXIT_SOME_FAILED if replayed.departures else EXIT_DONE
 
 
@@ -103,11 +118,11 @@ def _stepped(
         opening = step(path, scenario, branch=branch, **{**calls, "on_event": _told})
         session: Session = runner.run(opened.enter_async_context(opening))
         try:
-            interpreter = CommandInterpreter(session, printer.passed)
+            interpreter = CommandInterpreter(session, printer.passed, inputs=[path, *([script] if script else [])])
             if lines is not None:
                 return play_script(runner, interpreter, lines, printer, str(script or "standard input"))
-            typer.echo(f"{session.scenario} in {path}: {_state(path, session.scenario)}")
-            typer.echo("'help' lists the commands")
+            say(f"{session.scenario} in {path}: {_state(path, session.scenario)}")
+            say("'help' lists the commands")
             printer.answer(runner.run(interpreter.stopped(runner.run(session.here()))))
             return converse(runner, interpreter, printer)
         finally:
@@ -118,9 +133,9 @@ def _told(event: Event) -> None:
     """What planning and nodes have to say goes where answers do not."""
     match event:
         case Noted(text) | NodeSaid(_, text):
-            typer.echo(text, err=True)
+            say(text, err=True)
         case Planned(path, _, scenarios):
-            typer.echo(f"planned {scenarios:,} scenarios in {path}", err=True)
+            say(f"planned {scenarios:,} scenarios in {path}", err=True)
 
 
 def _state(path: Path, scenario: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import dialoom
 from dialoom.roles import offline
 from dialoom.roles.offline import Draws, MarkedRequest, NoUnderstudyError, Words, heard, read_request, understudy
 from dialoom.roles.offline.words import say
@@ -67,24 +68,38 @@ def test_a_bank_says_what_its_slots_allow(tmp_path: Path) -> None:
 def test_a_strangers_understudy_plays_its_role() -> None:
     """A decorated function answers for its role; of several the one whose marks are shown; the same draws each time."""
 
-    @understudy("waiter")
+    @understudy("inn", "waiter")
     def plain(_request: MarkedRequest, draws: Draws) -> str:
         return f"What would you like? {draws.number(0, 999)}"
 
-    @understudy("waiter", marks=("menu",))
+    @understudy("inn", "waiter", marks=("menu",))
     def with_menu(request: MarkedRequest, _draws: Draws) -> str:
         return f"We have {request.part('menu')}, {request.model}."
 
     def asked(system: str) -> str:
         return offline.answer("generic", [{"role": "system", "content": f"<role>waiter</role>{system}"}], seed=1)
 
-    assert offline.plays("waiter") and asked("<menu>soup</menu>") == "We have soup, generic."
+    assert offline.plays("inn", "waiter") and asked("<menu>soup</menu>") == "We have soup, generic."
     assert asked("") == asked("") != asked("Be quick.")
+
+
+def test_no_understudy_plays_for_another_system() -> None:
+    """Neither the shipped ones for a stranger's prompts nor a stranger's for the shipped ones, marks or not."""
+
+    @understudy("court", "judge")
+    def judge(_request: MarkedRequest, _draws: Draws) -> str:
+        return "Guilty."
+
+    said = [{"role": "user", "content": "He did it."}]
+    assert offline.answer("attentive", said, system="court", role="judge") == "Guilty."
+    assert offline.answer("attentive", said, system="personalens", role="judge") != "Guilty."
+    with pytest.raises(NoUnderstudyError, match=r"'user' of 'court'.*@understudy\('court', 'user'\).*play judge"):
+        offline.answer("attentive", said, system="court", role="user")
 
 
 def test_a_role_that_nobody_plays_is_named() -> None:
     """The error tells the role, the roles that are played, and what would be right."""
-    assert offline.plays("judge") and not offline.plays("astronaut")
+    assert offline.plays("aloe", "judge") and not offline.plays("inn", "judge")
     with pytest.raises(NoUnderstudyError, match=r"'astronaut'.*@understudy.*writer"):
         offline.answer("attentive", [{"role": "system", "content": "<role>astronaut</role>"}])
     with pytest.raises(ValueError, match="attentive"):
@@ -116,21 +131,20 @@ def test_importing_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
 
 
 def test_the_documented_example_plays_its_game(tmp_path: Path) -> None:
-    """The two understudies of docs/design/understudies.md find every word."""
-    text = (ROOT / "docs" / "design" / "understudies.md").read_text(encoding="utf-8")
-    (program,), (words,) = (re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("python", "toml"))
-    (tmp_path / "words.toml").write_text(words, encoding="utf-8")
-    exec(compile(program, "example", "exec"), {"__name__": "game", "__file__": str(tmp_path / "game.py")})
-    for word in ("piano", "heron", "glacier"):
-        talk: list[str] = []
-        while "found" not in "".join(talk) and len(talk) < 20:
-            role = "keeper" if len(talk) % 2 else "guesser"
-            messages = [
-                {"role": "system", "content": f"<role>{role}</role><word>{word if role == 'keeper' else ''}</word>"}
-            ]
-            own = 1 - len(talk) % 2
-            messages += [
-                {"role": "assistant" if at % 2 != own else "user", "content": line} for at, line in enumerate(talk)
-            ]
-            talk.append(offline.answer("attentive", messages, seed=len(talk)))
-        assert talk[-2:] == [f"Is it {word}?", "You have found it."], talk
+    """The understudies of docs/examples/twenty_questions find every word, and the page shows what they are made of."""
+    example = ROOT / "docs" / "examples" / "twenty_questions"
+    run = dialoom.play(
+        f"{example / 'recipe.py'}:RECIPE",
+        path=tmp_path / "run.db",
+        options={"words": "piano,heron,glacier", "judge": True},
+    )
+    episodes = list(run.episodes())
+    assert [episode.outcome.ended_by for episode in episodes] == ["found"] * 3
+    assert [episode.outcome.messages[-2].content for episode in episodes] == [
+        f"Is it {word}?" for word in ("piano", "heron", "glacier")
+    ]
+    assert [episode.outcome.judgements[0].score for episode in episodes] == [True] * 3
+    page = (ROOT / "docs" / "design" / "understudies.md").read_text(encoding="utf-8")
+    (function,), (words,) = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "toml"))
+    assert function in (example / "recipe.py").read_text(encoding="utf-8")
+    assert words in (example / "words.toml").read_text(encoding="utf-8")

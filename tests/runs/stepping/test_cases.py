@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dialoom.outputs import OutputError
 from dialoom.runs.errors import RunError
 from dialoom.runs.stepping import ReplayResult, Session, case_of, read_case, replay, write_case
 from tests.conftest import ROOT, Command
@@ -196,7 +197,7 @@ def test_a_case_that_is_not_there_or_cannot_be_written_is_said(
     with pytest.raises(RunError, match=r"none\.json cannot be read: No such file"):
         read_case(tmp_path / "none.json")
     case = saved(dialogue(dialoom, tmp_path, *players))
-    with pytest.raises(RunError, match=r"cannot be written to .*nowhere"):
+    with pytest.raises(OutputError, match=r"nowhere.* cannot be written"):
         write_case(read_case(case), tmp_path / "nowhere" / "case.json")
     held = json.loads(case.read_text())
     held["scenario"] = {}

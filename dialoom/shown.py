@@ -1,0 +1,54 @@
+"""What somebody said, made fit to be shown: on a terminal, in Markdown, in a spreadsheet, as JSON.
+
+A reply, a name or an error may hold what its reader's program would obey instead of showing it. Everything that shows
+such texts takes them through here. What is kept is not changed. This module is below every floor.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, TypeVar
+
+_DIRECTIONS = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_SEPARATORS = (0x2028, 0x2029)
+_CONTROLS = (*(code for code in range(32) if chr(code) not in "\t\n"), *range(127, 160))
+_OBEYED = re.compile("[" + "".join(map(chr, (*_CONTROLS, *_DIRECTIONS, *_SEPARATORS))) + "\ud800-\udfff]")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+Cell = TypeVar("Cell")
+
+
+def harmless(text: str) -> str:
+    """A text of which a terminal obeys nothing; line ends and tabs stay.
+
+    A sign stands in the place of each control character, mark of direction and half of a character.
+    """
+    return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def json_line(value: Any) -> str:
+    """A value as a line of JSON that says all of it, with escapes for what a terminal would obey."""
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def markdown_text(text: str) -> str:
+    """A text within a line of Markdown: it starts no HTML, link, picture or cell."""
+    line = " ".join(harmless(text).split())
+    return line.replace("<", "&lt;").replace("](", "]\\(").replace("|", "\\|")
+
+
+def markdown_code(text: str) -> str:
+    """A text as code in a line of Markdown."""
+    line = " ".join(harmless(text).split()).replace("`", "'").replace("|", "\\|")
+    return f"`{line}`"
+
+
+def csv_cell(cell: Cell) -> Cell | str:
+    """A cell that no spreadsheet takes for a formula: an apostrophe stands before a text that looks like one."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+
+def cell_text(cell: str) -> str:
+    """What `csv_cell` was given, when its cell comes back."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
