@@ -10,6 +10,7 @@ import typer
 from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 
 from .call_flags import CALLING
+from .exit_codes import EXIT_USAGE
 from .flags import flags_of, with_options
 from .terminal import say
 
@@ -83,10 +84,16 @@ COMMON: dict[str, tuple[Any, Any]] = {
 def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `run` to the commands; only the recipe that the arguments name is imported."""
     runs = typer.Typer(
-        help="Make a run: plan it, play every scenario, keep every step.", no_args_is_help=True, rich_markup_mode=None
+        help="Make a run: plan it, play every scenario, keep every step. The recipe is one of those below, or one of "
+        "your own: path/to/file.py:NAME.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
     )
     wanted = _wanted(arguments)
     names = recipe_names()
+    if wanted is not None and wanted.endswith(".py"):
+        say(f"dialoom: recipe {wanted!r} is a file; name the recipe in it: {wanted}:NAME", err=True)
+        raise SystemExit(EXIT_USAGE)
     if wanted is not None and (wanted in names or is_file_spec(wanted)):
         _add(runs, wanted)
         names = [name for name in names if name != wanted]
@@ -113,7 +120,7 @@ def _add(runs: typer.Typer, spec: str) -> None:
         recipe = load_recipe(spec)
     except RunError as error:
         say(f"dialoom: {error}", err=True)
-        raise SystemExit(2) from error
+        raise SystemExit(EXIT_USAGE) from error
     runs.command(spec, help=recipe.summary)(_command(spec, recipe))
 
 

@@ -75,7 +75,7 @@ class Report:
     def _repr_markdown_(self) -> str:
         return str(self)
 
-    def write(self, folder: Path, *, has_charts: bool = True) -> list[Path]:
+    def write(self, folder: str | Path, *, has_charts: bool = True) -> list[Path]:
         """Write `report.md`, a CSV file per table, and a PNG and an SVG file per chart; returns the paths.
 
         Args:

@@ -388,3 +388,10 @@ def test_a_full_disk_is_one_clear_message(players: list[str], tmp_path: Path) ->
     assert "make room" in told.lower()
     assert len(told.strip().splitlines()) == 1
     assert not list(tmp_path.glob("full.db*"))
+
+
+def test_a_recipe_of_ones_own_is_named_by_file_and_name(dialoom: Command) -> None:
+    """The help says so, and so does the error of a file alone."""
+    assert "path/to/file.py:NAME" in " ".join(dialoom("run", "--help").stdout.split())
+    refused = dialoom("run", "lesson.py", "-o", "run.db", code=2)
+    assert refused.stderr == "dialoom: recipe 'lesson.py' is a file; name the recipe in it: lesson.py:NAME\n"
