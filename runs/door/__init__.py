@@ -11,12 +11,12 @@ from .operations import (
     judge,
     plan,
     play,
-    resolve,
     resume,
     retry,
     step,
     stream,
 )
+from .resolving import resolve
 from .run import Run, open_run, report
 from .settings import CallSettings, PlaySettings
 

@@ -1,0 +1,75 @@
+"""What a new run is told, made whole: the one place where defaults, options and bindings are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Unpack
+
+from dialoom.graphs import Recipe
+from dialoom.roles.binding import Bindings, ModelLike, bind
+from dialoom.runs.calling import CallPolicy
+from dialoom.runs.config import DEFAULT_MODEL, RunConfig
+from dialoom.runs.errors import RunError
+from dialoom.runs.limits import RunLimits
+from dialoom.runs.recipes import find_recipe, option_names, parsed_options
+
+from .settings import CallSettings, Options, PathLike, RecipeLike, call_policy
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run as it is to be made: everything resolved and checked, nothing written.
+
+    Attributes:
+        recipe: The recipe.
+        config: All that decides what the run does.
+        bindings: Its players, the objects among them.
+        policy: How calls are made.
+        overrides: A folder of prompts that replace the recipe's own.
+    """
+
+    recipe: Recipe
+    config: RunConfig
+    bindings: Bindings
+    policy: CallPolicy
+    overrides: Path | None
+
+
+def resolve(
+    recipe: RecipeLike,
+    *,
+    model: ModelLike | None = None,
+    models: Mapping[str, ModelLike] | None = None,
+    temperature: float | Mapping[str, float] | None = None,
+    api_base: str | Mapping[str, str] | None = None,
+    options: Options | None = None,
+    seed: int = 0,
+    sample: int | None = None,
+    prompts: PathLike | None = None,
+    **calls: Unpack[CallSettings],
+) -> NewRun:
+    """The one place where defaults, options and bindings are merged; see `play` for the arguments.
+
+    Raises:
+        RunError, RecipeError, BindingError, CacheError: Naming the setting that is wrong.
+    """
+    spec, found = find_recipe(recipe)
+    chosen = parsed_options(found, options)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise RunError(f"seed {seed!r} is no whole number", setting="seed")
+    if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
+        raise RunError(f"sample {sample!r} is no whole number from 1", setting="sample")
+    bindings = bind(
+        found.roles_used(chosen),
+        model=DEFAULT_MODEL if model is None else model,
+        models={**found.models_named(chosen), **(models or {})},
+        temperature=temperature,
+        api_base=api_base,
+    )
+    plain = chosen.model_dump(mode="json")
+    config = RunConfig(recipe=spec, options=plain, models=dict(bindings.by_role), seed=seed, sample=sample)
+    policy = call_policy(calls, RunLimits(), bindings.objects, option_names(found))
+    policy.limits.check_prices(config.model_names.values())
+    return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))

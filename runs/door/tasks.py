@@ -1,0 +1,228 @@
+"""A run that is open for writing and what is carried out on it; what operations are put together from."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dialoom.errors import Advice
+from dialoom.graphs import Recipe
+from dialoom.graphs.recipe import Graph
+from dialoom.roles import ModelBinding
+from dialoom.roles.binding import ModelLike, rebind
+from dialoom.roles.gateway.gateway import check_model
+from dialoom.runs.calling import CallPolicy, cast_of, open_gateway
+from dialoom.runs.control import Control
+from dialoom.runs.engine import Engine
+from dialoom.runs.errors import RunError
+from dialoom.runs.events import Began, Ended, Event, Noted, Planned, Retrying
+from dialoom.runs.limits import RunLimits
+from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
+from dialoom.runs.recipe_check import graph_of
+from dialoom.runs.recipes import find_recipe
+from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore, Work
+from dialoom.runs.threads import in_thread
+
+from .resolving import resolve
+from .settings import CallSettings, PathLike, PlaySettings, RecipeLike, call_policy
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A run that is open for writing, and how its calls are made."""
+
+    store: RunStore
+    recipe: Recipe
+    models: Mapping[str, ModelBinding]
+    policy: CallPolicy
+    tell: Callable[[Event], None]
+    control: Control
+
+
+@contextlib.asynccontextmanager
+async def new_run(recipe: RecipeLike, path: PathLike, settings: PlaySettings) -> AsyncIterator[Task]:
+    """A new run, planned; nothing is left of it if that fails."""
+    new = await asyncio.to_thread(lambda: resolve(recipe, **settings))
+    tell, control = watched(settings)
+    library = await asyncio.to_thread(prepare, new.recipe, new.config, new.overrides)
+    plan = planned(
+        Path(path),
+        new.recipe,
+        new.config,
+        library,
+        lambda text: tell(Noted(text)),
+        synchronous=settings.get("synchronous", "normal"),
+        is_stopped=lambda: control.is_draining,
+    )
+    async with plan as store:
+        keep_limits(store, new.policy.limits)
+        tell(Planned(store.path, new.config, store.status().total))
+        yield Task(store, new.recipe, new.config.models, new.policy, tell, control)
+
+
+@contextlib.asynccontextmanager
+async def reopened(
+    path: PathLike, recipe: RecipeLike | None, models: Mapping[str, ModelLike] | None, calls: CallSettings
+) -> AsyncIterator[Task]:
+    """A run to go on with; it is planned first if it was stopped before its plan was written."""
+    tell, control = watched(calls)
+    with RunStore(
+        Path(path), calls.get("synchronous", "normal"), await asyncio.to_thread(given_recipe, recipe)
+    ) as store:
+
+        def checked(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
+            found = store.recipe
+            bound = rebind(store.config.models, models)
+            policy = call_policy(calls, RunLimits.of(store), bound.objects)
+            policy.limits.check_prices(store.config.model_names.values())
+            if not store.is_planned:
+                write_plan(store, found, lambda text: tell(Noted(text)), is_given_up)
+            return found, policy
+
+        found, policy = await in_thread(checked, lambda: control.is_draining)
+        keep_limits(store, policy.limits)
+        yield Task(store, found, store.config.models, policy, tell, control)
+
+
+async def play_pending(task: Task, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
+    """Play what is pending; of that only the scenarios of some positions, if these are given."""
+    store, recipe = task.store, task.recipe
+    task.tell(Began(store.path, "playing", store.status().pending if only is None else len(only)))
+    graph = graph_of(recipe, store.config.options)
+    return await carry_out(task, graph, store.config.models, store.queue.pending(recipe, only), None, is_resumed)
+
+
+async def play_again(task: Task, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
+    """Play failed scenarios on, and chosen ones from their beginning; nothing else that is pending."""
+    store = task.store
+    anew = {store.resolve(str(name)) for name in scenarios}
+    failed = set(store.positions("failed")) if is_failed else set()
+    if is_failed:
+        task.tell(Retrying(failed=store.retries.failed()))
+    for position in sorted(anew):
+        store.retries.scenario(position)
+    if anew:
+        task.tell(Retrying(anew=len(anew)))
+    return await play_pending(task, is_resumed=True, only=anew | failed)
+
+
+async def judge_unparsed(task: Task, name: str | None) -> Ended:
+    """Make the unparsed judgements of a set again.
+
+    Raises:
+        RunError: If there are no judgements, or the recipe has no judging of its own.
+    """
+    store, recipe = task.store, task.recipe
+    chosen = store.judgement_set(name)
+    if chosen is None:
+        raise RunError(f"{store.path} has no judgements", advice=_judging_advice(store.path))
+    if recipe.judging() is None:
+        raise RunError(
+            f"recipe {recipe.name!r} has no judging of its own, so its judgements cannot be made again alone",
+            advice=Advice("retry_scenario", "play a scenario anew instead", {"path": store.path}),
+        )
+    models = {role: chosen.models[role] for role in recipe.judging_roles()}
+    task.policy.limits.check_prices(binding.model for binding in models.values())
+    count = store.retries.unparsed(chosen.name)
+    task.tell(Retrying(unparsed=count, judging=chosen.name))
+    task.tell(Began(store.path, "judging again", count, chosen.name))
+    work = store.queue.to_rejudge(recipe, chosen.name)
+    return await carry_out(task, judging_graph(recipe), models, work, chosen.name)
+
+
+async def carry_out(
+    task: Task,
+    graph: Graph,
+    models: Mapping[str, ModelBinding],
+    work: Iterator[Work],
+    judging: str | None,
+    is_resumed: bool = True,
+) -> Ended:
+    """Carry out work to its end, or until it is stopped."""
+    store, policy = task.store, task.policy
+    with open_gateway(store, policy) as gateway:
+        await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
+        engine = Engine(
+            store,
+            task.recipe,
+            graph,
+            cast_of(store, task.recipe, models, gateway),
+            store.config.seed,
+            policy.concurrency,
+            task.tell,
+            policy.fail_on_error,
+            gateway.drain,
+        )
+        task.control.attach(engine, lambda: gateway.states)
+        try:
+            await engine.run(work, is_resumed)
+        finally:
+            task.control.detach()
+    ended = Ended(store.path, engine.done, engine.failed, not engine.is_draining, engine.stopped, judging)
+    task.tell(ended)
+    return ended
+
+
+def watched(calls: CallSettings) -> tuple[Callable[[Event], None], Control]:
+    """Who is told of events, and what stops the work."""
+    return calls.get("on_event") or (lambda _event: None), calls.get("control") or Control()
+
+
+def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
+    """The recipe, if one was given."""
+    return None if recipe is None else find_recipe(recipe)[1]
+
+
+def check_judges(models: Collection[str], limits: RunLimits) -> None:
+    """Make sure that judges can be called, and their cost be bounded.
+
+    Raises:
+        BindingError, RunError: If not.
+    """
+    for model in models:
+        check_model(model)
+    limits.check_prices(models)
+
+
+def judging_graph(recipe: Recipe) -> Graph:
+    """The graph that only judges.
+
+    Raises:
+        RunError: If the recipe has none.
+    """
+    graph = recipe.judging()
+    if graph is None:
+        raise RunError(f"recipe {recipe.name!r} has no judging of its own")
+    return graph
+
+
+def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> JudgementSet:
+    """A new set of judgements, or the one of that name, to go on with it."""
+    wanted = judgement_set(name or ", ".join(binding.model for binding in models.values()), store.prompts, models)
+    existing = {each.name: each for each in store.judgement_sets()}
+    if wanted.name == OWN_JUDGEMENTS:
+        raise RunError(
+            f"name {OWN_JUDGEMENTS!r} is kept for the judgements that a run makes itself; give another", setting="name"
+        )
+    if wanted.name not in existing:
+        store.add_judgement_set(wanted)
+    elif existing[wanted.name] != wanted:
+        theirs = ", ".join(existing[wanted.name].model_names.values())
+        raise RunError(
+            f"name {wanted.name!r}: the judgements of that name were made by {theirs}; give these another",
+            setting="name",
+        )
+    return wanted
+
+
+def _judging_advice(path: Path) -> Advice:
+    return Advice("judge", "judge the run first", {"path": path})
+
+
+def keep_limits(store: RunStore, limits: RunLimits) -> None:
+    """Keep budget, prices and rates in the run's file, if they are other ones than before."""
+    if limits != RunLimits.of(store):
+        store.keep_limits(limits.model_dump_json())
