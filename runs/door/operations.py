@@ -23,7 +23,7 @@ from .resolving import resolve
 from .run import Run
 from .settings import CallSettings, Options, PathLike, PlaySettings, RecipeLike, call_policy
 from .tasks import (
-    Task,
+    OpenRun,
     carry_out,
     check_judges,
     given_recipe,
@@ -178,7 +178,7 @@ async def ajudge(
         keep_limits(store, policy.limits)
         if retry_failed:
             tell(Retrying(failed=store.retries.failed(chosen.name), judging=chosen.name))
-        task = Task(store, found, bound.by_role, policy, tell, control)
+        task = OpenRun(store, found, bound.by_role, policy, tell, control)
         todo = store.queue.count_to_judge(chosen.name)
         tell(Began(store.path, "judging", todo, chosen.name))
         ended = await carry_out(task, graph, bound.by_role, store.queue.to_judge(found, chosen.name), chosen.name)
@@ -322,7 +322,7 @@ retry = blocking("retry", aretry)
 estimate = blocking("estimate", aestimate)
 
 
-def _handle(task: Task, recipe: RecipeLike | None, ended: Ended | None = None) -> Run:
+def _handle(task: OpenRun, recipe: RecipeLike | None, ended: Ended | None = None) -> Run:
     """What the caller gets of a task that is over; it keeps what was given as an object."""
     objects = task.policy.objects
     models = {role: objects[each.model] for role, each in task.models.items() if each.model in objects}

@@ -31,7 +31,7 @@ from .settings import CallSettings, PathLike, PlaySettings, RecipeLike, call_pol
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class OpenRun:
     """A run that is open for writing, and how its calls are made."""
 
     store: RunStore
@@ -43,7 +43,7 @@ class Task:
 
 
 @contextlib.asynccontextmanager
-async def new_run(recipe: RecipeLike, path: PathLike, settings: PlaySettings) -> AsyncIterator[Task]:
+async def new_run(recipe: RecipeLike, path: PathLike, settings: PlaySettings) -> AsyncIterator[OpenRun]:
     """A new run, planned; nothing is left of it if that fails."""
     new = await asyncio.to_thread(lambda: resolve(recipe, **settings))
     tell, control = watched(settings)
@@ -60,13 +60,13 @@ async def new_run(recipe: RecipeLike, path: PathLike, settings: PlaySettings) ->
     async with plan as store:
         keep_limits(store, new.policy.limits)
         tell(Planned(store.path, new.config, store.status().total))
-        yield Task(store, new.recipe, new.config.models, new.policy, tell, control)
+        yield OpenRun(store, new.recipe, new.config.models, new.policy, tell, control)
 
 
 @contextlib.asynccontextmanager
 async def reopened(
     path: PathLike, recipe: RecipeLike | None, models: Mapping[str, ModelLike] | None, calls: CallSettings
-) -> AsyncIterator[Task]:
+) -> AsyncIterator[OpenRun]:
     """A run to go on with; it is planned first if it was stopped before its plan was written."""
     tell, control = watched(calls)
     with RunStore(
@@ -84,10 +84,10 @@ async def reopened(
 
         found, policy = await in_thread(checked, lambda: control.is_draining)
         keep_limits(store, policy.limits)
-        yield Task(store, found, store.config.models, policy, tell, control)
+        yield OpenRun(store, found, store.config.models, policy, tell, control)
 
 
-async def play_pending(task: Task, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
+async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
     """Play what is pending; of that only the scenarios of some positions, if these are given."""
     store, recipe = task.store, task.recipe
     task.tell(Began(store.path, "playing", store.status().pending if only is None else len(only)))
@@ -95,7 +95,7 @@ async def play_pending(task: Task, is_resumed: bool, only: Collection[int] | Non
     return await carry_out(task, graph, store.config.models, store.queue.pending(recipe, only), None, is_resumed)
 
 
-async def play_again(task: Task, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
+async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
     """Play failed scenarios on, and chosen ones from their beginning; nothing else that is pending."""
     store = task.store
     anew = {store.resolve(str(name)) for name in scenarios}
@@ -109,7 +109,7 @@ async def play_again(task: Task, is_failed: bool, scenarios: Collection[str | in
     return await play_pending(task, is_resumed=True, only=anew | failed)
 
 
-async def judge_unparsed(task: Task, name: str | None) -> Ended:
+async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
     """Make the unparsed judgements of a set again.
 
     Raises:
@@ -134,7 +134,7 @@ async def judge_unparsed(task: Task, name: str | None) -> Ended:
 
 
 async def carry_out(
-    task: Task,
+    task: OpenRun,
     graph: Graph,
     models: Mapping[str, ModelBinding],
     work: Iterator[Work],
