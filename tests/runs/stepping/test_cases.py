@@ -145,7 +145,7 @@ def test_a_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path
         recipe.write_text(source.replace(old, new))
         return list(replayed(case).departures)
 
-    assert with_source('return END if over else "guesser"', "return END") == [
+    assert with_source('return last if over else "guesser"', "return END") == [
         "step 3: the end came, where guesser was recorded"
     ]
     assert with_source('builder.add_edge(START, "guesser")', 'builder.add_edge(START, "keeper")') == [
@@ -156,8 +156,8 @@ def test_a_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path
         'the outcome: ended_by: "out_of_questions" -> "error"',
     ]
     assert with_source(
-        "async def keeper(state: State, scene: Scene) -> dict[str, Any]:\n",
-        "async def keeper(state: State, scene: Scene) -> dict[str, Any]:\n    raise KeyError('lost')\n",
+        "async def keeper(state: GameState, scene: Scene) -> dict[str, Any]:\n",
+        "async def keeper(state: GameState, scene: Scene) -> dict[str, Any]:\n    raise KeyError('lost')\n",
     ) == ["step 2: keeper failed: KeyError: 'lost'"]
     assert with_source('history = utterances(state["messages"])', 'history = utterances(state["messages"])[-1:]')[
         0
