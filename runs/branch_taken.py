@@ -28,12 +28,16 @@ class BranchTaken(BaseModel):
     said: int = 0
     prompts: int = 0
 
-    def told(self) -> str:
-        """The branch and what a person did there, in a few words."""
+    def done(self) -> str:
+        """What a person did there, in a few words; empty if nothing."""
         done = [f"{role} played by {model}" for role, model in self.models.items()]
         counted = ((self.edits, "edited"), (self.said, "said by a person"), (self.prompts, "asked by a person"))
-        done += [f"{count} {what}" for count, what in counted if count]
-        return f"branch {self.name}" + (f": {', '.join(done)}" if done else "")
+        return ", ".join([*done, *(f"{count} {what}" for count, what in counted if count)])
+
+    def told(self) -> str:
+        """The branch and what a person did there."""
+        done = self.done()
+        return f"branch {self.name}" + (f": {done}" if done else "")
 
 
 @dataclass(frozen=True, slots=True)

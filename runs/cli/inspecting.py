@@ -177,8 +177,8 @@ def _print_episode(
         _print_named(console, key, text)
     _print_named(console, "models", ", ".join(f"{role} {model}" for role, model in models.items()))
     if episode.branch is not None:
-        taken = f"{episode.branch.told().removeprefix('branch ')}, made step by step"
-        _print_named(console, "branch", taken)
+        done = episode.branch.done()
+        _print_named(console, "branch", f"{episode.branch.name}, made step by step" + (f" ({done})" if done else ""))
     if outline is not None:
         console.print()
         console.print(_tree(outline))

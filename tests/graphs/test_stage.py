@@ -9,7 +9,7 @@ from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.roles import Cast, Gateway, ModelBinding
 from tests.ledgers import MemoryLedger
 
-PROMPT = "---\nid: t/x\nversion: 1\nrole: player\ninputs: [word]\nreply: text\n---\n=== user ===\nSay {{ word }}.\n"
+PROMPT = "---\nid: play\nversion: 1\nrole: player\ninputs: [word]\nreply: text\n---\n=== user ===\nSay {{ word }}.\n"
 
 
 class Word(Scenario):
@@ -38,11 +38,11 @@ async def test_a_call_at_the_same_place_is_answered_from_the_ledger() -> None:
     """The same node at the same step: one call. Another step, or a second time in a node: another one."""
     ledger = MemoryLedger()
     for step in (1, 1, 2):
-        await Scene(staged(ledger), "node", step).ask("t/x", word="heron")
+        await Scene(staged(ledger), "node", step).ask("play", word="heron")
     assert len(ledger.begun) == 2
     scene = Scene(staged(ledger), "node", 1)
-    await scene.ask("t/x", word="heron")
-    await scene.ask("t/x", word="heron")
+    await scene.ask("play", word="heron")
+    await scene.ask("play", word="heron")
     assert len(ledger.begun) == 3
     assert [place.ordinal for _, place, _ in ledger.begun] == [0, 0, 1]
 
@@ -51,7 +51,7 @@ async def test_a_new_sample_is_a_call_of_its_own_with_a_seed_of_its_own() -> Non
     """So a fork's replies are not those of the branch that it left."""
     ledger = MemoryLedger()
     for sample in (0, 1, 1):
-        await Scene(staged(ledger, sample), "node", 1).ask("t/x", word="heron")
+        await Scene(staged(ledger, sample), "node", 1).ask("play", word="heron")
     assert [place.sample for _, place, _ in ledger.begun] == [0, 1]
     assert len({place.seed for _, place, _ in ledger.begun}) == 2
 
