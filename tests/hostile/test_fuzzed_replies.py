@@ -12,7 +12,7 @@ from dialoom.roles.gateway import Completion
 from dialoom.roles.gateway.thinking import without_thinking
 from dialoom.roles.replies import parse_reply
 
-EXAMPLES = 150
+EXAMPLES = 80
 
 BRACKETS = ["{", "}", "[", "]", '"', "'", ":", ",", "\\", "\n", "\x00", "```json", "<think>", "</think>"]
 VALUED = ["score", "verdict", "explanation", "true", "3", "1e999", "NaN", "\\ud83d", "\ud83d"]

@@ -6,8 +6,6 @@ import json
 import resource
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +18,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.store import StoreError
 from tests.conftest import Command
 from tests.hostile.replies import play, saying
+from tests.processes import Started
 
 
 def test_the_runs_own_name_is_refused_for_another_judging(tmp_path: Path) -> None:
@@ -52,29 +51,31 @@ def test_what_sqlite_takes_for_no_file_is_refused(tmp_path: Path, monkeypatch: p
     assert not list(tmp_path.iterdir())
 
 
+_KILLED = """
+import os, signal, sys
+import dialoom
+folder, at = sys.argv[1], int(sys.argv[2])
+if sys.argv[3] == "False":
+    del os.O_TMPFILE
+def hook(event, arguments):
+    global at
+    if event in ("open", "os.link", "os.remove", "sqlite3.connect") and folder in str(arguments):
+        at -= 1
+        if at == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(hook)
+dialoom.plan("personalens", path=folder + "/run.db", options={"limit": 1})
+"""
+
+
 @pytest.mark.parametrize("is_nameless", [True, False], ids=["nameless files", "files beside it"])
 def test_a_run_file_appears_whole(tmp_path: Path, is_nameless: bool) -> None:
     """Killed at any time while it is made, there is a run to go on with, or none, and it can be made."""
-    (tmp_path / "killed.py").write_text(
-        "import os, signal, sys\n"
-        "import dialoom\n"
-        "folder, at = sys.argv[1], int(sys.argv[2])\n"
-        "if sys.argv[3] == 'False':\n"
-        "    del os.O_TMPFILE\n"
-        "def hook(event, arguments):\n"
-        "    global at\n"
-        "    if event in ('open', 'os.link', 'os.remove', 'sqlite3.connect') and folder in str(arguments):\n"
-        "        at -= 1\n"
-        "        if at == 0:\n"
-        "            os.kill(os.getpid(), signal.SIGKILL)\n"
-        "sys.addaudithook(hook)\n"
-        "dialoom.plan('personalens', path=folder + '/run.db', options={'limit': 1})\n"
-    )
     for at in (1, 2, 3, 4, 6):
         (folder := tmp_path / f"run{at}").mkdir()
-        command = [sys.executable, "killed.py", str(folder), str(at), str(is_nameless)]
-        done = subprocess.run(command, cwd=tmp_path, timeout=120, check=False)
-        assert done.returncode == -signal.SIGKILL
+        with Started(tmp_path, folder, at, is_nameless, script=_KILLED) as process:
+            process.communicate()
+            assert process.returncode == -signal.SIGKILL
         if (path := folder / "run.db").exists():
             assert dialoom.resume(path).status().done == 1
         else:

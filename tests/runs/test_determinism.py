@@ -48,7 +48,7 @@ def interrupting(control: dialoom.Control, results: int) -> Callable[[Event], No
     return on_event
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=9, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     seed=st.integers(min_value=0, max_value=3),
     concurrency=st.integers(min_value=1, max_value=9),
