@@ -96,7 +96,7 @@ def test_a_wrong_key_is_told_at_once(proxy: Proxy, dialoom: Command, tmp_path: P
     ("model", "advice"),
     [
         ("nobody", "there is no such model"),
-        ("forgetful", "name one with a longer context"),
+        ("forgetful", "give the role user a model with a longer context"),
     ],
 )
 def test_what_will_stay_fails_at_once_with_advice(
