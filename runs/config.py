@@ -36,8 +36,3 @@ class RunConfig(BaseModel):
     def model_names(self) -> dict[str, str]:
         """The models by role, without their sampling."""
         return {role: binding.model for role, binding in self.models.items()}
-
-    @property
-    def offline_roles(self) -> list[str]:
-        """Roles played by an offline model, whose figures are evidence of nothing."""
-        return [role for role, binding in self.models.items() if binding.model.startswith("offline/")]

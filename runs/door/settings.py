@@ -89,7 +89,7 @@ def call_policy(
     Raises:
         RunError, BindingError, CacheError: Naming the setting that is wrong, or that there is not.
     """
-    for name in settings.keys() - CallSettings.__annotations__.keys():
+    for name in sorted(settings.keys() - CallSettings.__annotations__.keys()):
         raise RunError(f"{name}: there is no such argument; {_meant(name, options)}", setting=name)
     concurrency = settings.get("concurrency", DEFAULT_CONCURRENCY)
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or not (1 <= concurrency <= MOST_AT_ONCE):
