@@ -18,7 +18,8 @@ from dialoom.roles import UnparsedReplyError
 
 from .scenario import PersonaLensScenario
 
-_MARKER = re.compile(r"[\s*_\"'(\[]*\bTERMINATE\b[\s*_\"')\].!]*")
+END_MARKER = "TERMINATE"
+_MARKER = re.compile(rf"[\s*_\"'(\[]*\b{END_MARKER}\b[\s*_\"')\].!]*")
 
 
 class DialogueState(TypedDict, total=False):

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from dialoom.graphs.conversation import lines, messages_of
+from dialoom.graphs.fault import DialogueFault
+from dialoom.graphs.gate.talk import Facts
 from dialoom.graphs.outcome import Episode, Judgement, Outcome
 from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.table import Table
@@ -143,6 +145,22 @@ class PersonaLens(Recipe):
     def judging_roles(self) -> Mapping[str, float]:
         """The judge."""
         return {"judge": self.roles["judge"]}
+
+    def facts(self, scenario: PersonaLensScenario) -> Facts:
+        """The task, and the affinities, of which the opening must say nothing."""
+        return Facts(
+            languages=self.languages,
+            task=f"{scenario.intent} {scenario.description}",
+            kept_back=tuple(value for domain in scenario.domains for value in domain.affinities.values()),
+            end_marker=nodes.END_MARKER,
+            user_ends="user_terminated",
+            limit="turn_limit",
+        )
+
+    def noticed(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:  # noqa: ARG002
+        """An end marker in the opening, where it was taken out."""
+        stripped = outcome.counts.get("stripped_markers")
+        return [DialogueFault(who="user", kind="end_marker", message=0, words=nodes.END_MARKER)] if stripped else []
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """The paper's tables 3, 4, 12 and 13 and figures 4 and 5."""
