@@ -69,6 +69,7 @@ class Engine:
     ) -> None:
         self._store = store
         self._recipe = recipe
+        self._gate = store.gate
         self._graph = graph
         self._cast = cast
         self._seed = seed
@@ -141,7 +142,7 @@ class Engine:
         control = self._control[work.thread] = RunControl()
         try:
             state = await self._play(work, graph, config, control, resuming)
-            await self._store.results.finish(work, self._recipe.outcome(work.scenario, state))
+            await self._store.results.finish(work, self._outcome(work, state))
         except (GraphDrained, DrainedError):
             return
         except BudgetError as error:
@@ -227,7 +228,12 @@ class Engine:
         if not isinstance(work, PlayWork):
             return None
         snapshot = await graph.aget_state(config)
-        return self._recipe.outcome(work.scenario, snapshot.values or self._initial(work), failed=True)
+        return self._outcome(work, snapshot.values or self._initial(work), failed=True)
+
+    def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
+        """What a state means; of a scenario that was played, with its faults."""
+        outcome = self._recipe.outcome(work.scenario, state, failed)
+        return self._gate.passed(work.scenario, outcome) if isinstance(work, PlayWork) else outcome
 
 
 def _sample(work: Work) -> int:

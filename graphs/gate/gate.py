@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ from dialoom.prompts import Prompt
 
 from .prompt_words import PromptWords
 from .rules import RULES
-from .rules.leaks import copied_forms
 from .talk import Talk
 
 if TYPE_CHECKING:
@@ -36,21 +35,17 @@ class Gate:
     def _words(self) -> PromptWords:
         return PromptWords.of(self._prompts)
 
-    def faults(self, scenario: Any, outcome: Outcome, cut: Collection[str] = ()) -> tuple[DialogueFault, ...]:
-        """All faults of an outcome, those of judges included, in the order of the messages.
-
-        Args:
-            scenario: What was played.
-            outcome: What came of it.
-            cut: Replies that a provider said to be cut off.
-        """
+    def faults(self, scenario: Any, outcome: Outcome) -> tuple[DialogueFault, ...]:
+        """The faults of all who speak in an outcome, in the order of the messages."""
         found: dict[DialogueFault, None] = {}
         for talk in self._recipe.talks(scenario, outcome):
-            lines = [replace(line, is_cut=True) if _is_among(line.text, cut) else line for line in talk.lines]
-            found.update(dict.fromkeys(self._of_talk(replace(talk, lines=lines) if cut else talk)))
+            found.update(dict.fromkeys(self._of_talk(talk)))
         found.update(dict.fromkeys(self._recipe.noticed(scenario, outcome)))
-        found.update(dict.fromkeys(copied_forms(outcome.judgements, self._words)))
         return tuple(sorted(found, key=_place))
+
+    def passed(self, scenario: Any, outcome: Outcome) -> Outcome:
+        """An outcome with its faults."""
+        return outcome.model_copy(update={"faults": self.faults(scenario, outcome)})
 
     def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
         """The faults of a line that is about to be said."""
@@ -61,10 +56,6 @@ class Gate:
         known = replace(talk, prompts=self._words)
         for rule in RULES:
             yield from rule(known)
-
-
-def _is_among(text: str, cut: Collection[str]) -> bool:
-    return text in cut
 
 
 def _place(fault: DialogueFault) -> tuple[bool, int, str]:

@@ -24,6 +24,7 @@ from dialoom.runs.store.status import Status
 
 from .bounds import RunBounds
 from .console import HarmlessConsole, make_console
+from .fault_lines import at_message, of_the_rest
 from .terminal import say, say_json
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
@@ -124,7 +125,7 @@ def list_scenarios(
     """Every scenario, or those that an expression holds of: number, state, ending, mean scores, id."""
     with RunFile(path) as run:
         chosen = run.judgement_set(judging)
-        metrics = [] if chosen is None else run.metrics_of(chosen.name)
+        metrics = [*([] if chosen is None else run.metrics_of(chosen.name)), *(["faults"] if run.is_gated else [])]
         found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where)
         if sort is not None:
             found = in_order(found, Where.parse(sort, run, "sort"), is_reversed)
@@ -133,13 +134,15 @@ def list_scenarios(
         if metrics and not as_json:
             say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
         for position, episode in found:
-            scores = scores_of(episode)
+            scores, faults = dict(scores_of(episode)), episode.outcome.faults
             ending = episode.outcome.ended_by
             if as_json:
                 known = {"number": position + 1, "id": episode.id, "state": episode.state, "ended_by": ending or None}
-                say_json({**known, "scores": {name: float(score) for name, score in scores.items()}})
+                told = {"scores": {name: float(score) for name, score in scores.items()}}
+                say_json({**known, **told, "faults": None if faults is None else len(faults)})
                 continue
-            cells = [f"{scores[name]:.3g}" if name in scores else "-" for name in metrics]
+            known = {**scores, **({} if faults is None or not ending else {"faults": len(faults)})}
+            cells = [f"{known[name]:.3g}" if name in known else "-" for name in metrics]
             figures = "".join(f"{cell:>{len(name)}} " for cell, name in zip(cells, metrics, strict=True))
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
 
@@ -182,15 +185,20 @@ def _print_episode(
     if outline is not None:
         console.print()
         console.print(_tree(outline))
-    for message in episode.outcome.messages if outline is None else ():
+    messages, faults = episode.outcome.messages if outline is None else (), episode.outcome.faults or ()
+    for place, message in enumerate(messages):
         console.print()
         console.print(message.role, style=f"bold {_COLOURS.get(message.role, 'magenta')}")
         console.print(message.content)
+        for line in at_message(faults, place):
+            console.print(line)
     if episode.outcome.ended_by:
         console.print()
         console.print(Text.assemble(("ended by", "dim"), " ", episode.outcome.ended_by))
     if episode.error:
         console.print(Text.assemble(("failed:", "red"), " ", episode.error))
+    for line in of_the_rest(faults, messages):
+        console.print(line)
     for judgement in episode.outcome.judgements:
         turn = f", turn {judgement.turn}" if judgement.turn is not None else ""
         score = judgement.status if judgement.score is None else str(judgement.score)

@@ -16,7 +16,7 @@ from dialoom.runs.store import RunFile
 if TYPE_CHECKING:
     import pandas
 
-Kind = Literal["episodes", "lines", "judgements", "calls"]
+Kind = Literal["episodes", "lines", "judgements", "faults", "calls"]
 _ONE = "all"
 
 
@@ -70,6 +70,7 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             "error": episode.error,
             "branch": episode.branch.name if episode.branch else None,
             "lines": len(episode.outcome.messages),
+            "faults": None if episode.outcome.faults is None else len(episode.outcome.faults),
             **_beside(_ALWAYS["episodes"], "facet", episode.facets),
             **_beside((*_ALWAYS["episodes"], *episode.facets), "count", episode.outcome.counts),
             **means_of(episode),
@@ -90,6 +91,13 @@ def _judgements(run: RunFile, judging: str | None, where: str | None) -> Iterato
             yield {"number": number, "id": episode.id, **facets, **judgement.model_dump(), "score": score}
 
 
+def _faults(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    for number, episode in _numbered(run, judging, where):
+        facets = _beside(_ALWAYS["faults"], "facet", episode.facets)
+        for fault in episode.outcome.faults or ():
+            yield {"number": number, "id": episode.id, **facets, **fault.model_dump()}
+
+
 def _calls(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
     if where is None:
         return run.calls()
@@ -107,10 +115,11 @@ def _numbered(run: RunFile, judging: str | None, where: str | None) -> Iterator[
         yield run.resolve(episode.id) + 1, episode
 
 
-_ROWS = {"episodes": _episodes, "lines": _lines, "judgements": _judgements, "calls": _calls}
+_ROWS = {"episodes": _episodes, "lines": _lines, "judgements": _judgements, "faults": _faults, "calls": _calls}
 _ALWAYS = {
-    "episodes": ("number", "id", "state", "ended_by", "error", "branch", "lines"),
+    "episodes": ("number", "id", "state", "ended_by", "error", "branch", "lines", "faults"),
     "lines": ("number", "id", "line", "role", "content"),
     "judgements": ("number", "id", "metric", "target", "turn", "score", "status", "explanation"),
+    "faults": ("number", "id", "who", "kind", "message", "where", "words", "sureness"),
     "calls": ("number", "node", "step", "role", "model", "reply"),
 }

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
-from dialoom.graphs import Recipe, Scenario
+from dialoom.graphs import DialogueFault, Recipe, Scenario
 from dialoom.roles.binding import ModelLike
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
@@ -143,6 +143,23 @@ class Run:
         with self._opened() as file:
             return file.scenario(file.recipe, file.resolve(str(scenario)))
 
+    def faults(
+        self, judging: str | None = None, *, where: str | None = None
+    ) -> Iterator[tuple[RecordedEpisode, DialogueFault]]:
+        """What is wrong with the conversations, fault by fault with the scenario that it belongs to, in plan order.
+
+        Args:
+            judging: The set of judgements whose judges' faults are among them; by default the oldest.
+            where: Only those of scenarios that this expression holds of, such as `faults.user > 0`; see `episodes`.
+
+        Raises:
+            StoreError: If there is no such set.
+            RunError: If the expression is wrong.
+        """
+        for episode in self.episodes(judging, where=where):
+            for fault in episode.outcome.faults or ():
+                yield episode, fault
+
     def report(self, judging: str | None = None, tables: Sequence[str] = (), *, where: str | None = None) -> Report:
         """The recipe's tables and charts. Printed, it is Markdown; a notebook shows it as such.
 
@@ -209,8 +226,8 @@ class Run:
         Args:
             kind: `episodes`: a row for each finished scenario, with its facets (one whose name is taken is called
                 `facet.NAME`), counts and mean score by metric;
-                `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `calls`: a row
-                for each call of a model, with tokens, cost, latency.
+                `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `faults`: a row
+                for each fault that the gate found; `calls`: a row for each call of a model, with tokens, cost, latency.
             judging: The set of judgements; by default the oldest. Not of use for `lines` and `calls`.
             where: Only what belongs to scenarios that this expression holds of; see `episodes`.
 

@@ -105,6 +105,8 @@ def dialogue(
         "models": dict(models),
         "prompts": dict(prompts),
     }
+    if episode.outcome.faults is not None:
+        line["faults"] = [fault.model_dump() for fault in episode.outcome.faults]
     if episode.branch is not None:
         line["branch"] = episode.branch.model_dump()
         line["models"] |= episode.branch.models

@@ -115,7 +115,7 @@ async def case_of(session: Session) -> Case:
         prompts={id_: prompt.source for id_, prompt in context.store.prompts.items()},
         steps=tuple(recorded),
         is_end=stops[-1].is_end,
-        outcome=await session.outcome(),
+        outcome=(await session.outcome()).model_copy(update={"faults": None}),  # rules may change, a case must not
     )
 
 

@@ -66,7 +66,7 @@ def _page(
 
 
 _EPISODES = """
-SELECT position, id, facets, state, error, branch, ended_by, counts, details, outcomes.messages
+SELECT position, id, facets, state, error, branch, ended_by, counts, details, faults, outcomes.messages
 FROM scenarios JOIN outcomes ON scenario = position
 WHERE state IN ('done', 'failed') AND position > ? AND position < ? ORDER BY position LIMIT ?"""
 
@@ -81,7 +81,14 @@ def _texts(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> dict[int,
 def _outcome(row: sqlite3.Row, texts: Mapping[int, str], judgements: tuple[Judgement, ...]) -> Outcome:
     messages = tuple(Line(role=role, content=texts[id_]) for role, id_ in json.loads(row["messages"]))
     counts, details = json.loads(row["counts"]), json.loads(row["details"] or "{}")
-    return Outcome(messages=messages, ended_by=row["ended_by"], counts=counts, details=details, judgements=judgements)
+    return Outcome(
+        messages=messages,
+        ended_by=row["ended_by"],
+        counts=counts,
+        details=details,
+        judgements=judgements,
+        faults=None if row["faults"] is None else json.loads(row["faults"]),
+    )
 
 
 def _judgements(

@@ -1,7 +1,7 @@
 """Bringing a run's file up to the present layout: each step in one transaction with its own record.
 
-The layout is in its first version, so there is no step yet. A later version adds one: a function that takes a file of
-the version before to the next, in a transaction that is open already.
+A version adds a step: a function that takes a file of the version before to the next, in a transaction that is open
+already.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from collections.abc import Callable, Mapping
 Step = Callable[[sqlite3.Connection], None]
 """Changes a file's tables and rows from one version to the next."""
 
-STEPS: dict[int, Step] = {}
+
+def _faults(connection: sqlite3.Connection) -> None:
+    """Outcomes get faults; those of a run that is older than the gate are unknown until it is asked."""
+    connection.execute("ALTER TABLE outcomes ADD COLUMN faults TEXT")
+
+
+STEPS: dict[int, Step] = {1: _faults}
 """The steps, each under the version that it starts from."""
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 from dialoom.graphs import Outcome, Recipe, Scenario
+from dialoom.graphs.gate import Gate, PromptWords, copied_forms
 from dialoom.prompts import PromptLibrary
 from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.prices import Prices
@@ -150,6 +153,11 @@ class RunFile:
         usual = self.recipe.metrics
         return sorted(found, key=lambda metric: usual.index(metric) if metric in usual else len(usual))
 
+    @property
+    def is_gated(self) -> bool:
+        """Whether the faults of any outcome are known."""
+        return self._reader.execute("SELECT 1 FROM outcomes WHERE faults IS NOT NULL LIMIT 1").fetchone() is not None
+
     def rejudgings(self) -> dict[str, int]:
         """How many scenarios' unparsed judgements are yet to be made again, by set."""
         query = "SELECT judging, count(*) FROM rejudgings WHERE state = 'pending' GROUP BY judging"
@@ -205,11 +213,12 @@ class RunFile:
 
     def episode(self, position: int, judging: str | None = None) -> RecordedEpisode | None:
         """What came of one scenario, with the judgements of one set; `None` while it is pending."""
-        return read_episode(self._reader, self._chosen(judging), position)
+        episode = read_episode(self._reader, self._chosen(judging), position)
+        return None if episode is None else self._with_judges(episode)
 
     def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
-        return read_episodes(self._reader, self._chosen(judging))
+        return map(self._with_judges, read_episodes(self._reader, self._chosen(judging)))
 
     def so_far(self, position: int) -> RecordedEpisode:
         """What a pending scenario has come to by its last step, as an episode without an ending or judgements' set."""
@@ -218,11 +227,28 @@ class RunFile:
         scenario = self.scenario(self.recipe, position)
         state = {**self.recipe.initial(scenario), **read_state(self._reader, thread_of(row["id"], row["take"]))}
         outcome = self.recipe.outcome(scenario, state, failed=True).model_copy(update={"ended_by": ""})
-        return RecordedEpisode(row["id"], json.loads(row["facets"]), "pending", outcome)
+        return RecordedEpisode(row["id"], json.loads(row["facets"]), "pending", self.gate.passed(scenario, outcome))
 
     def outcome(self, position: int) -> Outcome:
         """A finished scenario's outcome, without judgements."""
         return read_outcome(self._reader, position)
+
+    @cached_property
+    def gate(self) -> Gate:
+        """What finds the faults of the run's conversations."""
+        return Gate(self.recipe, self.prompts.values())
+
+    @cached_property
+    def _prompt_words(self) -> PromptWords:
+        return PromptWords.of(self.prompts.values())
+
+    def _with_judges(self, episode: RecordedEpisode) -> RecordedEpisode:
+        """An episode whose faults are known, with those of the judges whose word it has."""
+        outcome = episode.outcome
+        if outcome.faults is None or not outcome.judgements:
+            return episode
+        faults = (*outcome.faults, *copied_forms(outcome.judgements, self._prompt_words))
+        return replace(episode, outcome=outcome.model_copy(update={"faults": faults}))
 
     def _chosen(self, judging: str | None) -> str | None:
         chosen = self.judgement_set(judging)

@@ -15,7 +15,7 @@ from dialoom.runs.store.schema import SCHEMA_VERSION
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
 
-OLDER = SCHEMA_VERSION - 1
+OLDER = 0
 
 
 @pytest.fixture
@@ -40,11 +40,12 @@ def make_older(path: Path) -> None:
     """Take a run back to an imagined version in which outcomes had no details."""
     with closing(sqlite3.connect(path)) as file:
         file.execute("ALTER TABLE outcomes DROP COLUMN details")
+        file.execute("ALTER TABLE outcomes DROP COLUMN faults")
         file.execute(f"PRAGMA user_version = {OLDER}")
 
 
 def add_details(connection: sqlite3.Connection) -> None:
-    """The step from that version to the present one."""
+    """The step from that version to the first one."""
     connection.execute("ALTER TABLE outcomes ADD COLUMN details TEXT")
 
 
@@ -117,3 +118,14 @@ def test_a_run_of_a_later_version_is_refused_and_left_alone(dialoom: Command, ru
     for command in ("status", "resume"):
         assert "newer dialoom" in dialoom(command, "run.db", code=2).stderr
     assert run.read_bytes() == before
+
+
+def test_faults_of_an_older_run_are_unknown_until_it_is_reviewed(dialoom: Command, run: Path) -> None:
+    """They are neither none nor some; the rules find them without a model."""
+    with closing(sqlite3.connect(run)) as file:
+        file.execute("ALTER TABLE outcomes DROP COLUMN faults")
+        file.execute("PRAGMA user_version = 1")
+    where = ("show", "run.db", "--json", "--where", "state == 'done' and faults == 0")
+    assert dialoom(*where).stdout == ""
+    dialoom("review", "run.db")
+    assert len(dialoom(*where).stdout.splitlines()) == 1
