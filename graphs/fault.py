@@ -25,6 +25,10 @@ KINDS: Mapping[str, str] = {
 """The kinds of faults that the rules find, and what they mean."""
 
 
+USER = "user"
+"""The role of simulated users: a dialogue in which theirs was not sound says little about anybody else."""
+
+
 class DialogueFault(BaseModel):
     """Something that is wrong with a conversation.
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dialoom.roles import CallPlace, Cast
+from dialoom.roles import ASKS, CallPlace, Cast
 
+from .fault import USER
+from .outcome import Line
 from .scenario import Scenario
 
 if TYPE_CHECKING:  # slow to import; LangGraph knows the parameters by their names
     from langchain_core.runnables import RunnableConfig
     from langgraph.runtime import Runtime
+
+    from .gate import Gate
 
 
 def stream(seed: int, scenario_id: str, purpose: str) -> random.Random:
@@ -40,6 +44,8 @@ class Stage:
         step: The superstep, where it is not LangGraph's own count: that one goes up at an edit of the state, too, and
             then the calls after an edit would have other places than before it.
         tell: Takes what nodes have to say to whoever watches the run.
+        gate: Looks at lines that are about to be said.
+        retries: How often a line in which it finds a fault is asked for again.
     """
 
     scenario: Scenario
@@ -49,6 +55,8 @@ class Stage:
     sample: int = 0
     step: int | None = None
     tell: Callable[[str], None] = field(default=lambda _text: None)
+    gate: Gate | None = None
+    retries: int = 0
 
 
 class StageFactory(Protocol):
@@ -78,6 +86,29 @@ class Scene:
         """
         return await self._stage.cast[prompt_id](inputs, at=self)
 
+    async def ask_user(self, prompt_id: str, said: Sequence[Line], spoken: Callable[[str], str], **inputs: Any) -> str:
+        """A simulated user's next line. If the run wants that, one with a fault is asked for again before it is heard.
+
+        The line that was rejected stays in the ledger; the last one is taken as it is.
+
+        Args:
+            prompt_id: The prompt.
+            said: The conversation so far.
+            spoken: What of a reply is said, without its end marker and so on.
+            **inputs: The prompt's inputs.
+
+        Raises:
+            PromptError, RoleError: As `ask`.
+        """
+        stage, place = self._stage, self.place()
+        for again in range(stage.retries + 1):
+            site = _Again(place, again)
+            reply = str(await stage.cast[prompt_id](inputs, at=site))
+            line = Line(role=USER, content=spoken(reply))
+            if stage.gate is None or not line.content or not stage.gate.faults_of_line(self.scenario, said, line):
+                break
+        return reply
+
     def tell(self, text: str) -> None:
         """Say something to whoever watches the run, e.g. how far a long piece of work is. Nothing of it is kept."""
         self._stage.tell(text)
@@ -92,6 +123,20 @@ class Scene:
         where = (stage.seed, stage.thread, self._node, self._step, ordinal)
         seed = _digest(*where, *([stage.sample] if stage.sample else [])) % 2**31
         return CallPlace(stage.thread, self._node, self._step, ordinal, seed, sample=stage.sample)
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """A place at which the same is asked for once more: the asks of each time have numbers of their own."""
+
+    first: CallPlace
+    times: int
+
+    def place(self) -> CallPlace:
+        if not self.times:
+            return self.first
+        seed = _digest(self.first.seed, self.times) % 2**31
+        return replace(self.first, ask=self.first.ask + ASKS * self.times, seed=seed)
 
 
 Update = dict[str, Any]

@@ -187,6 +187,8 @@ class Engine:
             self._seed,
             _sample(work),
             tell=lambda text: self._on_event(NodeSaid(work.scenario.id, text)),
+            gate=self._gate,
+            retries=self._store.config.user_retries,
         )
         # A step begins while the checkpoint before it is being committed. Nothing can come of that step before the
         # checkpoint is durable: a call is sent only once it is in the ledger, and the writer keeps the order.

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import TemplateError, Undefined
 
 from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe
-from dialoom.graphs.fault import KINDS
+from dialoom.graphs.fault import KINDS, USER
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.errors import RunError
 from dialoom.runs.expressions import Absent, compiled
@@ -51,13 +51,18 @@ class Score(float):
         return made
 
 
+def known_kinds(recipe: Recipe) -> list[str]:
+    """The kinds of faults that there are: those of the rules, and the recipe's own."""
+    return [*KINDS, *recipe.fault_kinds]
+
+
 class FaultCount(int):
     """How many faults there are; those of a role or of a kind are attributes: `faults.user`, `faults.echo`."""
 
     def __new__(cls, faults: Sequence[DialogueFault], recipe: Recipe) -> FaultCount:
         """Count them; a role or kind that the recipe does not have is no attribute."""
         made = super().__new__(cls, len(faults))
-        made.__dict__.update(dict.fromkeys((*KINDS, *recipe.fault_kinds, *recipe.roles), 0))
+        made.__dict__.update(dict.fromkeys((*known_kinds(recipe), USER, *recipe.roles), 0))
         made.__dict__.update(Counter(name for each in faults for name in (each.who, each.kind)))
         return made
 

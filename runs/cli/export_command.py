@@ -73,6 +73,20 @@ _COMMON: Flags = {
         None,
     ),
     "where": (Annotated[str | None, WHERE], None),
+    "only": (
+        Annotated[
+            Literal["sound", "faulty"] | None,
+            typer.Option("--only", help="Only dialogues in which the gate found no fault, or only the others."),
+        ],
+        None,
+    ),
+    "without": (
+        Annotated[
+            list[str] | None,
+            typer.Option(metavar="KIND", help="Leave out dialogues with a fault of this kind, e.g. echo. Repeatable."),
+        ],
+        None,
+    ),
     "include": (
         Annotated[
             list[str] | None,
@@ -141,8 +155,10 @@ def _export(**values: Any) -> None:
     from dialoom.runs.store import RunFile
 
     path, out = values.pop("run"), values.pop("out")
-    common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share", "where", "license")}
-    include = values.pop("include") or ()
+    common = {
+        name: values.pop(name) for name in ("format", "judging", "encoding", "test_share", "where", "license", "only")
+    }
+    common["without"], include = values.pop("without") or (), values.pop("include") or ()
     given = {name: value for name, value in values.items() if value is not None and value != []}
     is_piped = str(out) == "-"
     with RunFile(path) as run:

@@ -107,6 +107,7 @@ def print_config(path: Path) -> None:
         "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
         "seed": config.seed,
         "sample": config.sample,
+        "on_user_fault": config.on_user_fault if config.user_retries else None,
     }
     recipe = load_recipe(config.recipe, path)
     aliases = {name: field.alias for name, field in recipe.options_type.model_fields.items() if field.alias}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dialoom.runs.errors import RunError
-from dialoom.runs.export import ExportRequest, write
+from dialoom.runs.export import ExportRequest, Soundness, write
 from dialoom.runs.selection import means_of, selected
 from dialoom.runs.store import RunFile
 
@@ -38,11 +38,15 @@ def dataset(
     options: Mapping[str, Any],
     where: str | None = None,
     include: Collection[str] = (),
+    only: Soundness | None = None,
+    without: Collection[str] = (),
 ) -> Any:
     """An export as a Hugging Face dataset; see `Run.dataset`."""
     datasets = _imported("datasets", "datasets")
     tables = importlib.import_module("pyarrow.parquet")
-    request = ExportRequest(format_, judging, "parquet", test_share, options, where, include)
+    request = ExportRequest(
+        format_, judging, "parquet", test_share, options, where, include, only=only, without=without
+    )
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         target = Path(folder) / "rows"
         parts = write(run, request, target)

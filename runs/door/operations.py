@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from dialoom.roles.binding import ModelLike, bind
+from dialoom.runs.config import FLAG
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 from dialoom.runs.estimate import CostEstimate, estimated
@@ -50,6 +51,7 @@ async def aplay(
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
+    on_user_fault: str = FLAG,
     prompts: PathLike | None = None,
     **calls: Unpack[CallSettings],
 ) -> Run:
@@ -70,6 +72,8 @@ async def aplay(
         seed: Of every random draw.
         sample: Draw so many scenarios with the seed from all that the options give, spread evenly over the recipe's
             facets (people, settings, ...); by default all are planned.
+        on_user_fault: `flag`: a fault of the simulated user's is kept with the outcome. `retry N`: its line is asked
+            for again at once, up to N times, before the other side sees it.
         prompts: A folder of prompts that replace the recipe's own of the same ids.
         **calls: How calls are made; see `CallSettings`.
 
@@ -91,6 +95,7 @@ async def aplay(
         "options": options,
         "seed": seed,
         "sample": sample,
+        "on_user_fault": on_user_fault,
         "prompts": prompts,
         **calls,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Unpack
 from dialoom.graphs import Recipe
 from dialoom.roles.binding import Bindings, ModelLike, bind
 from dialoom.runs.calling import CallPolicy
-from dialoom.runs.config import DEFAULT_MODEL, RunConfig
+from dialoom.runs.config import DEFAULT_MODEL, FLAG, RunConfig
 from dialoom.runs.errors import RunError
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipes import find_recipe, option_names, parsed_options
@@ -47,6 +48,7 @@ def resolve(
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
+    on_user_fault: str = FLAG,
     prompts: PathLike | None = None,
     **calls: Unpack[CallSettings],
 ) -> NewRun:
@@ -69,7 +71,14 @@ def resolve(
         api_base=api_base,
     )
     plain = chosen.model_dump(mode="json")
-    config = RunConfig(recipe=spec, options=plain, models=dict(bindings.by_role), seed=seed, sample=sample)
+    if not re.fullmatch(rf"{FLAG}|retry [1-9]\d?", str(on_user_fault)):
+        raise RunError(
+            f"on_user_fault {on_user_fault!r}: there are flag and retry N, such as 'retry 2'", setting="on_user_fault"
+        )
+    models_ = dict(bindings.by_role)
+    config = RunConfig(
+        recipe=spec, options=plain, models=models_, seed=seed, sample=sample, on_user_fault=on_user_fault
+    )
     policy = call_policy(calls, RunLimits(), bindings.objects, option_names(found))
     policy.limits.check_prices(config.model_names.values())
     return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))

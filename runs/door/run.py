@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # heavy, or an extra
     import datasets
     import pandas
 
-    from dialoom.runs.export import Encoding
+    from dialoom.runs.export import Encoding, Soundness
     from dialoom.runs.stepping import Session
 
     from .frames import Kind
@@ -187,6 +187,8 @@ class Run:
         where: str | None = None,
         include: Collection[str] = (),
         license: str | None = None,
+        only: Soundness | None = None,
+        without: Collection[str] = (),
     ) -> dict[str, int]:
         """Write finished scenarios in plan order; nothing is left half-written.
 
@@ -200,6 +202,8 @@ class Run:
             options: The format's own.
             where: Only scenarios that this expression holds of; see `episodes`.
             include: What each row has besides its format's columns and its scenario's `id`: `facets`, `scores`.
+            only: `sound`: only dialogues in which the gate found no fault; `faulty`: only the others.
+            without: Kinds of faults whose dialogues are left out.
             license: What the data's card states, by the hub's name of it; by default that it is unknown.
 
         Returns:
@@ -214,7 +218,9 @@ class Run:
 
         if path is None:
             raise RunError("path is missing: where the export is to be written, such as 'out.jsonl'", setting="path")
-        request = ExportRequest(format, judging, encoding, test_share, options or {}, where, include, license)
+        request = ExportRequest(
+            format, judging, encoding, test_share, options or {}, where, include, license, only, without
+        )
         with self._opened() as file:
             return write(file, request, Path(path) if isinstance(path, str | os.PathLike) else path)
 
@@ -249,6 +255,8 @@ class Run:
         options: Mapping[str, Any] | None = None,
         where: str | None = None,
         include: Collection[str] = (),
+        only: Soundness | None = None,
+        without: Collection[str] = (),
     ) -> datasets.Dataset | datasets.DatasetDict:
         """An export as a Hugging Face `Dataset`, or with `test_share` a `DatasetDict` of train and test.
 
@@ -260,7 +268,7 @@ class Run:
         from .frames import dataset
 
         with self._opened() as file:
-            return dataset(file, format, judging, test_share, options or {}, where, include)
+            return dataset(file, format, judging, test_share, options or {}, where, include, only, without)
 
     def step(
         self,

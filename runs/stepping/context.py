@@ -161,7 +161,10 @@ class ScenarioContext:
     def stage(self, gateway: Caller, branch: Branch, step: int) -> Stage:
         """The context of one step."""
         cast = cast_of(self.store, self.recipe, self.models, gateway)
-        return Stage(self.work.scenario, cast, self.work.thread, self.seed, branch.sample, step, self.tell)
+        retries = self.store.config.user_retries
+        return Stage(
+            self.work.scenario, cast, self.work.thread, self.seed, branch.sample, step, self.tell, self.gate, retries
+        )
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
         """What a state means, and what is wrong with it."""

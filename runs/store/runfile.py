@@ -13,6 +13,7 @@ from typing import Any, Self
 from dialoom.graphs import Outcome, Recipe, Scenario
 from dialoom.graphs.gate import Gate, PromptWords, copied_forms
 from dialoom.prompts import PromptLibrary
+from dialoom.roles import ASKS
 from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
@@ -157,6 +158,11 @@ class RunFile:
     def is_gated(self) -> bool:
         """Whether the faults of any outcome are known."""
         return self._reader.execute("SELECT 1 FROM outcomes WHERE faults IS NOT NULL LIMIT 1").fetchone() is not None
+
+    def rejected_lines(self) -> int:
+        """How many lines of simulated users were asked for again because of a fault; they are in the ledger alone."""
+        query = "SELECT count(*) FROM calls WHERE ask > ? AND ask % ? = 1 AND branch IS NULL"
+        return int(self._reader.execute(query, (ASKS, ASKS)).fetchone()[0])
 
     def rejudgings(self) -> dict[str, int]:
         """How many scenarios' unparsed judgements are yet to be made again, by set."""
