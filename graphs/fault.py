@@ -29,6 +29,10 @@ USER = "user"
 """The role of simulated users: a dialogue in which theirs was not sound says little about anybody else."""
 
 
+REVIEWER = "reviewer"
+"""The role of whoever looks for what rules cannot see."""
+
+
 class DialogueFault(BaseModel):
     """Something that is wrong with a conversation.
 

@@ -205,6 +205,10 @@ class Recipe(ABC):
         """What the gate's rules should know of a scenario's conversation besides its words."""
         return Facts(languages=self.languages)
 
+    def played_by(self, scenario: Any) -> Mapping[str, str]:
+        """What a scenario's simulated user goes by, text by text, for whoever reviews how it was played."""
+        return {key: str(value) for key, value in scenario.described().items()}
+
     def talks(self, scenario: Any, outcome: Outcome) -> Iterable[Talk]:
         """The conversations of an outcome that the gate looks at: by default its messages."""
         if outcome.messages:

@@ -115,6 +115,10 @@ class Aloe(Recipe):
         """The tree, round for round."""
         return outline(episode)
 
+    def played_by(self, scenario: AloeScenario) -> Mapping[str, str]:
+        """The persona."""
+        return scenario.persona()
+
     def talks(self, scenario: AloeScenario, outcome: Outcome) -> Iterator[Talk]:
         """Every reply of the tree at the end of what was said before it; each line is looked at once."""
         facts, rounds = self.facts(scenario), outcome.details["rounds"]

@@ -157,6 +157,21 @@ class PersonaLens(Recipe):
             limit="turn_limit",
         )
 
+    def played_by(self, scenario: PersonaLensScenario) -> dict[str, str]:
+        """The person, what they like and did before, the situation and the task."""
+        liked = [
+            f"{name} ({domain.name}): {value}"
+            for domain in scenario.domains
+            for name, value in domain.affinities.items()
+        ]
+        return {
+            "person": _listed(scenario.demographics),
+            "likes": "\n".join(liked),
+            "past": "\n".join(domain.summary for domain in scenario.domains),
+            "situation": _listed(scenario.situation),
+            "task": scenario.intent,
+        }
+
     def noticed(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:  # noqa: ARG002
         """An end marker in the opening, where it was taken out."""
         stripped = outcome.counts.get("stripped_markers")
@@ -177,6 +192,10 @@ def _ordered(state: Mapping[str, Any]) -> tuple[Judgement, ...]:
         return (judgement.turn is not None, judges.METRICS.index(judgement.metric), judgement.target, turn)
 
     return tuple(sorted(nodes.judgements_of(dict(state)), key=place))
+
+
+def _listed(values: Mapping[str, str]) -> str:
+    return "\n".join(f"{key}: {value}" for key, value in values.items())
 
 
 def _tell(summary: str, note: Callable[[str], None]) -> None:

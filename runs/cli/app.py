@@ -46,7 +46,7 @@ def build_app(arguments: list[str]) -> typer.Typer:
     )
     app.callback()(_common)
     register_run(app, arguments)
-    for command in (resume, retry, status, show, judge, report, agree, compact):
+    for command in (resume, retry, status, show, judge, review, report, agree, compact):
         made = with_more(command, CALLING) if command in _CALLING else command
         app.command(epilog=_EPILOG if command in _CALLING else None)(made)
     app.command()(doctor)
@@ -187,6 +187,24 @@ def judge(
     raise typer.Exit(judge_run(run, name, model, temperature or [], concurrency, retry_failed, given))
 
 
+def review(
+    run: Run,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="[reviewer=]MODEL", help="Who reviews; without it, only the rules look."),
+    ] = None,
+    temperature: Annotated[list[str] | None, typer.Option(metavar="[reviewer=]T", help="Its temperature (0).")] = None,
+    name: Annotated[str | None, typer.Option(help="What to call the verdicts; by default 'review by MODEL'.")] = None,
+    concurrency: Concurrency = 16,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed reviews again.")] = False,
+    **given: Any,
+) -> None:
+    """Look for faults in a run's dialogues by the rules as they are now, and with a model for what rules cannot see."""
+    from .playing import review_run
+
+    raise typer.Exit(review_run(run, name, model or [], temperature or [], concurrency, retry_failed, given))
+
+
 def compact(run: Run) -> None:
     """Give back the room of checkpoints that nothing refers to any more."""
     from .reporting import compact_run
@@ -224,5 +242,5 @@ def report(
     report_run(runs, out, judging, table or [], where)
 
 
-_CALLING = (resume, retry, judge)
+_CALLING = (resume, retry, judge, review)
 """The commands that make calls, besides `run`."""

@@ -12,7 +12,7 @@ import typer
 
 from dialoom.graphs import Recipe
 from dialoom.roles.gateway.litellm_backend import tune_process
-from dialoom.runs.door import Run, aestimate, ajudge, aplay, aresume, aretry
+from dialoom.runs.door import Run, aestimate, ajudge, aplay, aresume, aretry, areview, review
 from dialoom.runs.errors import StoppedError
 from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
 
@@ -117,6 +117,52 @@ def judge_run(
 
     carried_out(judge, watcher)
     return watcher.exit_code()
+
+
+def review_run(
+    path: Path,
+    name: str | None,
+    models: list[str],
+    temperatures: list[str],
+    concurrency: int,
+    retry_failed: bool,
+    given: Mapping[str, Any],
+) -> int:
+    """Carry out `dialoom review`; returns the exit code."""
+    if not models:
+        reviewed = review(path)
+        say(_found(reviewed))
+        return EXIT_DONE
+    settings = call_settings(given, concurrency)
+    everyone, by_role = assigned(models)
+    who = " ".join(f"--model {model}" for model in models)
+    watcher = Watcher(
+        settings["control"],
+        again=lambda ended: f"dialoom review {path} --name {ended.judging!r} {who}",
+        log_format=given.get("log_format"),
+    )
+
+    def reviewing(**watched: Any) -> Coroutine[Any, Any, Run]:
+        return areview(
+            path,
+            model=everyone,
+            models=by_role,
+            temperature=numbers("temperature", temperatures),
+            name=name,
+            retry_failed=retry_failed,
+            **{**settings, **watched},
+        )
+
+    carried_out(reviewing, watcher)
+    return watcher.exit_code()
+
+
+def _found(run: Run) -> str:
+    """What the rules found, in a line."""
+    found = list(run.faults())
+    ids = {episode.id for episode, _ in found}
+    told = f"{run.path}: {len(found):,} faults in {len(ids):,} of {run.status().done:,} dialogues"
+    return f"{told}; dialoom report {run.path} --table faults" if found else told
 
 
 def carried_out(operation: Operation, watcher: Watcher) -> Any:

@@ -93,7 +93,7 @@ def _twice(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -
 
 def _sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
     """The named set of one run, or all that it has."""
-    named = run.judgement_sets() if judging is None else []
+    named = [each for each in run.judgement_sets() if not each.is_review] if judging is None else []
     names: list[str | None] = [each.name for each in named] or [judging]
     return [each for name in names for each in reported_runs([run], recipe, name)]
 

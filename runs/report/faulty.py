@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dialoom.graphs import Table
 from dialoom.graphs.fault import USER
+from dialoom.graphs.gate.review import REVIEWED
 from dialoom.runs.selection import selected
 
 from .reported import ReportedRun
@@ -33,6 +34,11 @@ def faults_table(reported: Sequence[ReportedRun], where: str | None) -> list[Tab
             model = each.models[who].model if who in each.models else ""
             share = dialogues[who, kind] / gated
             rows.append([*([each.label] if several else []), who, kind, model, count, dialogues[who, kind], share])
+        for review in (every for every in each.run.judgement_sets() if every.is_review):
+            rows += ([*([each.label] if several else []), *row] for row in _reviewed(each, review.name, where))
+            who_reviewed = ", ".join(review.model_names.values())
+            stand_in = " (a scripted stand-in, no evidence)" if "offline/" in who_reviewed else ""
+            notes.append(f"{who_reviewed}{stand_in} reviewed: {', '.join(REVIEWED)}.")
         rejected = each.run.rejected_lines()
         told = ", ".join(f"{count:,} with a fault of the {who}'s" for who, count in sorted(unsound.items()))
         again = f"; {rejected:,} lines of the {USER}'s were rejected and asked for again" if rejected else ""
@@ -42,6 +48,19 @@ def faults_table(reported: Sequence[ReportedRun], where: str | None) -> list[Tab
         return []
     columns = [*(["run"] if several else []), "role", "fault", "model", "faults", "dialogues", "of all %"]
     return [Table("faults", "What is wrong in the dialogues, and whose fault it is", columns, rows, notes)]
+
+
+def _reviewed(reported: ReportedRun, name: str, where: str | None) -> Iterator[list[Any]]:
+    """What a reviewer found of each kind: whose, which, whose model, how often, in how many dialogues and of all."""
+    found, had = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for episode in selected(reported.run, name, where):
+        for judgement in episode.outcome.judgements:
+            found[judgement.target, judgement.metric] += judgement.score is True
+            had[judgement.target, judgement.metric] += judgement.score is not None
+    for (who, kind), count in sorted(found.items()):
+        if count:
+            model = reported.models[who].model if who in reported.models else ""
+            yield [who, kind, model, count, count, count / had[who, kind]]
 
 
 def sound_where(reported: Sequence[ReportedRun], where: str | None) -> str | None:
