@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, MutableMapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +17,7 @@ import structlog
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dialoom.roles.gateway.limits import LimitState
+from dialoom.roles.gateway.presence import ProviderAway, ProviderBack
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.control import Control
 from dialoom.runs.errors import Fault
@@ -32,7 +34,7 @@ from dialoom.runs.events import (
     Stopping,
 )
 from dialoom.runs.store import RunFile
-from dialoom.shown import harmless, json_line
+from dialoom.shown import duration, harmless, json_line
 
 from .console import HarmlessConsole
 from .exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
@@ -41,6 +43,9 @@ from .wording import flag
 
 _EVERY = 5.0
 """Seconds between log lines, and at the least between readings of the ledger."""
+
+_MOST_LETTERS = 100
+"""Of an error that was told in full before."""
 
 
 class Watcher:
@@ -72,6 +77,8 @@ class Watcher:
         self._what = ""
         self._ended: Ended | None = None
         self._throttled: dict[str, int] = {}
+        self._away: set[str] = set()
+        self._told: Counter[tuple[str, str]] = Counter()
         self._run: RunFile | None = None
         self._started = self._shown = time.monotonic()
         self._console = HarmlessConsole(stderr=True)
@@ -103,10 +110,14 @@ class Watcher:
                 self._show()
             case ScenarioFailed():
                 self._failed += 1
-                self._log.warning("scenario failed", scenario=event.id, fault=str(event.fault), error=event.error)
+                self._tell_failed(event)
                 self._show()
             case NodeSaid():
                 self._log.info(event.text)
+            case ProviderAway():
+                self._tell_away(event)
+            case ProviderBack():
+                self._tell_back(event)
             case Stopping():
                 self._log.warning("stopping", reason=_worded(event))
             case Ended():
@@ -126,7 +137,7 @@ class Watcher:
         if ended is None:
             return EXIT_STOPPED
         if ended.stopped is not None:
-            return EXIT_STOPPED if ended.stopped.fault is Fault.BUDGET else EXIT_SOME_FAILED
+            return EXIT_SOME_FAILED if ended.stopped.fault is None else EXIT_STOPPED
         if not ended.is_complete:
             return EXIT_STOPPED
         if ended.failed or (ended.judging is None and _has_failures(ended.path)):
@@ -164,6 +175,7 @@ class Watcher:
         self._ended = event
         status = self._run.status()
         self._rest()
+        self._tell_again()
         seconds = time.monotonic() - self._started
         say(
             f"{event.done:,} done, {event.failed:,} failed in {seconds:,.1f} s "
@@ -173,8 +185,7 @@ class Watcher:
         retry = f"{again} --retry-failed" if self._retry is None else self._retry(event)
         if event.stopped is not None:
             say(f"stopped: {_worded(event.stopped)}")
-            more = f"{again} {flag(event.stopped.setting or '')} MORE"
-            say(f"what was answered is kept. Go on with: {more if event.stopped.fault else retry}")
+            say(f"what was answered is kept. Go on with: {_further(event.stopped, again, retry)}")
         elif not event.is_complete:
             say(f"stopped early; nothing is lost. Go on with: {again}")
         elif event.failed:
@@ -217,12 +228,44 @@ class Watcher:
             finished=finished,
             total=self._total,
             failed=self._failed,
+            waiting_for=sorted(self._away),
             calls=usage.calls,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             cost=usage.cost,
             models={model: asdict(state) for model, state in self.control.limits.items()},
         )
+
+    def _tell_failed(self, event: ScenarioFailed) -> None:
+        """A cause is told once; how often it came again, at the end. A program is told of each."""
+        cause = (str(event.fault), event.error)
+        self._told[cause] += 1
+        if self._json or self._told[cause] == 1:
+            self._log.warning("scenario failed", scenario=event.id, fault=cause[0], error=event.error)
+
+    def _tell_again(self) -> None:
+        """How often each cause came again that was told once."""
+        for (_, error), times in self._told.items():
+            if times > 1 and not self._json:
+                say(f"the same {times - 1:,} times more: {_shortened(error)}")
+        self._told.clear()
+
+    def _tell_away(self, event: ProviderAway) -> None:
+        self._away.add(event.provider)
+        if self._json:
+            self._log.warning("provider away", **asdict(event))
+            return
+        self._log.warning(
+            f"provider {event.provider} cannot be reached ({event.reason}): paused, trying again in "
+            f"{duration(event.pause)}, patience {duration(event.patience)}"
+        )
+
+    def _tell_back(self, event: ProviderBack) -> None:
+        self._away.discard(event.provider)
+        if self._json:
+            self._log.info("provider back", **asdict(event))
+        else:
+            self._log.info(f"provider {event.provider} is there again after {duration(event.seconds)}: going on")
 
     def _tell_throttled(self) -> None:
         """Say of each model whose provider has turned calls away since this was asked last."""
@@ -245,6 +288,7 @@ class Watcher:
         parts.append("cost unknown" if usage.cost is None else f"${usage.cost:,.2f}")
         if self._failed:
             parts.append(f"{self._failed:,} failed")
+        parts += [f"waiting for {provider}" for provider in sorted(self._away)]
         parts += [_in_flight(model, state) for model, state in self.control.limits.items()]
         return " · ".join(parts)
 
@@ -254,6 +298,21 @@ def _worded(stopping: Stopping) -> str:
     if stopping.setting is None:
         return stopping.reason
     return stopping.reason.replace(stopping.setting, flag(stopping.setting), 1)
+
+
+def _further(stopping: Stopping, again: str, retry: str) -> str:
+    """The command that goes on with work that was stopped."""
+    match stopping.fault:
+        case None:
+            return retry
+        case Fault.PROVIDER_AWAY:
+            return again
+        case _:
+            return f"{again} {flag(stopping.setting or '')} MORE"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else text[:_MOST_LETTERS] + "..."
 
 
 def _say_what_is_retried(event: Retrying) -> None:

@@ -143,7 +143,7 @@ async def carry_out(
 ) -> Ended:
     """Carry out work to its end, or until it is stopped."""
     store, policy = task.store, task.policy
-    with open_gateway(store, policy) as gateway:
+    with open_gateway(store, policy, policy.patience) as gateway:
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
         engine = Engine(
             store,
@@ -156,6 +156,7 @@ async def carry_out(
             policy.fail_on_error,
             gateway.drain,
         )
+        gateway.listen(engine.hear)
         task.control.attach(engine, lambda: gateway.states)
         try:
             await engine.run(work, is_resumed)
