@@ -13,6 +13,7 @@ from dialoom.roles import Cast, Gateway, ModelBinding
 from dialoom.roles.binding import CompiledGraph, Reply
 from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.cache import ResponseCache
+from dialoom.roles.gateway.provider_keys import check_keys
 from dialoom.roles.gateway.tracing import open_tracing
 
 from .config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
@@ -43,6 +44,16 @@ class CallPolicy:
     cache: Path | None = None
     otel: bool = False
     objects: Mapping[str, Reply | CompiledGraph] = field(default_factory=dict)
+
+
+def ensure_keys(models: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
+    """Make sure that there are the keys that calls will need; what is recorded or shared already needs none.
+
+    Raises:
+        BindingError: Naming what is missing.
+    """
+    if not policy.replay_only and policy.cache is None:
+        check_keys(models)
 
 
 @contextmanager

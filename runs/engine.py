@@ -108,8 +108,8 @@ class Engine:
             self._on_event(tidings)
             return
         reason = (
-            f"provider {tidings.provider} could not be reached for {duration(tidings.seconds)} ({tidings.reason}), and "
-            f"patience {duration(tidings.patience)} is at its end"
+            f"provider {tidings.provider} could not be reached for {duration(tidings.seconds)} ({tidings.reason}), "
+            "which is as long as patience lasts"
         )
         self._give_up(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
 

@@ -16,7 +16,6 @@ from dialoom.roles.errors import (
 )
 
 from .calls import Request
-from .providers import provider_of
 from .retry_after import capped, retry_after
 from .secrets import redacted
 from .unanswered import Unanswered, unanswered
@@ -69,7 +68,7 @@ def classified(error: Exception, model: str, request: Request | None = None) -> 
 
 def _plain(found: Unanswered, model: str, request: Request | None) -> str | None:
     """What happened below HTTP, without the names of those libraries' objects; `None` where a status says it."""
-    at = (request.api_base if request else None) or found.host or provider_of(model)
+    at = (request.api_base if request else None) or found.host or model.partition("/")[0]
     if found.absence is Absence.CERTAIN:
         return f"{model}: cannot connect to {at}: {found.reason}"
     return f"{model}: {at}: {found.reason}" if found.reason.startswith("connection") else None

@@ -62,13 +62,11 @@ class ProviderGone:
         provider: Its name, and its address if it is not the usual one.
         reason: What happens to whoever tries.
         seconds: How long it has been away.
-        patience: How long was to be waited.
     """
 
     provider: str
     reason: str
     seconds: float
-    patience: float
 
 
 Tidings: TypeAlias = "ProviderAway | ProviderBack | ProviderGone"
@@ -198,7 +196,7 @@ class Presence:
             away.pause = min(2 * away.pause, _LONGEST)
             away.next_at = now + min(away.pause, left)
             return
-        self._tell(ProviderGone(self._provider, error.reason, now - away.since, self._patience))
+        self._tell(ProviderGone(self._provider, error.reason, now - away.since))
         if not self._pauses.is_drained:  # nobody stops the work: let the calls fail
             self._patience, self._away = 0.0, None
             self._wake_all()

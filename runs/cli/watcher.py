@@ -280,7 +280,7 @@ class Watcher:
         assert self._run is not None
         usage = self._run.status().usage
         rate = (self._done + self._failed) / max(time.monotonic() - self._started, 1e-9)
-        parts = [f"{rate:.1f}/s"]
+        parts = [*(f"waiting for {provider}" for provider in sorted(self._away)), f"{rate:.1f}/s"]
         if usage.input_tokens is None or usage.output_tokens is None:
             parts.append("tokens unknown")
         else:
@@ -288,7 +288,6 @@ class Watcher:
         parts.append("cost unknown" if usage.cost is None else f"${usage.cost:,.2f}")
         if self._failed:
             parts.append(f"{self._failed:,} failed")
-        parts += [f"waiting for {provider}" for provider in sorted(self._away)]
         parts += [_in_flight(model, state) for model, state in self.control.limits.items()]
         return " · ".join(parts)
 
