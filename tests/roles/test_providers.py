@@ -85,7 +85,7 @@ def test_an_empty_reply_is_asked_for_again(dialoom: Command, players: list[str],
 
 
 def test_a_missing_key_is_said_at_once(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Before anything is planned: the model, its role, the variable and the flag; unless a cache may hold all replies."""
+    """Before anything is planned: model, role, variable and flag; not where a cache may hold all replies."""
     write_release(tmp_path / "release")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     cast = [*players[:2], *players[4:], "--model", "assistant=openai/gpt-4o-mini"]

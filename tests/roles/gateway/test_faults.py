@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dialoom.roles import PermanentProviderError, TransientProviderError
+from dialoom.roles.errors import Absence, UnansweredError
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
 from tests.ledgers import MemoryLedger
 from tests.roles.gateway.asking import KEY, ask, request
@@ -175,3 +176,36 @@ async def test_a_server_that_is_not_there_is_tried_again_in_vain() -> None:
     with pytest.raises(TransientProviderError):
         await ask(request(url), ledger)
     assert len(ledger.attempts) == 6
+
+
+@pytest.mark.parametrize("model", [*MODELS, "anthropic/claude-sonnet-4-5"])
+@pytest.mark.parametrize(
+    ("kind", "absence", "said"),
+    [
+        ("nobody", Absence.CERTAIN, "connection refused"),
+        ("no TLS", Absence.CERTAIN, "TLS handshake failed"),
+        ("broken off", Absence.POSSIBLE, "connection"),
+        ("502", Absence.POSSIBLE, "502"),
+    ],
+)
+async def test_a_request_without_an_answer_is_told_in_plain_words(
+    model: str, kind: str, absence: Absence, said: str
+) -> None:
+    """What happened and where, and nothing of the libraries that it went through; these words are kept apart."""
+    answer = broken_off() if kind == "broken off" else Response(*error(502, "Bad gateway"))
+    with serving(lambda _body, _number: answer) as server:
+        url = server.url.replace("http:", "https:") if kind == "no TLS" else server.url
+        if kind != "nobody":
+            with pytest.raises(UnansweredError) as caught:
+                await LiteLLMBackend().complete(request(url, model), "key")
+    if kind == "nobody":
+        with pytest.raises(UnansweredError) as caught:
+            await LiteLLMBackend().complete(request(url, model), "key")
+    told = str(caught.value)
+    assert caught.value.absence is absence
+    assert said in told
+    assert "object at 0x" not in told
+    if kind != "502":
+        assert url in told
+        assert "(500)" in caught.value.raw
+        assert "Error" not in told
