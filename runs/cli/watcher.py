@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import sys
 import time
@@ -362,6 +363,16 @@ def _logger(as_json: bool) -> Any:
             else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=lambda *_: structlog.PrintLogger(_StandardError()),
     )
     return structlog.get_logger()
+
+
+class _StandardError(io.StringIO):
+    """Whatever standard error is when it is written to: a bar on a terminal puts lines above itself."""
+
+    def write(self, text: str, /) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
