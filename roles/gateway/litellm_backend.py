@@ -194,9 +194,11 @@ def check_support(role: str, model: str, params: Mapping[str, Any]) -> None:
     for each in params:
         if taken is not None and each in TRANSLATED and each not in taken:
             others = ", ".join(sorted(TRANSLATED.keys() & set(taken)))
+            is_openai_like = provider == "openai" or provider in litellm.openai_compatible_providers
+            more = ", and what LiteLLM does not know goes into extra_body" if is_openai_like else ""
             raise BindingError(
                 f"params: {f'{role}.' if role else ''}{each} would be left out, as LiteLLM knows of no such parameter "
-                f"of {model}; it takes {others}, and what LiteLLM does not know goes into extra_body",
+                f"of {model}; it takes {others}{more}",
                 setting="params",
             )
 

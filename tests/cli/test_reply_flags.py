@@ -1,4 +1,4 @@
-"""`--max-reply`, `--param`, `--timeout` and `--turn-limit`: from flags and from YAML, and printed as they were taken."""
+"""`--max-reply`, `--param`, `--timeout`, `--turn-limit`: from flags and YAML, printed as they were taken."""
 
 from __future__ import annotations
 
