@@ -126,3 +126,20 @@ def test_values_are_yaml_or_json_and_names_may_be_grouped() -> None:
     )
     assert joined({"a": {"x": 1, "y": 1}}, {"a": {"x": 2}, "": {"z": 3}}) == {"a": {"x": 2, "y": 1}, "": {"z": 3}}
     assert joined({}, {}) is None
+
+
+def test_progress_tells_which_call_has_been_under_way_for_longest(
+    dialoom: Command, plan: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For people once it is long, for programs always."""
+    monkeypatch.setattr("dialoom.runs.cli.watcher._EVERY", 0.01)
+    monkeypatch.setattr("dialoom.runs.cli.watcher._LONG", 0.0)
+    (tmp_path / "slow.py").write_text(
+        "import asyncio\nasync def assistant(messages):\n    await asyncio.sleep(0.2)\n    return 'Well.'\n"
+    )
+    slow = [*plan, "--model", "assistant=python:slow:assistant"]
+    assert "1 call under way for 0m00s (assistant)" in dialoom(*slow, "-o", "a.db").stderr
+    lines = [json.loads(line) for line in dialoom(*slow, "--log-format", "json", "-o", "b.db").stderr.splitlines()]
+    longest = [line["longest_call"] for line in lines if "longest_call" in line]
+    assert ("assistant", "python:slow:assistant") in {(each["role"], each["model"]) for each in longest}
+    assert all(each["seconds"] >= 0 for each in longest)

@@ -55,7 +55,7 @@ def test_the_papers_limits_hold_unless_others_are_given(release: Path, tmp_path:
             "judge": 4_000,
         }
         server.requests.clear()
-        dialoom.play(
+        other = dialoom.play(
             "personalens",
             path=tmp_path / "b.db",
             model=HOUSE,
@@ -65,6 +65,10 @@ def test_the_papers_limits_hold_unless_others_are_given(release: Path, tmp_path:
             options=plan,
         )
         assert limits_of(server) == {"user": {(800, 0.9)}, "assistant": {(None, 0.9)}, "judge": {(300, 0.1)}}
+        other.export("sft", tmp_path / "b.jsonl")
+        card = (tmp_path / "b.card.md").read_text()
+        assert "| assistant | `openai/house` | 0.0 | none | `top_p=0.9` |" in card
+        assert "| judge | `openai/house` | 0.0 | 300 | `top_p=0.1` |" in card
         server.requests.clear()
         judged = dialoom.judge(
             run.path, HOUSE, api_base=server.url, max_reply=70, params={"judge": {"top_p": 0.2}}, name="second"
