@@ -71,7 +71,7 @@ def _plain(found: Unanswered, model: str, request: Request | None) -> str | None
     at = (request.api_base if request else None) or found.host or model.partition("/")[0]
     if found.absence is Absence.CERTAIN:
         return f"{model}: cannot connect to {at}: {found.reason}"
-    return f"{model}: {at}: {found.reason}" if found.reason.startswith("connection") else None
+    return None if found.reason.startswith("status") else f"{model}: {at}: {found.reason}"
 
 
 def status_of(error: Exception) -> int | None:

@@ -13,7 +13,7 @@ from dialoom.graphs import Recipe
 from dialoom.graphs.recipe import Graph
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import ModelLike, rebind
-from dialoom.roles.gateway.gateway import check_model
+from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.calling import CallPolicy, cast_of, ensure_keys, open_gateway
 from dialoom.runs.control import Control
 from dialoom.runs.engine import Engine
@@ -87,7 +87,7 @@ async def reopened(
         def checked(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
             found = store.recipe
             bound = rebind(store.config.models, models)
-            policy = call_policy(calls, RunLimits.of(store), bound.objects)
+            policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             policy.limits.check_prices(store.config.model_names.values())
             if not store.is_planned:
                 write_plan(store, found, lambda text: tell(Noted(text)), is_given_up)
@@ -174,7 +174,7 @@ async def carry_out(
             gateway.drain,
         )
         gateway.listen(engine.hear)
-        task.control.attach(engine, lambda: gateway.states)
+        task.control.attach(engine, gateway)
         try:
             await engine.run(work, is_resumed)
         finally:
@@ -195,7 +195,7 @@ def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
 
 
 def check_judges(judges: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
-    """Make sure that judges can be called, and their cost be bounded.
+    """Make sure that judges can be called as they are to be, and their cost be bounded.
 
     Raises:
         BindingError, RunError: If not.
@@ -203,6 +203,7 @@ def check_judges(judges: Mapping[str, ModelBinding], policy: CallPolicy) -> None
     models = [binding.model for binding in judges.values()]
     for model in models:
         check_model(model)
+    check_parameters(judges)
     ensure_keys(judges, policy)
     policy.limits.check_prices(models)
 
@@ -231,6 +232,8 @@ def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBind
         store.add_judgement_set(wanted)
     elif existing[wanted.name] != wanted:
         theirs = ", ".join(existing[wanted.name].model_names.values())
+        if existing[wanted.name].model_names == wanted.model_names:
+            theirs += ", told otherwise (prompts, temperature, address, reply limits or parameters)"
         raise RunError(
             f"name {wanted.name!r}: the judgements of that name were made by {theirs}; give these another",
             setting="name",
