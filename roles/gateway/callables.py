@@ -19,6 +19,7 @@ from dialoom.roles.binding import OBJECT, CompiledGraph, Reply, is_async
 from dialoom.roles.errors import BindingError, PermanentProviderError
 
 from .calls import Completion, Request
+from .frames import users_frames
 from .reply_size import ensure_short
 from .secrets import redacted
 from .thinking import without_thinking
@@ -41,7 +42,9 @@ class CallableBackend:
             task.cancel()
             raise
         except Exception as error:
-            raise PermanentProviderError(redacted(f"{self.name} raised {type(error).__name__}: {error}")) from error
+            place = f" [{frames}]" if (frames := users_frames(error)) else ""
+            told = redacted(f"{self.name} raised {type(error).__name__}: {error}{place}")
+            raise PermanentProviderError(told) from error
         if not isinstance(text, str):
             raise PermanentProviderError(f"{self.name} returned {type(text).__name__} {text!r:.60}; text is needed")
         ensure_short(self.name, text)

@@ -130,7 +130,7 @@ def test_a_name_that_is_taken_is_refused_and_made_ones_go_round_it(
         for name in ("b1", "main"):
             with pytest.raises(SteppingError, match=f"there is a branch '{name}' already"):
                 await session.fork(name)
-        await session.step()
+        await session.resample()
         assert session.branch == "b2"
         with pytest.raises(SteppingError, match="there is no branch 'b3'; there are main, b1, b2"):
             await session.switch("b3")
