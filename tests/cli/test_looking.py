@@ -93,3 +93,16 @@ def test_what_a_player_raises_is_told_with_its_own_lines(
         assert "moody.py:3 in look_up: raise LookupError(" in line
         assert "site-packages" not in line and "callables" not in line
         assert "abcdefghijklmnopqrstuvwx" not in line
+
+
+def test_the_list_reads_figures_and_no_words(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """It is the same where the words are gone; what asks for lines has them."""
+    dialoom("run", "personalens", *players, "--limit", 3, "-o", "run.db")
+    ways: list[list[object]] = [[], ["--json"], ["--sort", "turns", "--reverse"], ["--where", "coherence > 1"]]
+    listed = [dialoom("show", "run.db", *way).stdout for way in ways]
+    assert all(text.count("personalens") + text.count("SD-") for text in listed)
+    asked = ["show", "run.db", "--where", "lines > 2 and messages[0].role == 'user'"]
+    assert dialoom(*asked).stdout == listed[0]
+    with sqlite3.connect(tmp_path / "run.db") as connection:
+        connection.execute("DELETE FROM texts")
+    assert [dialoom("show", "run.db", *way).stdout for way in ways] == listed
