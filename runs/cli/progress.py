@@ -11,13 +11,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from dialoom.roles.gateway.limits import LimitState
+from dialoom.roles.gateway.under_way import UnderWay
 from dialoom.runs.store import Usage
 
 _BAR = 20
 _ROOM_FOR_NAME, _ROOM_FOR_BAR = 70, 100
 """Columns; with less, the figures have the line for themselves."""
-_LONG = 100 * 3600.0
+
+_ENDLESS = 100 * 3600.0
 """Seconds; more is no time that anybody waits for."""
+
+_LONG = 60.0
+"""Seconds after which a call is worth a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +59,8 @@ class Standing:
         return parts + [_in_flight(model, state) for model, state in self.limits.items()]
 
     def _left(self, rate: float) -> str:
-        seconds = (self.total - self.finished) / rate if rate else _LONG
-        if seconds >= _LONG:
+        seconds = (self.total - self.finished) / rate if rate else _ENDLESS
+        if seconds >= _ENDLESS:
             return "-:--:-- left"
         minutes, rest = divmod(round(seconds), 60)
         return f"{minutes // 60}:{minutes % 60:02}:{rest:02} left"
@@ -126,3 +131,19 @@ def _in_flight(model: str, state: LimitState) -> str:
 def pauses(limits: Mapping[str, LimitState]) -> list[str]:
     """A line for each model whose provider has asked for a pause."""
     return [f"{model}: paused for {state.paused:.0f} s" for model, state in limits.items() if state.paused]
+
+
+def under_way_for_long(calls: Sequence[UnderWay]) -> str:
+    """How many calls have been under way for long, the longest one's age, and whose it is; nothing if there is none.
+
+    Args:
+        calls: Those that are under way, the longest first.
+    """
+    slow = [call for call in calls if call.age >= _LONG]
+    if not slow:
+        return ""
+    minutes, seconds = divmod(int(slow[0].age), 60)
+    hours, minutes = divmod(minutes, 60)
+    age = f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{seconds:02d}s"
+    count = "1 call" if len(slow) == 1 else f"{len(slow):,} calls"
+    return f"{count} under way for {'up to ' if len(slow) > 1 else ''}{age} ({slow[0].role})"

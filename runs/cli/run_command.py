@@ -9,7 +9,7 @@ import typer
 
 from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 
-from .call_flags import CALLING
+from .call_flags import CALLING, SAMPLING
 from .command_list import RecipeList
 from .completion import words_so_far
 from .exit_codes import EXIT_USAGE, OF_PLAYING
@@ -39,6 +39,7 @@ COMMON: dict[str, tuple[Any, Any]] = {
         Annotated[list[str] | None, typer.Option(metavar="[ROLE=]T", help="Sampling temperature. Repeatable.")],
         None,
     ),
+    **SAMPLING,
     "seed": (Annotated[int | None, typer.Option(help="Of every random draw. [default: 0]", show_default=False)], None),
     "sample": (
         Annotated[

@@ -34,7 +34,7 @@ from dialoom.shown import harmless, json_line
 
 from .console import HarmlessConsole
 from .exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
-from .progress import ProgressDisplay, Standing, pauses
+from .progress import ProgressDisplay, Standing, pauses, under_way_for_long
 from .terminal import say
 from .wording import flag
 
@@ -214,6 +214,7 @@ class Watcher:
             output_tokens=usage.output_tokens,
             cost=usage.cost,
             models={model: asdict(state) for model, state in self.control.limits.items()},
+            **self._longest(),
         )
 
     def _tell_throttled(self) -> None:
@@ -242,7 +243,15 @@ class Watcher:
 
     def _notices(self) -> list[str]:
         """What the work waits for just now, a line each: below the bar, or at the end of a log line."""
-        return pauses(self.control.limits)
+        slow = under_way_for_long(self.control.under_way)
+        return [*pauses(self.control.limits), *([slow] if slow else [])]
+
+    def _longest(self) -> dict[str, Any]:
+        """The call that has been under way for longest, for programs."""
+        if not (calls := self.control.under_way):
+            return {}
+        first = calls[0]
+        return {"longest_call": {"role": first.role, "model": first.model, "seconds": round(first.age, 1)}}
 
 
 def _worded(stopping: Stopping) -> str:
