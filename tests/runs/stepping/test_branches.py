@@ -255,3 +255,19 @@ def test_two_sessions_on_one_branch_undo_nothing_of_each_other(
         assert (sorted(branch.models), branch.head) == (["assistant", "user"], stop.checkpoint)
 
     stepping(path, act)
+
+
+def test_conversations_are_compared_turn_by_turn(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Also where one says early what the other says late."""
+    path = dialogue(dialoom, tmp_path, *players)
+
+    async def act(session: Session) -> None:
+        lines = session.state["messages"]
+        branch = await session.fork("early")
+        await branch.goto(3)
+        await branch.say("user", lines[4].content)
+        pairs = (await diff(session, branch)).lines
+        assert [pair.is_same for pair in pairs[:3]] == [True, True, False]
+        assert [pair.right is None for pair in pairs] == [False] * 3 + [True] * (len(lines) - 3)
+
+    stepping(path, act)
