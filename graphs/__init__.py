@@ -3,12 +3,11 @@
 from .fault import DialogueFault
 from .outcome import Episode, Judgement, Line, Outcome
 from .recipe import Exporter, ExportOptions, Recipe, RecipeError, RecipeOptions
-from .reporting import INTERVALS, Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, side_by_side
+from .reporting import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, intervals, side_by_side
 from .scenario import Scenario
 from .stage import Scene, Stage, node, stream
 
 __all__ = [
-    "INTERVALS",
     "Chart",
     "DialogueFault",
     "Episode",
@@ -30,6 +29,7 @@ __all__ = [
     "Stage",
     "Table",
     "Tally",
+    "intervals",
     "node",
     "side_by_side",
     "stream",

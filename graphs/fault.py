@@ -25,6 +25,9 @@ KINDS: Mapping[str, str] = {
 """The kinds of faults that the rules find, and what they mean."""
 
 
+BY_JUDGES = "copied_form"
+"""The kind that is no fault of a dialogue, but of a judge's word on it."""
+
 USER = "user"
 """The role of simulated users: a dialogue in which theirs was not sound says little about anybody else."""
 
@@ -54,6 +57,11 @@ class DialogueFault(BaseModel):
     sureness: float = Field(default=1.0, gt=0, le=1)
 
 
-def is_sound(faults: Iterable[DialogueFault], who: str | None = None) -> bool:
-    """Whether there is no fault: of a role, or of any that takes part in the conversation; judges do not."""
-    return not any(each.who == who if who else each.kind != "copied_form" for each in faults)
+def dialogue_faults(faults: Iterable[DialogueFault]) -> int:
+    """How many are faults of those who take part in the dialogue; judges do not."""
+    return sum(each.kind != BY_JUDGES for each in faults)
+
+
+def is_sound(faults: Iterable[DialogueFault]) -> bool:
+    """Whether nobody who takes part in the dialogue has a fault."""
+    return not dialogue_faults(faults)

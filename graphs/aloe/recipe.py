@@ -19,7 +19,7 @@ from .exports import EXPORTERS
 from .nodes import PREFERRED, REJECTED, TreeState
 from .options import AloeOptions
 from .report import tables
-from .scenario import AloeScenario
+from .scenario import SPOKEN, AloeScenario
 
 
 class Aloe(Recipe):
@@ -35,6 +35,7 @@ class Aloe(Recipe):
         "rejected": 0.7,
         "judge": 0.0,
     }
+    reply_limits: ClassVar[Mapping[str, int]] = dict.fromkeys(("user", "preferred", "rejected"), SPOKEN)
     prompts = ("aloe/user", "aloe/induction", "aloe/preferred", "aloe/rejected", "aloe/judge-pair")
     reply_types = nodes.REPLY_TYPES
     options_type = AloeOptions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -14,13 +15,15 @@ from dialoom.graphs import Recipe
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.door import Run, aestimate, ajudge, aplay, aresume, aretry, areview, review
 from dialoom.runs.errors import StoppedError
+from dialoom.runs.events import Ended
 from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
 
 from .dry_run import print_estimate
 from .exit_codes import EXIT_DONE, EXIT_INTERRUPTED
-from .settings import assigned, call_settings, merged, numbers
+from .settings import call_settings, merged, players
 from .terminal import say
 from .watcher import Watcher
+from .wording import flag
 
 Operation = Callable[..., Coroutine[Any, Any, Any]]
 
@@ -88,72 +91,63 @@ def retry_run(
 def judge_run(
     path: Path,
     name: str | None,
-    models: list[str],
-    temperatures: list[str],
+    judges: Mapping[str, list[str] | None],
     concurrency: int,
     retry_failed: bool,
     given: Mapping[str, Any],
 ) -> int:
-    """Carry out `dialoom judge`; returns the exit code."""
-    settings = call_settings(given, concurrency)
-    everyone, by_role = assigned(models)
-    who = " ".join(f"--model {model}" for model in models)
-    watcher = Watcher(
-        settings["control"],
-        again=lambda ended: f"dialoom judge {path} --name {ended.judging!r} {who}",
-        log_format=given.get("log_format"),
-    )
+    """Carry out `dialoom judge`; returns the exit code. `judges` says who judges and how they sample, as flags do."""
 
-    def judge(**watched: Any) -> Coroutine[Any, Any, Run]:
-        return ajudge(
-            path,
-            model=everyone,
-            models=by_role,
-            temperature=numbers("temperature", temperatures),
-            name=name,
-            retry_failed=retry_failed,
-            **{**settings, **watched},
-        )
+    def judge(**settings: Any) -> Coroutine[Any, Any, Run]:
+        return ajudge(path, name=name, retry_failed=retry_failed, **settings)
 
-    carried_out(judge, watcher)
-    return watcher.exit_code()
+    return _judged("judge", path, judge, judges, call_settings(given, concurrency), given.get("log_format"))
 
 
 def review_run(
     path: Path,
     name: str | None,
-    models: list[str],
-    temperatures: list[str],
+    reviewers: Mapping[str, list[str] | None],
     concurrency: int,
     retry_failed: bool,
     given: Mapping[str, Any],
 ) -> int:
-    """Carry out `dialoom review`; returns the exit code."""
-    if not models:
-        reviewed = review(path)
-        say(_found(reviewed))
+    """Carry out `dialoom review`; returns the exit code. `reviewers` says who reviews and how they sample."""
+    if not reviewers["model"]:
+        say(_found(review(path)))
         return EXIT_DONE
-    settings = call_settings(given, concurrency)
-    everyone, by_role = assigned(models)
-    who = " ".join(f"--model {model}" for model in models)
+
+    def reviewing(**settings: Any) -> Coroutine[Any, Any, Run]:
+        return areview(path, name=name, retry_failed=retry_failed, **settings)
+
+    return _judged("review", path, reviewing, reviewers, call_settings(given, concurrency), given.get("log_format"))
+
+
+def _judged(
+    command: str,
+    path: Path,
+    operation: Operation,
+    judges: Mapping[str, list[str] | None],
+    settings: Mapping[str, Any],
+    log_format: Any,
+) -> int:
+    """Carry out a command that makes a set of judgements; returns the exit code."""
+    who = " ".join(f"{flag(name)} {shlex.quote(text)}" for name, texts in judges.items() for text in texts or ())
+
+    def same(ended: Ended) -> str:
+        return f"dialoom {command} {path} --name {ended.judging!r} {who}"
+
     watcher = Watcher(
         settings["control"],
-        again=lambda ended: f"dialoom review {path} --name {ended.judging!r} {who}",
-        log_format=given.get("log_format"),
+        again=same,
+        retry=lambda ended: f"{same(ended)} --retry-failed",
+        log_format=log_format,
     )
 
-    def reviewing(**watched: Any) -> Coroutine[Any, Any, Run]:
-        return areview(
-            path,
-            model=everyone,
-            models=by_role,
-            temperature=numbers("temperature", temperatures),
-            name=name,
-            retry_failed=retry_failed,
-            **{**settings, **watched},
-        )
+    def judging(**watched: Any) -> Coroutine[Any, Any, Run]:
+        return operation(**{**players(judges), **settings, **watched})
 
-    carried_out(reviewing, watcher)
+    carried_out(judging, watcher)
     return watcher.exit_code()
 
 

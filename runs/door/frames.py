@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from dialoom.graphs.fault import dialogue_faults
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import ExportRequest, Soundness, write
 from dialoom.runs.selection import means_of, selected
@@ -74,7 +75,7 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             "error": episode.error,
             "branch": episode.branch.name if episode.branch else None,
             "lines": len(episode.outcome.messages),
-            "faults": None if episode.outcome.faults is None else len(episode.outcome.faults),
+            "faults": None if episode.outcome.faults is None else dialogue_faults(episode.outcome.faults),
             **_beside(_ALWAYS["episodes"], "facet", episode.facets),
             **_beside((*_ALWAYS["episodes"], *episode.facets), "count", episode.outcome.counts),
             **means_of(episode),

@@ -46,6 +46,8 @@ async def aplay(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    max_reply: int | Mapping[str, int | None] | None = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
@@ -66,6 +68,11 @@ async def aplay(
         models: Who plays which role.
         temperature: Sampling temperature (0 to 2) of every role, or by role.
         api_base: Where models are served, for every role or by role.
+        max_reply: The most tokens of a reply, of every role or by role; 0 for no limit. By default the recipe's own
+            limits (`Recipe.reply_limits`). What a reasoning model thinks counts.
+        params: Parameters of sampling by role and name, such as `{"judge": {"top_p": 0.9}}`; under the empty name, of
+            every role. There are `top_p`, `stop`, `seed`, `reasoning_effort` and others, and `extra_body` for what
+            only a provider knows. Functions, graphs and understudies use none of them.
         options: The recipe's own options, by name.
         seed: Of every random draw.
         sample: Draw so many scenarios with the seed from all that the options give, spread evenly over the recipe's
@@ -90,6 +97,8 @@ async def aplay(
         "models": models,
         "temperature": temperature,
         "api_base": api_base,
+        "max_reply": max_reply,
+        "params": params,
         "options": options,
         "seed": seed,
         "sample": sample,
@@ -97,7 +106,7 @@ async def aplay(
         "prompts": prompts,
         **calls,
     }
-    async with new_run(recipe, path, settings) as task:
+    async with new_run(recipe, path, settings, is_played=True) as task:
         ended = await play_pending(task, is_resumed=False)
     return _handle(task, recipe, ended)
 
@@ -107,7 +116,7 @@ async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySe
 
     The arguments, and what is raised, are those of `play`.
     """
-    async with new_run(recipe, path, settings) as task:
+    async with new_run(recipe, path, settings, is_played=False) as task:
         pass
     return _handle(task, recipe)
 
@@ -147,6 +156,8 @@ async def ajudge(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    max_reply: int | Mapping[str, int | None] | None = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
     name: str | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
@@ -160,6 +171,8 @@ async def ajudge(
         models: Who judges in which role.
         temperature: Of every judging role, or by role.
         api_base: Where the judges are served.
+        max_reply: The most tokens of a judge's reply; as for `play`.
+        params: Parameters of the judges' sampling; as for `play`.
         name: What the set is called; by default the judges' models.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
@@ -173,7 +186,16 @@ async def ajudge(
     with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe)) as store:
         found = store.recipe
         judging_graph(found)  # whether it has one, before anything is bound
-        bound = bind(found.judging_roles(), model=model, models=models, temperature=temperature, api_base=api_base)
+        bound = bind(
+            found.judging_roles(),
+            model=model,
+            models=models,
+            temperature=temperature,
+            api_base=api_base,
+            max_reply=max_reply,
+            params=params,
+            reply_limits=found.reply_limits,
+        )
         ended = await judged_anew(store, found, bound, name, retry_failed, calls)
     return Run(path, recipe=recipe, ended=ended)
 
@@ -185,6 +207,8 @@ async def areview(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    max_reply: int | Mapping[str, int | None] | None = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
     name: str | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
@@ -201,6 +225,8 @@ async def areview(
         models: The same by role: `{"reviewer": ...}`.
         temperature: Of the reviewer.
         api_base: Where it is served.
+        max_reply: The most tokens of a judge's reply; as for `play`.
+        params: Parameters of the judges' sampling; as for `play`.
         name: What the set is called; by default `review by` the model.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed reviews again.
@@ -216,8 +242,16 @@ async def areview(
         ended = None
         if model is not None or models:
             reviewing = Review(store.recipe)
-            roles = reviewing.judging_roles()
-            bound = bind(roles, model=model, models=models, temperature=temperature, api_base=api_base)
+            bound = bind(
+                reviewing.judging_roles(),
+                model=model,
+                models=models,
+                temperature=temperature,
+                api_base=api_base,
+                max_reply=max_reply,
+                params=params,
+                reply_limits=reviewing.reply_limits,
+            )
             ended = await judged_anew(store, reviewing, bound, name, retry_failed, calls)
     return Run(path, recipe=recipe, ended=ended)
 

@@ -122,10 +122,10 @@ def test_a_run_of_a_later_version_is_refused_and_left_alone(dialoom: Command, ru
 
 def test_faults_of_an_older_run_are_unknown_until_it_is_reviewed(dialoom: Command, run: Path) -> None:
     """They are neither none nor some; the rules find them without a model."""
-    with closing(sqlite3.connect(run)) as file:
+    with closing(sqlite3.connect(run.with_name("whole.db"))) as file:
         file.execute("ALTER TABLE outcomes DROP COLUMN faults")
         file.execute("PRAGMA user_version = 1")
-    where = ("show", "run.db", "--json", "--where", "state == 'done' and faults == 0")
+    where = ("show", "whole.db", "--json", "--where", "faults >= 0")
     assert dialoom(*where).stdout == ""
-    dialoom("review", "run.db")
-    assert len(dialoom(*where).stdout.splitlines()) == 1
+    dialoom("review", "whole.db")
+    assert len(dialoom(*where).stdout.splitlines()) == 2
