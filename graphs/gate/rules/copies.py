@@ -15,6 +15,9 @@ _FEWEST_WORDS, _FEWEST_LONG = 6, 5
 _LIKE_WORDS, _LIKE_PAIRS = 0.8, 0.65
 """Shared words and shared neighbours (Dice's coefficient) from which on two lines are copies."""
 
+_PIECE, _LIKE_PIECE = 14, 0.9
+"""So many words are a copy if so many of their neighbours stand side by side in one earlier line."""
+
 _LOOKED_BACK = 12
 """A near-copy is looked for among so many lines; an exact one among all."""
 
@@ -67,22 +70,37 @@ def loops(talk: Talk) -> Iterator[DialogueFault]:
                 yield each.fault("loop", each.shown(), 0.9)
 
 
-def _are_alike(one: Said, other: Said, talk: Talk) -> bool:
-    shorter, longer = sorted((len(one.words), len(other.words)))
-    if shorter < _FEWEST_WORDS or longer > 1.4 * shorter:
+def _are_alike(line: Said, before: Said, talk: Talk) -> bool:
+    if len(before.words) < _FEWEST_WORDS or not (_is_near(line, before) or _is_part(line, before)):
         return False
-    if _dice(one.counted, other.counted) < _LIKE_WORDS or _dice(one.pairs, other.pairs) < _LIKE_PAIRS:
-        return False
-    mine, yours = one.counted.keys() - other.counted.keys(), other.counted.keys() - one.counted.keys()
+    mine, yours = line.counted.keys() - before.counted.keys(), before.counted.keys() - line.counted.keys()
     words = talk.vocabulary
-    if one.role == other.role:  # the same request for another thing is no copy
+    if line.role == before.role:  # the same request for another thing is no copy
         exchanged = mine - words.stop and yours - words.stop
-        content = (Counter(each.counted.keys() - words.stop) for each in (one, other))
+        content = (Counter(each.counted.keys() - words.stop) for each in (line, before))
         return not exchanged or _dice(*content) > _LIKE_WORDS
     return not (mine & words.persons and yours & words.persons)  # who reads a wish back turns `my` into `your`
 
 
+def _is_near(line: Said, before: Said) -> bool:
+    """Whether two lines are nearly the same as a whole."""
+    shorter, longer = sorted((len(line.words), len(before.words)))
+    if longer > 1.4 * shorter:
+        return False
+    return _dice(line.counted, before.counted) >= _LIKE_WORDS and _dice(line.pairs, before.pairs) >= _LIKE_PAIRS
+
+
+def _is_part(line: Said, before: Said) -> bool:
+    """Whether a line of some length is nearly all a piece of an earlier one."""
+    if len(line.words) < _PIECE or len(line.words) > len(before.words):
+        return False
+    return _shared(line.pairs, before.pairs) >= _LIKE_PIECE * line.pairs.total()
+
+
 def _dice(one: Counter[_T], other: Counter[_T]) -> float:
+    return 2 * _shared(one, other) / (one.total() + other.total())
+
+
+def _shared(one: Counter[_T], other: Counter[_T]) -> int:
     small, large = sorted((one, other), key=len)
-    shared = sum(min(count, large[key]) for key, count in small.items() if key in large)
-    return 2 * shared / (one.total() + other.total())
+    return sum(min(count, large[key]) for key, count in small.items() if key in large)
