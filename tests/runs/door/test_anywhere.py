@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import subprocess
-import sys
 import threading
 import traceback
 from collections.abc import Iterator
@@ -189,36 +187,6 @@ async def test_whoever_cancels_planning_finds_nothing_left(tmp_path: Path) -> No
     settings["options"] = {"upto": 3}
     run = await dialoom.aplay(recipe, path=path, **settings)
     assert run.status().done == 3
-
-
-_IMPORTS = """
-import asyncio, sys, threading
-import dialoom
-
-found, loops_thread = [], threading.current_thread()
-
-class Looking:
-    def find_spec(self, name, path=None, target=None):
-        if threading.current_thread() is loops_thread:
-            found.append(name)
-
-async def main():
-    sys.meta_path.insert(0, Looking())
-    await dialoom.aplay("personalens", path="run.db", options={"limit": 1})
-    run = await dialoom.aplan("personalens", path="plan.db", options={"limit": 1})
-
-asyncio.run(main())
-assert "litellm" in sys.modules
-heavy = {"litellm", "litellm.main", "litellm.litellm_core_utils.default_encoding", "openai", "tiktoken"}
-print(sorted(heavy & set(found)))
-"""
-
-
-def test_litellm_is_not_imported_in_the_event_loop(tmp_path: Path) -> None:
-    """It takes seconds. In a fresh process, as nowhere else is it certain that it is not there yet."""
-    command = [sys.executable, "-c", _IMPORTS]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 def test_an_expected_error_has_a_short_traceback(tmp_path: Path) -> None:
