@@ -8,8 +8,6 @@ import re
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -455,20 +453,3 @@ def test_help_says_what_the_exit_codes_mean(dialoom: Command) -> None:
     of_recipe = " ".join(dialoom("step", "personalens", "--help").stdout.split())
     assert "--script" in of_recipe
     assert "--setting" in of_recipe
-
-
-def test_help_imports_nothing_heavy() -> None:
-    """No LiteLLM, no LangGraph, no tables, no charts: `dialoom --help` and those of its commands come at once."""
-    heavy = ("litellm", "langgraph", "rich.table", "sqlite_utils", "numpy", "matplotlib")
-    script = (
-        "import sys\n"
-        "from dialoom.runs.cli import main\n"
-        "for command in ([], ['step'], ['replay'], ['report']):\n"
-        "    sys.argv = ['dialoom', *command, '--help']\n"
-        "    try: main()\n"
-        "    except SystemExit: pass\n"
-        f"print([m for m in {heavy} if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "{RUN}..." in done.stdout
-    assert done.stdout.splitlines()[-1] == "[]"
