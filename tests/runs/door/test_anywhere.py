@@ -15,6 +15,7 @@ import pytest
 
 import dialoom
 from dialoom.graphs.personalens import RECIPE as PERSONALENS
+from tests.processes import PATIENCE
 
 from .counting import counting, speaker
 from .players import Messages, assistant, talk, told
@@ -51,7 +52,7 @@ async def test_the_awaited_form_runs_in_the_event_loop_that_awaits_it(
 
 def test_several_runs_at_once_in_threads(release: Path, tmp_path: Path, plain: list[str]) -> None:
     """All under way at the same time, none in the main thread."""
-    all_there = threading.Barrier(3, timeout=60)
+    all_there = threading.Barrier(3, timeout=PATIENCE)
 
     def play(number: int) -> list[str]:
         met: list[object] = []
@@ -143,7 +144,7 @@ async def test_the_event_loop_goes_on_while_much_is_planned(tmp_path: Path) -> N
     def on_planned(number: int) -> None:
         if number == 1500:
             loop.call_soon_threadsafe(is_planning.set)
-            turns.append(has_ticked.wait(60))
+            turns.append(has_ticked.wait(PATIENCE))
 
     ticker = asyncio.create_task(tick())
     recipe = counting(tmp_path, on_planned)
