@@ -23,6 +23,7 @@ from .store.connections import Synchronous
 from .store.errors import StoreError, store_error
 from .store.store import remove
 from .threads import in_thread
+from .trust import files_named, loads_named
 
 Note = Callable[[str], None]
 
@@ -97,12 +98,16 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     """
     config = store.config
     notes: list[str] = []
+    loads: dict[str, None] = {}
     judges = {role: config.models[role] for role in recipe.judging_roles() if role in config.models}
     own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges)
     options = recipe.options_type.model_validate(config.options)
+    store.permit(files_named(options))
 
     def whole(say: Note) -> Iterator[Scenario]:
-        return _until(is_stopped, recipe.scenarios(options, stream(config.seed, "", "plan"), say))
+        for scenario in _until(is_stopped, recipe.scenarios(options, stream(config.seed, "", "plan"), say)):
+            loads.update(dict.fromkeys(scenario.loads))
+            yield scenario
 
     scenarios = whole(notes.append)
     if config.sample is not None:  # the plan is made twice, as it may be too much to hold
@@ -114,6 +119,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     is_judged = bool(judges) and len(judges) == len(recipe.judging_roles())
     if not store.plan(scenarios, notes, own if is_judged else None):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
+    store.permit(loads_named(loads))
     for text in notes:
         note(text)
 

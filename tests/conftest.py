@@ -7,8 +7,10 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +28,19 @@ REAL = Path(os.environ.get("DIALOOM_PERSONALENS", ROOT.parent / "shared" / "data
 needs_real_data = pytest.mark.skipif(
     not REAL.is_dir(), reason="the PersonaLens release is not here; DIALOOM_PERSONALENS says where it is"
 )
+
+_STATE = pytest.StashKey[str]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What dialoom keeps in mind of its user's runs is kept apart from that of whoever runs the tests."""
+    config.stash[_STATE] = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="dialoom-state-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """And removed."""
+    shutil.rmtree(config.stash[_STATE], ignore_errors=True)
+
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
