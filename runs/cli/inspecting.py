@@ -154,7 +154,8 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
         chosen = run.judgement_set(judging)
         bare = run.episode(position, chosen.name if chosen else None)
         if bare is not None and not as_json and _recipe(run) is None:
-            _print_episode(bare, dict(bare.facets), {} if chosen is None else chosen.model_names, None)
+            models = {**run.config.model_names, **({} if chosen is None else chosen.model_names)}
+            _print_episode(bare, dict(bare.facets), models, None)
             return
         recipe = run.recipe
         scenario = run.scenario(recipe, position)

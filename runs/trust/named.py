@@ -105,10 +105,10 @@ def _module_file(module: str) -> Path | None:
     if (known := getattr(sys.modules.get(module), "__file__", None)) is not None:
         return Path(known).resolve()
     places: list[str] | None = [*sys.path, str(Path.cwd())]
-    parts, origin = module.split("."), None
-    for end in range(1, len(parts) + 1):
+    origin = None
+    for part in module.split("."):
         try:
-            spec = PathFinder.find_spec(".".join(parts[:end]), places)
+            spec = PathFinder.find_spec(part, places)
         except (ImportError, ValueError, OSError):
             return None
         if spec is None:

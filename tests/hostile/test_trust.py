@@ -84,7 +84,8 @@ SHOWN = [
 ]
 
 
-def test_a_strangers_run_runs_nothing(dialoom: Command, tmp_path: Path, strange: Path) -> None:
+@pytest.mark.usefixtures("strange")
+def test_a_strangers_run_runs_nothing(dialoom: Command, tmp_path: Path) -> None:
     """One message names what would run, and how to say that it may; what needs no code is shown."""
 
     def refused() -> None:
@@ -104,7 +105,8 @@ def test_a_strangers_run_runs_nothing(dialoom: Command, tmp_path: Path, strange:
     assert "the player python:strange_game:keeper, which would run" in told
 
 
-def test_with_a_word_it_is_used_and_told(dialoom: Command, tmp_path: Path, strange: Path) -> None:
+@pytest.mark.usefixtures("strange")
+def test_with_a_word_it_is_used_and_told(dialoom: Command, tmp_path: Path) -> None:
     """What runs is said before, and holds for that command alone."""
     lines = dialoom("resume", "r.db", "--trust").stdout
     assert "trusted with the recipe recipe.py:RECIPE" in lines
@@ -115,16 +117,18 @@ def test_with_a_word_it_is_used_and_told(dialoom: Command, tmp_path: Path, stran
     dialoom("report", "r.db", code=2)
 
 
-def test_ones_own_run_is_known(dialoom: Command, tmp_path: Path, own: Path) -> None:
+@pytest.mark.usefixtures("own")
+def test_ones_own_run_is_known(dialoom: Command, tmp_path: Path) -> None:
     """Under any name; that its code has changed is told."""
-    shutil.move(own, tmp_path / "moved.db")
+    shutil.move(tmp_path / "r.db", tmp_path / "moved.db")
     assert imported(tmp_path, lambda: dialoom("retry", "moved.db", "--scenario", 1)) == {"recipe", "strange_game"}
     said = dialoom("report", "moved.db").stderr
     assert "recipe.py has changed since the run was made" in said
     assert "trusted with" not in said
 
 
-def test_another_file_under_the_same_name_is_not_known(tmp_path: Path, own: Path) -> None:
+@pytest.mark.usefixtures("own")
+def test_another_file_under_the_same_name_is_not_known(tmp_path: Path) -> None:
     """Which file a relative path leads to depends on the folder."""
     (tmp_path / "mail").mkdir()
     for name in ("recipe.py", "r.db"):
@@ -135,9 +139,8 @@ def test_another_file_under_the_same_name_is_not_known(tmp_path: Path, own: Path
             dialoom.open_run("r.db").report()
 
 
-def test_the_list_is_the_users_own(
-    dialoom: Command, tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("own")
+def test_the_list_is_the_users_own(dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody else can read it; one that somebody else could write, or that cannot be written, is none."""
     folder = tmp_path / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
@@ -181,9 +184,11 @@ def changed(path: Path, **more: Any) -> None:
 def test_no_player_is_called_on_a_files_word(plain: Path, more: dict[str, str], text: str) -> None:
     """However it is gone on with."""
     changed(plain, **more)
-    for going_on in (dialoom.resume, dialoom.retry, dialoom.open_run(plain).resume):
+    run = dialoom.open_run(plain)
+    ways: list[Callable[[], object]] = [run.resume, lambda: dialoom.resume(plain), lambda: dialoom.retry(plain)]
+    for going_on in ways:
         with pytest.raises(TrustError) as caught:
-            going_on(plain) if going_on in (dialoom.resume, dialoom.retry) else going_on()
+            going_on()
         assert text in str(caught.value)
         assert "trust=True" in str(caught.value)
 
@@ -211,7 +216,7 @@ async def test_no_embedder_is_loaded_on_a_files_word(tmp_path: Path) -> None:
         content = json.loads(connection.execute("SELECT content FROM scenarios").fetchone()[0])
         content["embedder"] = "st:./evil"
         connection.execute("UPDATE scenarios SET content = ?", (json.dumps(content),))
-    with pytest.raises(TrustError, match="the model st:./evil, which would be loaded here"):
+    with pytest.raises(TrustError, match=r"the model st:\./evil, which would be loaded here"):
         await dialoom.aresume(run.path)
 
 
@@ -231,7 +236,8 @@ def test_no_file_is_read_on_a_files_word(plain: Path, tmp_path: Path) -> None:
         dialoom.resume(plain)
 
 
-def test_a_case_runs_nothing_either(dialoom: Command, tmp_path: Path, own: Path) -> None:
+@pytest.mark.usefixtures("own")
+def test_a_case_runs_nothing_either(dialoom: Command, tmp_path: Path) -> None:
     """But for one that was saved here, as long as it says what it said."""
     (tmp_path / "lines.txt").write_text("save case.json\n")
     dialoom("step", "r.db", 1, "--script", "lines.txt")
