@@ -23,7 +23,7 @@ from .store.connections import Synchronous
 from .store.errors import StoreError, store_error
 from .store.store import remove
 from .threads import in_thread
-from .trust import files_named, loads_named
+from .trust import files_named, loads_named, players_named, recipe_named
 
 Note = Callable[[str], None]
 
@@ -54,6 +54,7 @@ async def planned(
     *,
     synchronous: Synchronous = "normal",
     is_stopped: Callable[[], bool] = lambda: False,
+    is_for_good: bool = True,
 ) -> AsyncIterator[RunStore]:
     """A new run, open for writing and planned, which happens in a thread. If planning fails, no file is left.
 
@@ -65,6 +66,7 @@ async def planned(
         note: Takes what planning has to say.
         synchronous: What commits survive.
         is_stopped: Asked before each scenario whether to give up.
+        is_for_good: Whether it is kept in mind what the user has given for this run.
 
     Raises:
         RecipeError, DataError, StoreError: With nothing left.
@@ -76,12 +78,18 @@ async def planned(
         with ExitStack() as unplanned:
             unplanned.callback(remove, path)
             unplanned.enter_context(store)
+            options = recipe.options_type.model_validate(config.options)
+            named = [*recipe_named(config.recipe), *players_named(config.models), *files_named(options)]
+            if is_for_good:  # before the plan, as it may be another process that writes it
+                store.give(named)
             try:
                 write_plan(store, recipe, note, is_given_up)
             except StoreError as error:
                 if isinstance(error.__cause__, sqlite3.Error):  # what it says of a run that stays is wrong here
                     raise store_error(path, error.__cause__, is_new=True) from error
                 raise
+            if is_for_good:
+                store.remember()
             unplanned.pop_all()  # it stays
         return store
 

@@ -60,7 +60,6 @@ async def new_run(recipe: RecipeLike, path: PathLike, settings: PlaySettings) ->
     )
     async with plan as store:
         keep_limits(store, new.policy.limits)
-        await asyncio.to_thread(_remember, store)
         tell(Planned(store.path, new.config, store.status().total))
         yield OpenRun(store, new.recipe, new.config.models, new.policy, tell, control)
 
@@ -225,13 +224,6 @@ def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBind
             setting="name",
         )
     return wanted
-
-
-def _remember(store: RunStore) -> None:
-    """The user has given all that a new run names."""
-    config = store.config
-    store.permit([*recipe_named(config.recipe), *players_named(config.models)])
-    store.remember()
 
 
 def _judging_advice(path: Path) -> Advice:

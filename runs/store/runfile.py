@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 
 from dialoom.graphs import Outcome, Recipe, Scenario
@@ -19,6 +20,7 @@ from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
 
 from .calls import read_calls
 from .connections import open_for_reading
+from .damage import SIGNS, damaged, is_of_the_store, reading
 from .episodes import read_episode, read_episodes, read_outcome
 from .errors import StoreError
 from .judgement_sets import JudgementSet, read_judgement_sets
@@ -59,8 +61,19 @@ class RunFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _type: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Close it; what went wrong while it was read is told as what is wrong with it."""
+        found = self._damage(error, trace)
         self.close()
+        if found is not None:
+            raise found from error
+
+    def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:
+        """What an error says of the file: here, whatever is done is done with what the file holds."""
+        if not isinstance(error, SIGNS):
+            return None
+        reader = None if is_of_the_store(trace) or self._recipe is None else self._recipe.name
+        return damaged(self.path, error, reader)
 
     def close(self) -> None:
         """Close the connection."""
@@ -241,7 +254,8 @@ class RunFile:
 
     def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
-        return read_episodes(self._reader, self._chosen(judging))
+        with reading(self.path):
+            yield from read_episodes(self._reader, self._chosen(judging))
 
     def so_far(self, position: int) -> RecordedEpisode:
         """What a pending scenario has come to by its last step, as an episode without an ending or judgements' set."""

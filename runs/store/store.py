@@ -8,7 +8,10 @@ import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
 
 from dialoom.graphs import Recipe, Scenario
 from dialoom.prompts import PromptLibrary
@@ -19,6 +22,7 @@ from . import schema
 from .appearing import appear
 from .branches import BranchTable
 from .connections import Synchronous, ensure_file, open_for_writing
+from .damage import is_of_the_store
 from .errors import StoreError, store_error
 from .judgement_sets import JudgementSet, insert_judgement_set
 from .ledger import Booking, SQLiteLedger
@@ -177,6 +181,11 @@ class RunStore(RunFile):
             # After the reader, as only a connection that may write can put SQLite's log back into the file.
             opened.enter_context(closing(self._writer))
             super().close()
+
+    def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:
+        """While a run is played, other things go wrong, too."""
+        is_of_rows = isinstance(error, sqlite3.Error | ValidationError) or is_of_the_store(trace)
+        return super()._damage(error, trace) if is_of_rows else None
 
 
 def remove(path: Path) -> None:
