@@ -9,7 +9,7 @@ from typing import Literal
 
 from dialoom.errors import Advice
 
-from .damage import damaged
+from .damage import SIGNS, damaged
 from .errors import StoreError
 from .lock import WriteLock
 from .migrations import migrate, version_of
@@ -54,7 +54,7 @@ def open_for_reading(path: Path, locked: bool = False) -> sqlite3.Connection:
                 return connection
         _migrate(path, locked)
         return _connect_reader(path)
-    except sqlite3.Error as error:
+    except SIGNS as error:
         raise damaged(path, error) from error
 
 
@@ -98,7 +98,7 @@ def _connect(uri: str) -> sqlite3.Connection:
     connection.execute("PRAGMA cell_size_check = ON")
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.Error:
+    except BaseException:
         connection.close()
         raise
     return connection

@@ -128,6 +128,6 @@ def _looked_through(path: Path) -> str | None:
                 )
                 if (row := connection.execute(f"{query} LIMIT 1").fetchone()) is not None:
                     return f"the column {column} of the table {table} holds no JSON in the row of {row[0]!r:.80}"
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         return None if "interrupted" in str(error) else str(error)
     return None

@@ -22,7 +22,7 @@ from . import schema
 from .appearing import appear
 from .branches import BranchTable
 from .connections import Synchronous, ensure_file, open_for_writing
-from .damage import is_of_the_store
+from .damage import damaged, is_of_the_store
 from .errors import StoreError, store_error
 from .judgement_sets import JudgementSet, insert_judgement_set
 from .ledger import Booking, SQLiteLedger
@@ -74,7 +74,10 @@ class RunStore(RunFile):
             self._lock = opened.enter_context(closing(WriteLock(path)))
             super().__init__(path, locked=True, recipe=recipe, trust=trust)
             opened.callback(super().close)
-            self._writer = Writer(lambda: open_for_writing(path, synchronous))
+            try:
+                self._writer = Writer(lambda: open_for_writing(path, synchronous))
+            except sqlite3.Error as error:
+                raise damaged(path, error) from error
             opened.pop_all()  # from here on, `close` closes them
         bookings: dict[str, Booking] = {}
         texts = self._writer.only(Texts)

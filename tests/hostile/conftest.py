@@ -26,6 +26,5 @@ def damaged(kept: Path, tmp_path: Path) -> Path:
     """A copy to be damaged, in no log."""
     with sqlite3.connect(kept) as source, sqlite3.connect(tmp_path / "source") as target:
         source.backup(target)
-    with sqlite3.connect(tmp_path / "source") as connection:
-        connection.execute("PRAGMA journal_mode = DELETE")
+    target.close()
     return tmp_path / "source"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import sqlite3
 from contextlib import suppress
@@ -49,27 +50,20 @@ COLUMNS = [
 
 def all_commands(dialoom: Command, folder: Path, damaged: Path, commands: list[tuple[object, ...]]) -> list[str]:
     """Carry out commands, each on a copy; what they said where they refused it."""
-    (folder / "script.txt").write_text("state\nstep\n")
+    (folder / "script.txt").write_text("state\nnext\n")
     said = []
     for command in commands:
         for old in (*folder.glob("d.*"), *folder.glob("folder*")):
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         shutil.copy(damaged, folder / "d.db")
         before = {path.name for path in folder.iterdir()}
-        done = None
-        for code in (0, 1, 2, 3):  # whichever it is, but no traceback
-            try:
-                done = dialoom(*command, code=code)
-                break
-            except AssertionError as error:
-                if "Traceback" in str(error):
-                    raise
-                shutil.copy(damaged, folder / "d.db")
-        assert done is not None, command
+        gc.collect()  # a connection that an error has left open is a process' own matter
+        done = dialoom(*command, code=None)  # whatever comes of it, but no traceback
+        assert done.returncode in (0, 1, 2, 3), command
         new = {path.name for path in folder.iterdir()} - before
         assert new <= {"d.jsonl", "d.csv", "folder", "d.db-wal", "d.db-shm"}, (command, new)
         if done.returncode == 2:
-            assert done.stderr.startswith(("dialoom: ", "Usage")), (command, done.stderr)
+            assert done.stderr.startswith(("dialoom: ", "script.txt")), (command, done.stderr)
             said.append(done.stderr)
     return said
 
