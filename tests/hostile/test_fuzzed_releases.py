@@ -47,7 +47,7 @@ def check_release(folder: Path, way: list[int], value: Any) -> None:
     """PersonaLens' people and tasks, with a value in the place of another."""
     shutil.rmtree(folder)
     folder.mkdir()
-    content = copy.deepcopy({"profile": PROFILE, "tasks": [ALARM, BOTH]})
+    content: dict[str, Any] = copy.deepcopy({"profile": PROFILE, "tasks": [ALARM, BOTH]})
     put(content, way, value)
     with suppress(AttributeError, TypeError):  # what the writer of the release does not take
         write_release(folder / "release", content["profile"], content["tasks"])
