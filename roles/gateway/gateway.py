@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dialoom.roles.binding import OBJECT, CompiledGraph, Reply
+from dialoom.roles.binding import OBJECT, OFFLINE, CompiledGraph, ModelBinding, Reply
 from dialoom.roles.errors import BindingError, BudgetError, DrainedError, NotRecordedError, ProviderError
 
 from .attempts import MAX_ATTEMPTS, Attempts, Backend
@@ -17,12 +17,15 @@ from .callables import graph_backend, object_backend, python_backend
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request
 from .embedding import embedding_backend
 from .limits import AdaptiveLimit, LimitState
-from .litellm_backend import LiteLLMBackend, check_offline, ensure_known
+from .litellm_backend import LiteLLMBackend, check_offline, check_support, ensure_known
 from .pauses import Pauses
+from .presence import Presence, Tidings
 from .prices import Prices
+from .providers import provider_of
 from .tracing import Tracing
+from .under_way import UnderWay
 
-__all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model"]
+__all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model", "check_parameters"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class Limits:
         prices: What tokens cost where LiteLLM does not know.
         longest_wait: Longest pause of our own choosing between attempts, in seconds.
         replay_only: Make no call at all: the ledger and the cache must hold every reply.
+        patience: Seconds that calls wait for a provider that is away; 0 to let them fail.
+        timeouts: Seconds that an attempt may take, by role; under the empty name, of every role.
     """
 
     concurrency: int = 16
@@ -46,6 +51,8 @@ class Limits:
     prices: Prices = field(default_factory=Prices)
     longest_wait: float = 30.0
     replay_only: bool = False
+    patience: float = 0.0
+    timeouts: Mapping[str, float] = field(default_factory=dict)
 
 
 class Gateway:
@@ -78,7 +85,15 @@ class Gateway:
         self._backends: dict[str, Backend] = {}
         self._importing = asyncio.Lock()
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
+        self._presences: dict[tuple[str, str | None], Presence] = {}
         self._pauses = Pauses()
+        self._listener: Callable[[Tidings], None] = lambda _tidings: None
+        self._under_way: dict[str, UnderWay] = {}
+
+    @property
+    def under_way(self) -> Sequence[UnderWay]:
+        """The calls that were sent and have no reply yet, the longest first."""
+        return tuple(self._under_way.values())  # as they began
 
     @property
     def states(self) -> dict[str, LimitState]:
@@ -88,6 +103,13 @@ class Gateway:
     def drain(self) -> None:
         """End every pause: calls that are under way are answered, those that would have to wait are given up."""
         self._pauses.drain()
+
+    def listen(self, listener: Callable[[Tidings], None]) -> None:
+        """Have it told when a provider is away, when it is back, and when there is no more patience with it.
+
+        Then the listener is to drain the gateway; otherwise the calls fail.
+        """
+        self._listener = listener
 
     def prepare(self, models: Iterable[str]) -> None:
         """Import what models are made of, all at once and before anything is asked of them.
@@ -130,6 +152,8 @@ class Gateway:
         except BaseException:
             self._account.settle(expected, taken)
             raise
+        finally:
+            self._under_way.pop(key, None)
         self._account.settle(expected, taken)
         return completion
 
@@ -137,16 +161,22 @@ class Gateway:
         """The reply, and what it took: nothing if it was replayed."""
         limit = self._limit(request)
         backend = await self._backend_for_call(request.model)
-        async with limit.slot(request.expected_tokens) as slot:
+        request = replace(request, timeout=self._limits.timeouts.get(request.role, self._limits.timeouts.get("")))
+        presence = self._presence(request)
+        if presence.is_away and (known := await self._ledger.find(key)) is not None:
+            return known, Taken()
+        async with presence.turn(limit, request.expected_tokens) as turn:
             begun = await self._ledger.begin(key, place, request)
             if isinstance(begun, Completion):
-                limit.unsent(slot)
+                limit.unsent(turn.slot)
                 return begun, Taken()
+            self._under_way[key] = UnderWay(request.role, request.model)
             attempts = Attempts(
                 backend,
                 request,
                 key,
                 limit,
+                presence,
                 self._limits.longest_wait,
                 lambda attempt: self._ledger.failed(begun, attempt),
                 self._pauses,
@@ -155,7 +185,7 @@ class Gateway:
             completion: Completion | None = None
             error: ProviderError | None = None
             try:
-                completion = await attempts.first(slot)
+                completion = await attempts.first(turn)
             except ProviderError as failure:
                 error = failure
         if completion is None and error is None:
@@ -221,6 +251,16 @@ class Gateway:
             self._adaptive[place] = AdaptiveLimit(self._limits.concurrency, rpm, tpm, pauses=self._pauses)
         return self._adaptive[place]
 
+    def _presence(self, request: Request) -> Presence:
+        provider = provider_of(request.model)
+        place = (provider, request.api_base)
+        if place not in self._presences:
+            name = provider if request.api_base is None else f"{provider} at {request.api_base}"
+            self._presences[place] = Presence(
+                name, self._limits.patience, self._pauses, lambda tidings: self._listener(tidings)
+            )
+        return self._presences[place]
+
     async def _backend_for_call(self, model: str) -> Backend:
         """The model's backend; what has to be imported for it is, in a thread, so that no event loop is held up."""
         if model not in self._backends:
@@ -249,6 +289,19 @@ def check_model(model: str) -> None:
         check_offline(model)
     else:
         ensure_known(model)
+
+
+def check_parameters(models: Mapping[str, ModelBinding]) -> None:
+    """Make sure that what the roles' models are told reaches them.
+
+    Raises:
+        BindingError: If a parameter would be left out on the way to a model.
+    """
+    for role, binding in models.items():
+        kind, _, rest = binding.model.partition(":")
+        is_own = binding.model.startswith((OBJECT, OFFLINE)) or (kind in _CALLABLES and rest)
+        if binding.params and not is_own:
+            check_support(role, binding.model, binding.params)
 
 
 def _backend_for(model: str, objects: Mapping[str, Reply | CompiledGraph]) -> Backend:

@@ -24,6 +24,7 @@ from dialoom.runs.trust import TrustError
 
 from .bounds import RunBounds
 from .console import HarmlessConsole, make_console
+from .parameters import UNBOUNDED
 from .terminal import say, say_json
 from .trusting import trust
 from .wording import worded
@@ -101,11 +102,16 @@ def print_config(path: Path, is_trusted: bool = False) -> None:
     """The resolved configuration, in the form that `--config` takes (less the file's name)."""
     with RunFile(path, trust=trust(is_trusted)) as run:
         config, recipe = run.config, _recipe(run)
+    usual = {} if recipe is None else recipe.reply_limits
+    limits = {role: each.max_reply or UNBOUNDED for role, each in config.models.items()}
+    limits = {role: limit for role, limit in limits.items() if limit != UNBOUNDED or role in usual}
     values: dict[str, Any] = {
         **config.options,
         "model": config.model_names,
         "temperature": {role: binding.temperature for role, binding in config.models.items()},
         "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
+        "max_reply": limits or None,
+        "param": {role: dict(each.params) for role, each in config.models.items() if each.params} or None,
         "seed": config.seed,
         "sample": config.sample,
     }
@@ -128,9 +134,10 @@ def list_scenarios(
     with RunFile(path, trust=trust(is_trusted)) as run:
         chosen = run.judgement_set(judging)
         metrics = [] if chosen is None else run.metrics_of(chosen.name, _recipe(run))
-        found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where)
-        if sort is not None:
-            found = in_order(found, Where.parse(sort, run, "sort"), is_reversed)
+        by = None if sort is None else Where.parse(sort, run, "sort")
+        found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where, by)
+        if by is not None:
+            found = in_order(found, by, is_reversed)
         elif is_reversed:
             found = reversed(list(found))
         if metrics and not as_json:

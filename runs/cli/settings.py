@@ -13,12 +13,13 @@ from dialoom.errors import first_problem
 from dialoom.graphs import Recipe
 from dialoom.roles.gateway.budget import Budget
 from dialoom.roles.gateway.prices import Price
-from dialoom.runs.config import DEFAULT_CONCURRENCY
+from dialoom.runs.config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 
-UNBOUNDED = "none"
-"""The value that takes a bound away again."""
+from .parameters import UNBOUNDED, joined, parameters, reply_limits, timeouts
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 class _Common(BaseModel):
@@ -29,6 +30,8 @@ class _Common(BaseModel):
     model: list[str] | str | dict[str, str] | None = None
     temperature: list[str] | float | str | dict[str, float] | None = None
     api_base: list[str] | str | dict[str, str] | None = None
+    max_reply: list[str] | int | str | dict[str, int | str | None] | None = None
+    param: list[str] | str | dict[str, Any] | None = None
     seed: int | None = None
     sample: int | None = None
     concurrency: int | None = None
@@ -40,15 +43,17 @@ class _Common(BaseModel):
     price: list[str] | str | dict[str, str | list[float]] | None = None
     rpm: list[str] | int | str | dict[str, int] | None = None
     tpm: list[str] | int | str | dict[str, int] | None = None
+    timeout: list[str] | float | str | dict[str, float | str | None] | None = None
     env_file: Path | None = None
     fail_on_error: int | str | None = None
+    patience: float | str | None = None
     cache: Path | None = None
     otel: bool = False
     replay_only: bool = False
     log_format: Literal["text", "json"] | None = None
 
 
-_ADDED = ("model", "temperature", "api_base", "price", "rpm", "tpm")
+_ADDED = ("model", "temperature", "api_base", "max_reply", "price", "rpm", "tpm", "timeout")
 """What flags say of one role or model leaves alone what the file says of others."""
 
 
@@ -74,19 +79,37 @@ def merged(
     chosen = _Common.model_validate(values)
     if chosen.out is None and needs_path:
         raise RunError("-o RUN is missing: give the file in which the run is to be kept, such as -o run.db")
-    model, models = assigned(_texts(chosen.model))
+    params = joined(*(parameters(each.get("param")) for each in (from_file, common)))
     return {
         "path": chosen.out,
-        "model": model,
-        "models": models,
-        "temperature": numbers("temperature", _texts(chosen.temperature)),
-        "api_base": texts_by_name(_texts(chosen.api_base)),
+        **players(chosen.model_dump()),
+        "params": params,
         "options": {**own, **given},
         "seed": chosen.seed or 0,
         "sample": chosen.sample,
         "prompts": chosen.prompts,
         **call_settings(chosen.model_dump(), chosen.concurrency),
     }, chosen.log_format
+
+
+def players(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Who plays, and how they sample, as the door takes it.
+
+    Args:
+        given: By the names of the flags.
+
+    Raises:
+        RunError: Naming the flag and the value that is wrong.
+    """
+    model, models = assigned(_texts(given.get("model")))
+    return {
+        "model": model,
+        "models": models,
+        "temperature": numbers("temperature", _texts(given.get("temperature"))),
+        "api_base": texts_by_name(_texts(given.get("api_base"))),
+        "max_reply": reply_limits(texts_by_name(_texts(given.get("max_reply")), "max_reply")),
+        "params": joined(parameters(given.get("param"))),
+    }
 
 
 def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> dict[str, Any]:
@@ -108,7 +131,9 @@ def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> d
         "prices": _prices(_texts(given.get("price"))),
         "rpm": _rates("rpm", _texts(given.get("rpm"))),
         "tpm": _rates("tpm", _texts(given.get("tpm"))),
+        "timeout": timeouts(texts_by_name(_texts(given.get("timeout")), "timeout")),
         "fail_on_error": given.get("fail_on_error"),
+        "patience": _seconds("patience", given.get("patience"), DEFAULT_PATIENCE),
         "cache": given.get("cache"),
         "otel": bool(given.get("otel")),
         "replay_only": bool(given.get("replay_only")),
@@ -151,6 +176,21 @@ def numbers(what: str, texts: list[str]) -> dict[str, float] | None:
         except ValueError as error:
             raise RunError(f"{what} {text!r} is no number from 0 to 2", setting=what) from error
     return found or None
+
+
+def _seconds(setting: str, given: float | str | None, otherwise: float) -> float:
+    """Seconds out of `90`, `90s`, `10m` or `2h`."""
+    if given is None:
+        return otherwise
+    text = str(given).strip()
+    number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
+    try:
+        seconds = float(number) * unit
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0:
+        raise RunError(f"{setting} {text!r} is no time from 0: give seconds, or 90s, 10m, 2h", setting=setting)
+    return seconds
 
 
 def _config_file(path: Path | None, recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -13,11 +13,11 @@ from dialoom.roles.binding import ModelLike
 from dialoom.roles.gateway.budget import Budget
 from dialoom.roles.gateway.prices import Price
 from dialoom.runs.calling import CallPolicy
-from dialoom.runs.config import DEFAULT_CONCURRENCY
+from dialoom.runs.config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event
-from dialoom.runs.limits import FailOnError, Rates, RunLimits
+from dialoom.runs.limits import FailOnError, Rates, RunLimits, Timeouts
 from dialoom.runs.store.connections import Synchronous
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
@@ -31,7 +31,9 @@ Options: TypeAlias = "Mapping[str, Any] | RecipeOptions"
 
 
 class CallSettings(TypedDict, total=False):
-    """How calls are made. Nothing of it changes what is said; budget, prices and rates are kept for whoever goes on.
+    """How calls are made. Nothing of it changes what is said.
+
+    Budget, prices, rates and time-outs are kept for whoever goes on.
 
     Attributes:
         concurrency: Scenarios under way at once, and calls in flight for each model (16).
@@ -39,7 +41,11 @@ class CallSettings(TypedDict, total=False):
         prices: Of models whose price LiteLLM does not know.
         rpm: Requests per minute, for every model or by model.
         tpm: Tokens per minute, likewise.
+        timeout: Seconds that one try of a call may take, for every role or by role (600 for models); what is not
+            answered by then is tried again. 0 takes the bound away again.
         fail_on_error: Stop after so many failed scenarios, or `"5%"` of 20 or more.
+        patience: Seconds to wait for a provider that is away before the work stops, to be gone on with (600); 0 to let
+            scenarios fail.
         cache: A file through which replies are shared with other runs of the same seed.
         otel: Send a span of each call to OpenTelemetry.
         replay_only: Make no call: every reply must be recorded.
@@ -54,7 +60,9 @@ class CallSettings(TypedDict, total=False):
     prices: Mapping[str, Price] | None
     rpm: Rates
     tpm: Rates
+    timeout: Timeouts
     fail_on_error: int | str | None
+    patience: float
     cache: PathLike | None
     otel: bool
     replay_only: bool
@@ -71,6 +79,8 @@ class PlaySettings(CallSettings, total=False):
     models: Mapping[str, ModelLike] | None
     temperature: float | Mapping[str, float] | None
     api_base: str | Mapping[str, str] | None
+    max_reply: int | Mapping[str, int | None] | None
+    params: Mapping[str, Mapping[str, Any]] | None
     options: Options | None
     seed: int
     sample: int | None
@@ -78,7 +88,11 @@ class PlaySettings(CallSettings, total=False):
 
 
 def call_policy(
-    settings: CallSettings, kept: RunLimits, objects: Mapping[str, Any], options: Collection[str] = ()
+    settings: CallSettings,
+    kept: RunLimits,
+    objects: Mapping[str, Any],
+    roles: Collection[str],
+    options: Collection[str] = (),
 ) -> CallPolicy:
     """How calls are made: what the run's file keeps, and what is given now, which wins.
 
@@ -86,6 +100,7 @@ def call_policy(
         settings: What is given now.
         kept: What the run's file keeps.
         objects: Functions and graphs that play.
+        roles: The roles that there are.
         options: Names of the recipe's own options, for whoever gives one in the wrong place.
 
     Raises:
@@ -113,14 +128,23 @@ def call_policy(
             prices=settings.get("prices"),
             rpm=settings.get("rpm"),
             tpm=settings.get("tpm"),
+            timeout=settings.get("timeout"),
+            roles=roles,
         ),
         concurrency=concurrency,
         replay_only=settings.get("replay_only", False),
         fail_on_error=FailOnError.of(settings.get("fail_on_error")),
+        patience=_patience(settings.get("patience", DEFAULT_PATIENCE)),
         cache=None if cache is None else Path(cache),
         otel=settings.get("otel", False),
         objects=objects,
     )
+
+
+def _patience(seconds: float) -> float:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
+        raise RunError(f"patience {seconds!r} is no number of seconds from 0", setting="patience")
+    return float(seconds)
 
 
 def _meant(name: str, options: Collection[str]) -> str:

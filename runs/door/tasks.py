@@ -13,8 +13,8 @@ from dialoom.graphs import Recipe
 from dialoom.graphs.recipe import Graph
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import ModelLike, rebind
-from dialoom.roles.gateway.gateway import check_model
-from dialoom.runs.calling import CallPolicy, cast_of, open_gateway
+from dialoom.roles.gateway.gateway import check_model, check_parameters
+from dialoom.runs.calling import CallPolicy, cast_of, ensure_keys, open_gateway
 from dialoom.runs.control import Control
 from dialoom.runs.engine import Engine
 from dialoom.runs.errors import RunError
@@ -44,9 +44,20 @@ class OpenRun:
 
 
 @contextlib.asynccontextmanager
-async def new_run(recipe: RecipeLike, path: PathLike, settings: PlaySettings) -> AsyncIterator[OpenRun]:
-    """A new run, planned; nothing is left of it if that fails."""
+async def new_run(
+    recipe: RecipeLike, path: PathLike, settings: PlaySettings, *, is_played: bool
+) -> AsyncIterator[OpenRun]:
+    """A new run, planned; nothing is left of it if that fails.
+
+    Args:
+        recipe: As for `play`.
+        path: The run's file.
+        settings: As for `play`.
+        is_played: Whether it is played at once: then the keys must be there.
+    """
     new = await asyncio.to_thread(lambda: resolve(recipe, **settings))
+    if is_played:
+        await asyncio.to_thread(ensure_keys, new.config.models, new.policy)
     tell, control = watched(settings)
     library = await asyncio.to_thread(prepare, new.recipe, new.config, new.overrides)
     plan = planned(
@@ -78,7 +89,7 @@ async def reopened(
             store.give(named for role in models or {} for named in player_named(kept[role].model))
             store.permit([*([] if recipe else recipe_named(store.config.recipe)), *players_named(kept)])
             found = store.recipe
-            policy = call_policy(calls, RunLimits.of(store), bound.objects)
+            policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             policy.limits.check_prices(store.config.model_names.values())
             if not store.is_planned:
                 write_plan(store, found, lambda text: tell(Noted(text)), is_given_up)
@@ -92,7 +103,10 @@ async def reopened(
 async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
     """Play what is pending; of that only the scenarios of some positions, if these are given."""
     store, recipe = task.store, task.recipe
-    task.tell(Began(store.path, "playing", store.status().pending if only is None else len(only)))
+    pending = store.status().pending if only is None else len(only)
+    if pending:
+        await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
+    task.tell(Began(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
     return await carry_out(task, graph, store.config.models, store.queue.pending(recipe, only), None, is_resumed)
 
@@ -102,6 +116,8 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
     store = task.store
     anew = {store.resolve(str(name)) for name in scenarios}
     failed = set(store.positions("failed")) if is_failed else set()
+    if anew or failed:
+        await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
     if is_failed:
         task.tell(Retrying(failed=store.retries.failed()))
     for position in sorted(anew):
@@ -128,6 +144,7 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
         )
     models = {role: chosen.models[role] for role in recipe.judging_roles()}
     task.policy.limits.check_prices(binding.model for binding in models.values())
+    await asyncio.to_thread(ensure_keys, models, task.policy)
     count = store.retries.unparsed(chosen.name)
     task.tell(Retrying(unparsed=count, judging=chosen.name))
     task.tell(Began(store.path, "judging again", count, chosen.name))
@@ -145,7 +162,7 @@ async def carry_out(
 ) -> Ended:
     """Carry out work to its end, or until it is stopped."""
     store, policy = task.store, task.policy
-    with open_gateway(store, policy) as gateway:
+    with open_gateway(store, policy, policy.patience) as gateway:
         cast = cast_of(store, task.recipe, models, gateway)
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
         engine = Engine(
@@ -159,7 +176,8 @@ async def carry_out(
             policy.fail_on_error,
             gateway.drain,
         )
-        task.control.attach(engine, lambda: gateway.states)
+        gateway.listen(engine.hear)
+        task.control.attach(engine, gateway)
         try:
             await engine.run(work, is_resumed)
         finally:
@@ -184,15 +202,18 @@ def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
     return None if recipe is None else find_recipe(recipe)[1]
 
 
-def check_judges(models: Collection[str], limits: RunLimits) -> None:
-    """Make sure that judges can be called, and their cost be bounded.
+def check_judges(judges: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
+    """Make sure that judges can be called as they are to be, and their cost be bounded.
 
     Raises:
         BindingError, RunError: If not.
     """
+    models = [binding.model for binding in judges.values()]
     for model in models:
         check_model(model)
-    limits.check_prices(models)
+    check_parameters(judges)
+    ensure_keys(judges, policy)
+    policy.limits.check_prices(models)
 
 
 def judging_graph(recipe: Recipe) -> Graph:
@@ -219,6 +240,8 @@ def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBind
         store.add_judgement_set(wanted)
     elif existing[wanted.name] != wanted:
         theirs = ", ".join(existing[wanted.name].model_names.values())
+        if existing[wanted.name].model_names == wanted.model_names:
+            theirs += ", told otherwise (prompts, temperature, address, reply limits or parameters)"
         raise RunError(
             f"name {wanted.name!r}: the judgements of that name were made by {theirs}; give these another",
             setting="name",

@@ -21,7 +21,7 @@ from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
 from .calls import read_calls
 from .connections import open_for_reading
 from .damage import SIGNS, damaged, is_of_the_store, reading
-from .episodes import read_episode, read_episodes, read_outcome
+from .episodes import read_episode, read_episodes, read_figures, read_outcome
 from .errors import StoreError
 from .judgement_sets import JudgementSet, read_judgement_sets
 from .scenarios import ScenarioTable, thread_of
@@ -256,6 +256,11 @@ class RunFile:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
         with reading(self.path):
             yield from read_episodes(self._reader, self._chosen(judging))
+
+    def figures(self, judging: str | None = None) -> Iterator[tuple[int, RecordedEpisode]]:
+        """Every scenario's position and what came of it without any words, in plan order; see `read_figures`."""
+        with reading(self.path):
+            yield from read_figures(self._reader, self._chosen(judging))
 
     def so_far(self, position: int) -> RecordedEpisode:
         """What a pending scenario has come to by its last step, as an episode without an ending or judgements' set."""
