@@ -81,6 +81,7 @@ class Recipe(ABC):
         name: What it is called on the command line.
         summary: One line for the help.
         roles: Default sampling temperature of each role.
+        reply_limits: The most tokens of a reply, of the roles that have a limit unless one is given.
         prompts: Ids of the prompts that it uses.
         templates: The folder that holds them as `<id>.md`; `None` for dialoom's own `prompts/`.
         reply_types: Reply types of its own, by the names that its prompts use.
@@ -90,6 +91,7 @@ class Recipe(ABC):
         scales: The lowest and the highest score of each metric that is scored in whole numbers; others are verdicts.
         split_by: The facet by which an export may be split into train and test, e.g. `user`: what belongs to one user
             is then all on one side. `None` if there is nothing to split by.
+        resampled: What those are called that differ in this facet, in the plural: intervals are made over them.
         evaluated: The role under evaluation, if there is one: reports name a run by its model.
         languages: What is spoken, as ISO 639 codes, for the cards of exports.
     """
@@ -97,6 +99,7 @@ class Recipe(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     roles: ClassVar[Mapping[str, float]]
+    reply_limits: ClassVar[Mapping[str, int]] = {}
     prompts: ClassVar[tuple[str, ...]]
     templates: ClassVar[Path | None] = None
     reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {}
@@ -105,6 +108,7 @@ class Recipe(ABC):
     metrics: ClassVar[tuple[str, ...]] = ()
     scales: ClassVar[Mapping[str, tuple[int, int]]] = {}
     split_by: ClassVar[str | None] = None
+    resampled: ClassVar[str] = "people"
     evaluated: ClassVar[str | None] = None
     languages: ClassVar[tuple[str, ...]] = ()
 
