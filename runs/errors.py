@@ -39,6 +39,7 @@ class Fault(StrEnum):
     PROVIDER_TRANSIENT = "provider, transient"
     PROVIDER_PERMANENT = "provider, permanent"
     REPLY = "reply"
+    PROVIDER_AWAY = "provider, away"
     BUDGET = "budget"
     NOT_RECORDED = "not recorded"
     BUG = "bug"

@@ -46,7 +46,7 @@ _RUN: Flags = {
     "branch": (Annotated[str, typer.Option(metavar="NAME", help="The branch to stand on.")], "main"),
     **_SCRIPTED,
     **KEPT,
-    **{name: flag for name, flag in ANEW.items() if name not in ("fail_on_error", "log_format")},
+    **{name: flag for name, flag in ANEW.items() if name not in ("fail_on_error", "patience", "log_format")},
     **REPLAY_ONLY,
 }
 
