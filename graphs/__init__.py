@@ -5,6 +5,7 @@ from .outcome import Episode, Judgement, Line, Outcome
 from .recipe import Exporter, ExportOptions, Recipe, RecipeError, RecipeOptions
 from .reporting import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, intervals, side_by_side
 from .scenario import Scenario
+from .shared import Shared
 from .stage import Scene, Stage, node, stream
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Scenario",
     "Scene",
     "Series",
+    "Shared",
     "Span",
     "Stage",
     "Table",

@@ -32,6 +32,7 @@ class RunConfig(BaseModel):
         on_user_fault: `flag`, or `retry N`: so often a simulated user's line in which the gate finds a fault is asked
             for again before the other side sees it.
         sample: How many scenarios are drawn from all that the options give; `None` for all.
+        code: The SHA-256 of each file of code that the recipe and the models name, by how they name it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -41,6 +42,7 @@ class RunConfig(BaseModel):
     seed: int
     sample: int | None = None
     on_user_fault: Annotated[str, Field(pattern=rf"^(?:{FLAG}|retry [1-9]\d?)$")] = FLAG
+    code: Mapping[str, str] = Field(default_factory=dict)
 
     @property
     def user_retries(self) -> int:

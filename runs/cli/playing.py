@@ -114,7 +114,7 @@ def review_run(
 ) -> int:
     """Carry out `dialoom review`; returns the exit code. `reviewers` says who reviews and how they sample."""
     if not reviewers["model"]:
-        say(_found(review(path)))
+        say(_found(review(path, trust=bool(given.get("trust")))))
         return EXIT_DONE
 
     def reviewing(**settings: Any) -> Coroutine[Any, Any, Run]:

@@ -34,6 +34,7 @@ from .tasks import (
     play_again,
     play_pending,
     reopened,
+    trusted,
     watched,
 )
 
@@ -108,7 +109,7 @@ async def aplay(
     }
     async with new_run(recipe, path, settings, is_played=True) as task:
         ended = await play_pending(task, is_resumed=False)
-    return _handle(task, recipe, ended)
+    return _handle(task, recipe, ended, trust=True)
 
 
 async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySettings]) -> Run:
@@ -118,7 +119,7 @@ async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySe
     """
     async with new_run(recipe, path, settings, is_played=False) as task:
         pass
-    return _handle(task, recipe)
+    return _handle(task, recipe, trust=True)
 
 
 async def aresume(
@@ -141,12 +142,13 @@ async def aresume(
     Raises:
         StoreError: If it is no run, or another process writes it.
         RunError, BindingError, CacheError: Naming what is missing or wrong.
+        TrustError: If it names code or an address that this user has not given, and `trust` is not set.
     """
     async with reopened(path, recipe, models, calls) as task:
         if retry_failed:
             task.tell(Retrying(failed=task.store.retries.failed()))
         ended = await play_pending(task, is_resumed=True)
-    return _handle(task, recipe, ended)
+    return _handle(task, recipe, ended, trust=calls.get("trust", False))
 
 
 async def ajudge(
@@ -183,7 +185,9 @@ async def ajudge(
         RunError: If the recipe has no judging of its own, or the name belongs to other judgements.
         BindingError, CacheError: Naming what is wrong.
     """
-    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe)) as store:
+    tell, _ = watched(calls)
+    trust = trusted(calls, tell)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
         found = store.recipe
         judging_graph(found)  # whether it has one, before anything is bound
         bound = bind(
@@ -197,7 +201,7 @@ async def ajudge(
             reply_limits=found.reply_limits,
         )
         ended = await judged_anew(store, found, bound, name, retry_failed, calls)
-    return Run(path, recipe=recipe, ended=ended)
+    return Run(path, recipe=recipe, ended=ended, trust=calls.get("trust", False))
 
 
 async def areview(
@@ -237,7 +241,9 @@ async def areview(
         RunError: If the name belongs to other judgements.
         BindingError, CacheError: Naming what is wrong.
     """
-    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe)) as store:
+    tell, _ = watched(calls)
+    trust = trusted(calls, tell)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
         await asyncio.to_thread(pass_gate, store)
         ended = None
         if model is not None or models:
@@ -253,7 +259,7 @@ async def areview(
                 reply_limits=reviewing.reply_limits,
             )
             ended = await judged_anew(store, reviewing, bound, name, retry_failed, calls)
-    return Run(path, recipe=recipe, ended=ended)
+    return Run(path, recipe=recipe, ended=ended, trust=calls.get("trust", False))
 
 
 async def aretry(
@@ -283,6 +289,7 @@ async def aretry(
     Raises:
         StoreError: If it is no run, another process writes it, or it has no such scenario or set.
         RunError, BindingError, CacheError: Naming what is missing or wrong.
+        TrustError: If it names code or an address that this user has not given, and `trust` is not set.
     """
     if judging is not None and not unparsed:
         raise RunError(
@@ -296,7 +303,7 @@ async def aretry(
             ended = await judge_unparsed(task, judging)
         if (is_failed or scenarios) and (ended is None or (ended.is_complete and not ended.failed)):
             ended = await play_again(task, is_failed, scenarios)
-    return _handle(task, recipe, ended)
+    return _handle(task, recipe, ended, trust=calls.get("trust", False))
 
 
 async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> CostEstimate:
@@ -394,8 +401,8 @@ retry = blocking("retry", aretry)
 estimate = blocking("estimate", aestimate)
 
 
-def _handle(task: OpenRun, recipe: RecipeLike | None, ended: Ended | None = None) -> Run:
+def _handle(task: OpenRun, recipe: RecipeLike | None, ended: Ended | None = None, *, trust: bool = False) -> Run:
     """What the caller gets of a task that is over; it keeps what was given as an object."""
     objects = task.policy.objects
     models = {role: objects[each.model] for role, each in task.models.items() if each.model in objects}
-    return Run(task.store.path, recipe, models=models, ended=ended)
+    return Run(task.store.path, recipe, models=models, ended=ended, trust=trust)

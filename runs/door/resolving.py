@@ -15,6 +15,7 @@ from dialoom.runs.config import DEFAULT_MODEL, FLAG, RunConfig
 from dialoom.runs.errors import RunError
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipes import find_recipe, option_names, parsed_options
+from dialoom.runs.trust import code_hashes, players_named, recipe_named
 
 from .settings import CallSettings, Options, PathLike, RecipeLike, call_policy
 
@@ -80,9 +81,15 @@ def resolve(
         raise RunError(
             f"on_user_fault {on_user_fault!r}: there are flag and retry N, such as 'retry 2'", setting="on_user_fault"
         )
-    by_role = dict(bindings.by_role)
+    code = code_hashes([*recipe_named(spec), *players_named(bindings.by_role)])
     config = RunConfig(
-        recipe=spec, options=plain, models=by_role, seed=seed, sample=sample, on_user_fault=on_user_fault
+        recipe=spec,
+        options=plain,
+        models=dict(bindings.by_role),
+        seed=seed,
+        sample=sample,
+        on_user_fault=on_user_fault,
+        code=code,
     )
     policy = call_policy(calls, RunLimits(), bindings.objects, found.roles, option_names(found))
     policy.limits.check_prices(config.model_names.values())

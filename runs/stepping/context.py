@@ -24,6 +24,7 @@ from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.store import PlayWork, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
 from dialoom.runs.store.ledger import SAID
+from dialoom.runs.trust import loads_named, players_named
 
 from .gateway import SteppingError
 from .scratch import ScratchSaver
@@ -230,6 +231,8 @@ async def open_context(
     """
     config = store.config
     recipe = store.recipe
+    work = store.queue.work_of(recipe, position)
+    store.permit([*players_named(config.models), *loads_named(work.scenario.loads)])
     builder = graph_of(recipe, config.options)
     async with store.checkpointer() as saver:
         with open_gateway(store, policy or CallPolicy(RunLimits.of(store))) as gateway:
@@ -240,7 +243,7 @@ async def open_context(
                 scratch=builder.compile(checkpointer=ScratchSaver(saver)),
                 gate=store.gate,
                 gateway=gateway,
-                work=store.queue.work_of(recipe, position),
+                work=work,
                 models=config.models,
                 seed=config.seed,
                 tell=tell,
