@@ -69,7 +69,7 @@ def arguments_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def shown(value: Any, width: int = 60) -> str:
     """A value as an error quotes it: as JSON, and not too long."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(value, ensure_ascii=False, default=str).encode(errors="replace").decode()
     return text if len(text) <= width else text[: width - 3] + "..."
 
 

@@ -19,7 +19,7 @@ class Draw:
     __slots__ = ("_key", "_round", "_words")
 
     def __init__(self, *key: object) -> None:
-        self._key = "\x1f".join(map(str, key)).encode()
+        self._key = "\x1f".join(map(str, key)).encode(errors="surrogatepass")
         self._round = 0
         self._words: list[int] = []
 
@@ -56,11 +56,12 @@ def row(draw: Draw, columns: Mapping[str, Any], arguments: Mapping[str, Any]) ->
 
 def rows(draw: Draw, columns: Mapping[str, Any], arguments: Mapping[str, Any], count: int) -> list[Row]:
     """So many rows, no two of them with the same text in a column that has enough texts for all."""
+    apart = [column for column, rule in columns.items() if _spread(rule, arguments) >= count]
     made: list[Row] = []
     used: set[tuple[str, Any]] = set()
     while len(made) < count:
         fresh = row(draw, columns, arguments)
-        marks = {(column, fresh[column]) for column, rule in columns.items() if _spread(rule, arguments) >= count}
+        marks = {(column, fresh[column]) for column in apart}
         if not marks & used:
             used |= marks
             made.append(fresh)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -174,7 +175,7 @@ def _order_food_delivery(world: World, call: ToolCall) -> Output:
 def _loan_repayment_calculator(_: World, call: ToolCall) -> Output:
     amount, rate, years = (float(value) for value in call.arguments.values())
     months, monthly = 12 * years, rate / 1200
-    part = amount * monthly / (1 - (1 + monthly) ** -months) if monthly else amount / months
+    part = amount * monthly / -math.expm1(-months * math.log1p(monthly)) if monthly else amount / months
     return {"monthly": round(part, 1), "total": round(part * months, 1)}
 
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialoom.personas.apollo import TOOLS, CallError, CallScores, canonical, compare
+from dialoom.personas.apollo import TOOLS, CallError, CallScores, World, canonical, compare, execute
 from tests.personas.test_apollo_world import some_calls
 
 CALLS = some_calls(2)
 Call = dict[str, Any]
-texts = st.text(max_size=20)
-scalars = st.none() | st.booleans() | st.integers() | st.floats() | texts
+texts = st.text(st.characters(), max_size=20) | st.just("\ud83d")
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
 junk = scalars | st.lists(scalars, max_size=2) | st.dictionaries(texts, scalars, max_size=2)
 
 
@@ -157,6 +157,17 @@ def test_the_canonical_form_of_a_canonical_form_is_itself(call: Call, data: st.D
         assert 0 < len(str(error)) < 500
     else:
         assert canonical(once._asdict()) == once
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(CALLS), st.data())
+def test_whatever_is_called_is_answered(call: Call, data: st.DataObject) -> None:
+    """With what JSON can hold and a file too, and equal calls equally."""
+    changed = data.draw(st.dictionaries(st.sampled_from([*TOOLS[call["name"]].parameters, "other"]), junk, max_size=2))
+    made = {"name": call["name"], "arguments": call["arguments"] | changed}
+    output = execute(World(), made)
+    assert json.dumps(output, ensure_ascii=False, allow_nan=False).encode()
+    assert execute(World(), {"name": call["name"], "arguments": json.dumps(made["arguments"])}) == output
 
 
 @settings(max_examples=60, deadline=None)
