@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dialoom.roles.gateway.budget import Budget
     from dialoom.roles.gateway.keys import load_env_file
     from dialoom.roles.gateway.litellm_backend import tune_process
+    from dialoom.roles.gateway.presence import ProviderAway, ProviderBack
     from dialoom.roles.gateway.prices import Price
     from dialoom.runs.control import Control
     from dialoom.runs.door import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         aplay,
         aresume,
         aretry,
+        areview,
         estimate,
         judge,
         open_run,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
         report,
         resume,
         retry,
+        review,
         step,
         stream,
     )
@@ -75,6 +78,7 @@ _HOMES = {
     "dialoom.roles.gateway.budget": ("Budget",),
     "dialoom.roles.gateway.keys": ("load_env_file",),
     "dialoom.roles.gateway.litellm_backend": ("tune_process",),
+    "dialoom.roles.gateway.presence": ("ProviderAway", "ProviderBack"),
     "dialoom.roles.gateway.prices": ("Price",),
     "dialoom.runs.control": ("Control",),
     "dialoom.runs.door": (
@@ -87,6 +91,7 @@ _HOMES = {
         "aplay",
         "aresume",
         "aretry",
+        "areview",
         "estimate",
         "judge",
         "open_run",
@@ -95,6 +100,7 @@ _HOMES = {
         "report",
         "resume",
         "retry",
+        "review",
         "step",
         "stream",
     ),
@@ -134,6 +140,8 @@ __all__ = [
     "Planned",
     "PlaySettings",
     "Price",
+    "ProviderAway",
+    "ProviderBack",
     "Recipe",
     "RecipeOptions",
     "Report",
@@ -151,6 +159,7 @@ __all__ = [
     "aplay",
     "aresume",
     "aretry",
+    "areview",
     "estimate",
     "judge",
     "load_env_file",
@@ -160,6 +169,7 @@ __all__ = [
     "report",
     "resume",
     "retry",
+    "review",
     "step",
     "stream",
     "tune_process",

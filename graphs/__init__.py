@@ -1,13 +1,16 @@
 """The state machines: who speaks when. One folder per system; each gives a `Recipe`."""
 
+from .fault import DialogueFault
 from .outcome import Episode, Judgement, Line, Outcome
 from .recipe import Exporter, ExportOptions, Recipe, RecipeError, RecipeOptions
 from .reporting import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, intervals, side_by_side
 from .scenario import Scenario
+from .shared import Shared
 from .stage import Scene, Stage, node, stream
 
 __all__ = [
     "Chart",
+    "DialogueFault",
     "Episode",
     "Estimate",
     "ExportOptions",
@@ -23,6 +26,7 @@ __all__ = [
     "Scenario",
     "Scene",
     "Series",
+    "Shared",
     "Span",
     "Stage",
     "Table",

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dialoom.roles import CallPlace, Cast
+from dialoom.prompts import ChatMessage
+from dialoom.roles import ASKS, CallPlace, Cast, UnparsedReplyError
 
+from .fault import USER
+from .outcome import Line
 from .scenario import Scenario
 
 if TYPE_CHECKING:  # slow to import; LangGraph knows the parameters by their names
     from langchain_core.runnables import RunnableConfig
     from langgraph.runtime import Runtime
+
+    from .gate import Gate
 
 
 def stream(seed: int, scenario_id: str, purpose: str) -> random.Random:
@@ -40,6 +47,8 @@ class Stage:
         step: The superstep, where it is not LangGraph's own count: that one goes up at an edit of the state, too, and
             then the calls after an edit would have other places than before it.
         tell: Takes what nodes have to say to whoever watches the run.
+        gate: Looks at lines that are about to be said.
+        retries: How often a line in which it finds a fault is asked for again.
     """
 
     scenario: Scenario
@@ -49,6 +58,8 @@ class Stage:
     sample: int = 0
     step: int | None = None
     tell: Callable[[str], None] = field(default=lambda _text: None)
+    gate: Gate | None = None
+    retries: int = 0
 
 
 class StageFactory(Protocol):
@@ -78,6 +89,46 @@ class Scene:
         """
         return await self._stage.cast[prompt_id](inputs, at=self)
 
+    async def ask_user(self, prompt_id: str, said: Sequence[Line], spoken: Callable[[str], str], **inputs: Any) -> str:
+        """A simulated user's next line. If the run wants that, one with a fault is asked for again before it is heard.
+
+        The line that was rejected stays in the ledger; the last one is taken as it is.
+
+        Args:
+            prompt_id: The prompt.
+            said: The conversation so far.
+            spoken: What of a reply is said, without its end marker and so on.
+            **inputs: The prompt's inputs.
+
+        Raises:
+            PromptError, RoleError: As `ask`.
+        """
+        stage, ordinal = self._stage, next(self._ordinals)
+        for again in range(stage.retries + 1):
+            site = _Again(self.place_again(ordinal, again))
+            reply = str(await stage.cast[prompt_id](inputs, at=site))
+            line = Line(role=USER, content=spoken(reply))
+            if stage.gate is None or not line.content or not stage.gate.faults_of_line(self.scenario, said, line):
+                break
+        return reply
+
+    async def ask_common(self, prompt_id: str, **inputs: Any) -> Any:
+        """As `ask`, of what belongs to no scenario, such as a model's own reply to something that many begin with.
+
+        It is asked once however many scenarios want it, at the same time or later, and all of them get the same answer,
+        or the same failure. What follows from chance follows from what is asked, and from the run's seed. A scenario
+        that is tried again after a reply that could not be read asks anew, once for all that do.
+
+        Raises:
+            PromptError: If the prompt cannot be rendered.
+            RoleError: If the model cannot be had or its reply cannot be parsed.
+        """
+        role, ordinal = self._stage.cast[prompt_id], next(self._ordinals)
+        for sample in range(self._stage.sample):
+            with suppress(UnparsedReplyError):
+                return await role(inputs, at=_Common(self, prompt_id, ordinal, sample))
+        return await role(inputs, at=_Common(self, prompt_id, ordinal, self._stage.sample))
+
     def tell(self, text: str) -> None:
         """Say something to whoever watches the run, e.g. how far a long piece of work is. Nothing of it is kept."""
         self._stage.tell(text)
@@ -86,12 +137,47 @@ class Scene:
         """A private random stream of this scenario for a purpose."""
         return stream(self._stage.seed, self._stage.scenario.id, purpose)
 
-    def place(self) -> CallPlace:
-        """The place of the next call."""
-        stage, ordinal = self._stage, next(self._ordinals)
+    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:  # noqa: ARG002
+        """The place of the next call, whatever it asks."""
+        return self.place_again(next(self._ordinals), 0)
+
+    def place_again(self, ordinal: int, times: int) -> CallPlace:
+        """The place of a call after so many rejected lines; the asks of each time have numbers of their own."""
+        stage = self._stage
         where = (stage.seed, stage.thread, self._node, self._step, ordinal)
-        seed = _digest(*where, *([stage.sample] if stage.sample else [])) % 2**31
-        return CallPlace(stage.thread, self._node, self._step, ordinal, seed, sample=stage.sample)
+        varied = [stage.sample] if stage.sample or times else []
+        seed = _digest(*where, *varied, *([times] if times else [])) % 2**31
+        ask = 1 + ASKS * times
+        return CallPlace(stage.thread, self._node, self._step, ordinal, seed, ask=ask, sample=stage.sample)
+
+    def common_place(self, prompt_id: str, messages: Sequence[ChatMessage], ordinal: int, sample: int) -> CallPlace:
+        """The place of a common call: seen from here one like any other, but its seed follows from what is asked."""
+        asked = json.dumps([[message["role"], message["content"]] for message in messages])
+        seed = _digest(self._stage.seed, "common", prompt_id, asked, sample) % 2**31
+        return CallPlace(self._stage.thread, self._node, self._step, ordinal, seed, sample=sample, is_common=True)
+
+
+class _Common:
+    """Where a common call is made from."""
+
+    def __init__(self, scene: Scene, prompt_id: str, ordinal: int, sample: int) -> None:
+        self._scene = scene
+        self._prompt_id = prompt_id
+        self._ordinal = ordinal
+        self._sample = sample
+
+    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
+        return self._scene.common_place(self._prompt_id, messages, self._ordinal, self._sample)
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """A place that is known before it is asked for."""
+
+    known: CallPlace
+
+    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:  # noqa: ARG002
+        return self.known
 
 
 Update = dict[str, Any]

@@ -17,7 +17,9 @@ from langgraph.runtime import RunControl
 from dialoom.graphs import Outcome, Recipe, Stage
 from dialoom.graphs.recipe import Graph
 from dialoom.roles import BudgetError, Cast, DrainedError
+from dialoom.roles.gateway.presence import ProviderGone, Tidings
 from dialoom.roles.gateway.secrets import redacted
+from dialoom.shown import duration
 from dialoom.text import well_formed
 
 from .errors import FATAL, Fault, fault_of
@@ -25,6 +27,7 @@ from .events import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping
 from .limits import FailOnError
 from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
 from .store.errors import is_about_the_file, store_error
+from .trust import loads_named
 
 _NO_LIMIT = 1_000_000
 """LangGraph's recursion limit: recipes end their conversations themselves."""
@@ -69,6 +72,7 @@ class Engine:
     ) -> None:
         self._store = store
         self._recipe = recipe
+        self._gate = store.gate
         self._graph = graph
         self._cast = cast
         self._seed = seed
@@ -99,6 +103,17 @@ class Engine:
         self.drain()
         for worker in self._workers:
             worker.cancel()
+
+    def hear(self, tidings: Tidings) -> None:
+        """Pass on whether a provider is there; stop when there is no more patience with it."""
+        if not isinstance(tidings, ProviderGone):
+            self._on_event(tidings)
+            return
+        reason = (
+            f"provider {tidings.provider} could not be reached for {duration(tidings.seconds)} ({tidings.reason}), "
+            "which is as long as patience lasts"
+        )
+        self._give_up(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
 
     async def run(self, work: Iterator[Work], resuming: bool) -> None:
         """Carry out all work.
@@ -141,7 +156,7 @@ class Engine:
         control = self._control[work.thread] = RunControl()
         try:
             state = await self._play(work, graph, config, control, resuming)
-            await self._store.results.finish(work, self._recipe.outcome(work.scenario, state))
+            await self._store.results.finish(work, self._outcome(work, state))
         except (GraphDrained, DrainedError):
             return
         except BudgetError as error:
@@ -170,6 +185,7 @@ class Engine:
         self, work: Work, graph: Compiled, config: RunnableConfig, control: RunControl, resuming: bool
     ) -> dict[str, Any]:
         """The final state, from the last checkpoint if there is one."""
+        self._store.permit(loads_named(work.scenario.loads))
         begin: dict[str, Any] | None = self._initial(work)
         if resuming:
             snapshot = await graph.aget_state(config)
@@ -186,6 +202,8 @@ class Engine:
             self._seed,
             _sample(work),
             tell=lambda text: self._on_event(NodeSaid(work.scenario.id, text)),
+            gate=self._gate,
+            retries=self._store.config.user_retries,
         )
         # A step begins while the checkpoint before it is being committed. Nothing can come of that step before the
         # checkpoint is durable: a call is sent only once it is in the ledger, and the writer keeps the order.
@@ -227,7 +245,12 @@ class Engine:
         if not isinstance(work, PlayWork):
             return None
         snapshot = await graph.aget_state(config)
-        return self._recipe.outcome(work.scenario, snapshot.values or self._initial(work), failed=True)
+        return self._outcome(work, snapshot.values or self._initial(work), failed=True)
+
+    def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
+        """What a state means; of a scenario that was played, with its faults."""
+        outcome = self._recipe.outcome(work.scenario, state, failed)
+        return self._gate.passed(work.scenario, outcome) if isinstance(work, PlayWork) else outcome
 
 
 def _sample(work: Work) -> int:

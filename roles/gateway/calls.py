@@ -14,6 +14,9 @@ from pydantic import BaseModel
 from dialoom.prompts import ChatMessage
 from dialoom.text import well_formed
 
+ASKS = 2
+"""How many asks there may be before a reply can be read: the second one shows the error."""
+
 _USUAL_REPLY = 256
 _MOST_TOKENS = 1_000_000_000
 _MOST_DOLLARS = 1_000_000.0
@@ -30,8 +33,11 @@ class CallPlace:
         step: LangGraph's superstep.
         ordinal: The call's number within that node's execution, from 0.
         seed: For the model's sampling: from the run's seed and this place, so equal places draw alike.
-        ask: 1, or 2 when an unparsable reply is asked for again.
+        ask: 1, or 2 when an unparsable reply is asked for again; from 3 on when a reply that could be read was not
+            wanted as it was, each time in pairs like these.
         sample: Set apart by forks and deliberate re-samples.
+        is_common: Whether the call belongs to no scenario: whoever asks the same shares one reply, and the seed follows
+            from what is asked.
     """
 
     scenario: str
@@ -41,6 +47,7 @@ class CallPlace:
     seed: int
     ask: int = 1
     sample: int = 0
+    is_common: bool = False
 
     def again(self) -> CallPlace:
         """The place of the second ask."""
@@ -83,9 +90,10 @@ class Request:
         return expected_tokens(sum(len(message["content"]) for message in self.messages))
 
     def key(self, place: CallPlace) -> str:
-        """The call's identity (SHA-256): equal only for the same request at the same place."""
+        """The call's identity (SHA-256): equal only for the same request at the same place; a common call has none."""
+        at = [place.scenario, place.node, place.step, place.ordinal]
         content = [
-            [place.scenario, place.node, place.step, place.ordinal, place.ask, place.sample],
+            [*(["common", self.prompt_id] if place.is_common else at), place.ask, place.sample],
             [self.model, self.temperature, self.seed, *self.shaping],
             [[message["role"], message["content"]] for message in self.messages],
         ]
@@ -195,7 +203,7 @@ class Ledger(Protocol):
         """
         ...
 
-    async def find(self, key: str) -> Completion | None:
+    async def find(self, key: str, place: CallPlace) -> Completion | None:
         """The reply that an earlier call of this identity got, counted as a replay; nothing is begun."""
         ...
 

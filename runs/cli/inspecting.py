@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,25 @@ from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree
 
-from dialoom.graphs import Outline
+from dialoom.graphs import Outline, Recipe
+from dialoom.graphs.fault import dialogue_faults
 from dialoom.runs import export as exporting
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
-from dialoom.runs.recipes import load_recipe
 from dialoom.runs.selection import Where, every, in_order, scores_of
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, Usage
+from dialoom.runs.store.calls import CommonCall
 from dialoom.runs.store.lock import is_written
 from dialoom.runs.store.status import Status
+from dialoom.runs.trust import TrustError
 
 from .bounds import RunBounds
 from .console import HarmlessConsole, make_console
+from .fault_lines import at_message, of_the_rest
 from .parameters import UNBOUNDED
 from .terminal import say, say_json
+from .trusting import trust
+from .wording import worded
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
 _STYLES = {"plain": "", "heading": "bold", "user": "cyan", "assistant": "green", "note": "dim", "new": "yellow"}
@@ -96,13 +102,13 @@ def _players(model: str, usage: Usage) -> list[str]:
     return [*dict.fromkeys((model, *usage.models))]
 
 
-def print_config(path: Path) -> None:
+def print_config(path: Path, is_trusted: bool = False) -> None:
     """The resolved configuration, in the form that `--config` takes (less the file's name)."""
-    with RunFile(path) as run:
-        config = run.config
-    recipe = load_recipe(config.recipe, path)
+    with RunFile(path, trust=trust(is_trusted)) as run:
+        config, recipe = run.config, _recipe(run)
+    usual = {} if recipe is None else recipe.reply_limits
     limits = {role: each.max_reply or UNBOUNDED for role, each in config.models.items()}
-    limits = {role: limit for role, limit in limits.items() if limit != UNBOUNDED or role in recipe.reply_limits}
+    limits = {role: limit for role, limit in limits.items() if limit != UNBOUNDED or role in usual}
     values: dict[str, Any] = {
         **config.options,
         "model": config.model_names,
@@ -112,8 +118,10 @@ def print_config(path: Path) -> None:
         "param": {role: dict(each.params) for role, each in config.models.items() if each.params} or None,
         "seed": config.seed,
         "sample": config.sample,
+        "on_user_fault": config.on_user_fault if config.user_retries else None,
     }
-    aliases = {name: field.alias for name, field in recipe.options_type.model_fields.items() if field.alias}
+    fields = {} if recipe is None else recipe.options_type.model_fields
+    aliases = {name: field.alias for name, field in fields.items() if field.alias}
     values = {aliases.get(key, key): value for key, value in values.items() if value is not None}
     say(f"# dialoom run {config.recipe}\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False)
 
@@ -125,11 +133,13 @@ def list_scenarios(
     where: str | None = None,
     sort: str | None = None,
     is_reversed: bool = False,
+    is_trusted: bool = False,
 ) -> None:
     """Every scenario, or those that an expression holds of: number, state, ending, mean scores, id."""
-    with RunFile(path) as run:
+    with RunFile(path, trust=trust(is_trusted)) as run:
         chosen = run.judgement_set(judging)
-        metrics = [] if chosen is None else run.metrics_of(chosen.name)
+        metrics = [] if chosen is None else run.metrics_of(chosen.name, _recipe(run))
+        metrics += ["faults"] if run.is_gated else []
         by = None if sort is None else Where.parse(sort, run, "sort")
         found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where, by)
         if by is not None:
@@ -139,38 +149,59 @@ def list_scenarios(
         if metrics and not as_json:
             say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
         for position, episode in found:
-            scores = scores_of(episode)
+            scores, faults = dict(scores_of(episode)), episode.outcome.faults
             ending = episode.outcome.ended_by
             if as_json:
                 known = {"number": position + 1, "id": episode.id, "state": episode.state, "ended_by": ending or None}
-                say_json({**known, "scores": {name: float(score) for name, score in scores.items()}})
+                told = {"scores": {name: float(score) for name, score in scores.items()}}
+                say_json({**known, **told, "faults": None if faults is None else dialogue_faults(faults)})
                 continue
-            cells = [f"{scores[name]:.3g}" if name in scores else "-" for name in metrics]
+            known = {**scores, **({} if faults is None or not ending else {"faults": dialogue_faults(faults)})}
+            cells = [f"{known[name]:.3g}" if name in known else "-" for name in metrics]
             figures = "".join(f"{cell:>{len(name)}} " for cell, name in zip(cells, metrics, strict=True))
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
 
 
-def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> None:
-    """One dialogue with its judgements and how it ended."""
-    with RunFile(path) as run:
-        recipe = run.recipe
+def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_trusted: bool = False) -> None:
+    """One dialogue with its judgements and how it ended; without its recipe, what the file itself says of it."""
+    with RunFile(path, trust=trust(is_trusted)) as run:
         position = run.resolve(name)
         chosen = run.judgement_set(judging)
+        bare = run.episode(position, chosen.name if chosen else None)
+        if bare is not None and not as_json and _recipe(run) is None:
+            models = {**run.config.model_names, **({} if chosen is None else chosen.model_names)}
+            _print_episode(bare, dict(bare.facets), models, run.common_calls(position), None)
+            return
+        recipe = run.recipe
         scenario = run.scenario(recipe, position)
-        episode = run.episode(position, chosen.name if chosen else None) or run.so_far(position)
+        episode = bare or run.so_far(position)
         models, prompts = exporting.provenance(run, chosen)
+        common = run.common_calls(position)
     if as_json:
         line = exporting.dialogue(episode, scenario, recipe, models, prompts)
-        say_json({**line, "state": episode.state})
+        say_json({**line, "state": episode.state, "common_calls": [asdict(call) for call in common]})
         return
-    _print_episode(episode, scenario.described(), models, recipe.outline(episode))
+    _print_episode(episode, scenario.described(), models, common, recipe.outline(episode))
     if episode.state == "pending":
         begun = "not finished yet, this is how far it is" if episode.outcome.messages else "not begun yet"
         say(f"\n{scenario.id} is {begun}; go on with: dialoom resume {path}")
 
 
+def _recipe(run: RunFile) -> Recipe | None:
+    """The run's recipe; `None`, which is told, if it is one that may not be used."""
+    try:
+        return run.recipe
+    except TrustError as error:
+        say(f"dialoom: {worded(error)}", err=True)
+        return None
+
+
 def _print_episode(
-    episode: RecordedEpisode, described: dict[str, Any], models: dict[str, str], outline: Outline | None
+    episode: RecordedEpisode,
+    described: dict[str, Any],
+    models: dict[str, str],
+    common: Sequence[CommonCall],
+    outline: Outline | None,
 ) -> None:
     console = make_console()
     console.print(episode.id, style="bold")
@@ -182,21 +213,29 @@ def _print_episode(
         )
         _print_named(console, key, text)
     _print_named(console, "models", ", ".join(f"{role} {model}" for role, model in models.items()))
+    for call in common:
+        users = f"{call.scenarios} scenarios" if call.scenarios > 1 else "so far this scenario alone"
+        _print_named(console, "common call", f"{call.role}, {call.prompt} (asked once, used by {users})")
     if episode.branch is not None:
         done = episode.branch.done()
         _print_named(console, "branch", f"{episode.branch.name}, made step by step" + (f" ({done})" if done else ""))
     if outline is not None:
         console.print()
         console.print(_tree(outline))
-    for message in episode.outcome.messages if outline is None else ():
+    messages, faults = episode.outcome.messages if outline is None else (), episode.outcome.faults or ()
+    for place, message in enumerate(messages):
         console.print()
         console.print(message.role, style=f"bold {_COLOURS.get(message.role, 'magenta')}")
         console.print(message.content)
+        for line in at_message(faults, place):
+            console.print(line)
     if episode.outcome.ended_by:
         console.print()
         console.print(Text.assemble(("ended by", "dim"), " ", episode.outcome.ended_by))
     if episode.error:
         console.print(Text.assemble(("failed:", "red"), " ", episode.error))
+    for line in of_the_rest(faults, messages):
+        console.print(line)
     for judgement in episode.outcome.judgements:
         turn = f", turn {judgement.turn}" if judgement.turn is not None else ""
         score = judgement.status if judgement.score is None else str(judgement.score)

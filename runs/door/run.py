@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
-from dialoom.graphs import Recipe, Scenario
+from dialoom.graphs import DialogueFault, Recipe, Scenario
 from dialoom.roles.binding import ModelLike
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
@@ -18,6 +18,7 @@ from dialoom.runs.recipes import find_recipe
 from dialoom.runs.report import Report
 from dialoom.runs.selection import selected
 from dialoom.runs.store import JudgementSet, RunFile, Status
+from dialoom.runs.trust import Trust
 
 from .settings import CallSettings, PathLike, RecipeLike
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:  # heavy, or an extra
     import datasets
     import pandas
 
-    from dialoom.runs.export import Encoding
+    from dialoom.runs.export import Encoding, Soundness
     from dialoom.runs.stepping import Session
 
     from .frames import Kind
@@ -39,6 +40,8 @@ class Run:
         recipe: The recipe, if it was given as an object when the run was made.
         models: Functions and graphs that were given as objects, by role: going on needs not be told of them again.
         ended: How the work ended that this handle comes from.
+        trust: Use the code and the addresses that the file names, whoever made it. Without it, only what this user has
+            given on this machine when the run was made, which is known from a private list.
 
     Attributes:
         path: The file.
@@ -48,6 +51,7 @@ class Run:
     Raises:
         StoreError: If there is no such file, or it is no run.
         RunError: If its recipe is not to be had, as soon as the recipe is needed; if another recipe made it.
+        TrustError: If the recipe is a file that only the run's author has named, as soon as it is needed.
     """
 
     def __init__(
@@ -57,7 +61,9 @@ class Run:
         *,
         models: Mapping[str, ModelLike] | None = None,
         ended: Ended | None = None,
+        trust: bool = False,
     ) -> None:
+        self._trust = trust
         self.path = Path(path)
         self.ended = ended
         self._given = None if recipe is None else find_recipe(recipe)[1]
@@ -143,6 +149,23 @@ class Run:
         with self._opened() as file:
             return file.scenario(file.recipe, file.resolve(str(scenario)))
 
+    def faults(
+        self, judging: str | None = None, *, where: str | None = None
+    ) -> Iterator[tuple[RecordedEpisode, DialogueFault]]:
+        """What is wrong with the conversations, fault by fault with the scenario that it belongs to, in plan order.
+
+        Args:
+            judging: The set of judgements whose judges' faults are among them; by default the oldest.
+            where: Only those of scenarios that this expression holds of, such as `faults.user > 0`; see `episodes`.
+
+        Raises:
+            StoreError: If there is no such set.
+            RunError: If the expression is wrong.
+        """
+        for episode in self.episodes(judging, where=where):
+            for fault in episode.outcome.faults or ():
+                yield episode, fault
+
     def report(self, judging: str | None = None, tables: Sequence[str] = (), *, where: str | None = None) -> Report:
         """The recipe's tables and charts. Printed, it is Markdown; a notebook shows it as such.
 
@@ -170,6 +193,8 @@ class Run:
         where: str | None = None,
         include: Collection[str] = (),
         license: str | None = None,
+        only: Soundness | None = None,
+        without: Collection[str] = (),
     ) -> dict[str, int]:
         """Write finished scenarios in plan order; nothing is left half-written.
 
@@ -183,6 +208,8 @@ class Run:
             options: The format's own.
             where: Only scenarios that this expression holds of; see `episodes`.
             include: What each row has besides its format's columns and its scenario's `id`: `facets`, `scores`.
+            only: `sound`: only dialogues in which the gate found no fault; `faulty`: only the others.
+            without: Kinds of faults whose dialogues are left out.
             license: What the data's card states, by the hub's name of it; by default that it is unknown.
 
         Returns:
@@ -197,7 +224,9 @@ class Run:
 
         if path is None:
             raise RunError("path is missing: where the export is to be written, such as 'out.jsonl'", setting="path")
-        request = ExportRequest(format, judging, encoding, test_share, options or {}, where, include, license)
+        request = ExportRequest(
+            format, judging, encoding, test_share, options or {}, where, include, license, only, without
+        )
         with self._opened() as file:
             return write(file, request, Path(path) if isinstance(path, str | os.PathLike) else path)
 
@@ -209,8 +238,8 @@ class Run:
         Args:
             kind: `episodes`: a row for each finished scenario, with its facets (one whose name is taken is called
                 `facet.NAME`), counts and mean score by metric;
-                `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `calls`: a row
-                for each call of a model, with tokens, cost, latency.
+                `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `faults`: a row
+                for each fault that the gate found; `calls`: a row for each call of a model, with tokens, cost, latency.
             judging: The set of judgements; by default the oldest. Not of use for `lines` and `calls`.
             where: Only what belongs to scenarios that this expression holds of; see `episodes`.
 
@@ -232,6 +261,8 @@ class Run:
         options: Mapping[str, Any] | None = None,
         where: str | None = None,
         include: Collection[str] = (),
+        only: Soundness | None = None,
+        without: Collection[str] = (),
     ) -> datasets.Dataset | datasets.DatasetDict:
         """An export as a Hugging Face `Dataset`, or with `test_share` a `DatasetDict` of train and test.
 
@@ -243,7 +274,7 @@ class Run:
         from .frames import dataset
 
         with self._opened() as file:
-            return dataset(file, format, judging, test_share, options or {}, where, include)
+            return dataset(file, format, judging, test_share, options or {}, where, include, only, without)
 
     def step(
         self,
@@ -268,7 +299,8 @@ class Run:
         """
         from .operations import step
 
-        return step(self.path, scenario, branch=branch, recipe=self._given, models=self._known(models), **calls)
+        trusting = self._trusting(calls)
+        return step(self.path, scenario, branch=branch, recipe=self._given, models=self._known(models), **trusting)
 
     def resume(
         self,
@@ -280,7 +312,8 @@ class Run:
         """Go on with it where it stopped; see `dialoom.resume`."""
         from .operations import resume
 
-        return resume(self.path, recipe=self._given, models=self._known(models), retry_failed=retry_failed, **calls)
+        known, trusting = self._known(models), self._trusting(calls)
+        return resume(self.path, recipe=self._given, models=known, retry_failed=retry_failed, **trusting)
 
     def judge(
         self,
@@ -293,8 +326,9 @@ class Run:
         """Judge it once more; see `dialoom.judge`."""
         from .operations import judge
 
-        judged = judge(self.path, model=model, models=models, name=name, recipe=self._given, **calls)
-        return Run(self.path, self._given, models=self._models, ended=judged.ended)
+        trusting = self._trusting(calls)
+        judged = judge(self.path, model=model, models=models, name=name, recipe=self._given, **trusting)
+        return Run(self.path, self._given, models=self._models, ended=judged.ended, trust=self._trust)
 
     def stream(
         self, *, models: Mapping[str, ModelLike] | None = None, **calls: Unpack[CallSettings]
@@ -302,7 +336,12 @@ class Run:
         """Go on with it, and give what happens; see `dialoom.stream`."""
         from .operations import stream
 
-        return stream(self._given, path=self.path, is_new=False, models=self._known(models), **calls)
+        trusting = self._trusting(calls)
+        return stream(self._given, path=self.path, is_new=False, models=self._known(models), **trusting)
+
+    def _trusting(self, calls: CallSettings) -> CallSettings:
+        """How calls are made, with the trust of this handle unless another is given now."""
+        return {"trust": self._trust, **calls}
 
     def _known(self, models: Mapping[str, ModelLike] | None) -> Mapping[str, ModelLike]:
         """The functions and graphs that this handle keeps, and those that are given now, which win."""
@@ -310,21 +349,22 @@ class Run:
 
     @contextmanager
     def _opened(self) -> Iterator[RunFile]:
-        with RunFile(self.path, recipe=self._given) as file:
+        with RunFile(self.path, recipe=self._given, trust=Trust(self._trust)) as file:
             yield file
 
 
-def open_run(path: PathLike, recipe: RecipeLike | None = None) -> Run:
+def open_run(path: PathLike, recipe: RecipeLike | None = None, *, trust: bool = False) -> Run:
     """A run's file, for reading, and as a handle for what is done with it.
 
     Args:
         path: The file.
         recipe: The recipe, if it was given as an object when the run was made.
+        trust: Use the code and the addresses that the file names, whoever made it; see `Run`.
 
     Raises:
         StoreError: If there is no such file, or it is no run.
     """
-    return Run(path, recipe)
+    return Run(path, recipe, trust=trust)
 
 
 def report(
@@ -332,6 +372,7 @@ def report(
     judging: str | None = None,
     tables: Sequence[str] = (),
     where: str | None = None,
+    trust: bool = False,
 ) -> Report:
     """The report of one run, or of several side by side.
 
@@ -340,6 +381,7 @@ def report(
         judging: The set of judgements, in each of them.
         tables: Only these, by name.
         where: Only scenarios that this expression holds of; see `Run.episodes`.
+        trust: As of `Run`, for those that are given as paths.
 
     Raises:
         RunError: If they are not of one recipe, one is named twice, a table is not there, or the expression is wrong.
@@ -351,5 +393,5 @@ def report(
     if not named:
         raise RunError("runs: give at least one", setting="runs")
     with ExitStack() as opened:
-        handles = [run if isinstance(run, Run) else Run(run) for run in named]
+        handles = [run if isinstance(run, Run) else Run(run, trust=trust) for run in named]
         return Report.of([opened.enter_context(handle._opened()) for handle in handles], judging, tables, where)

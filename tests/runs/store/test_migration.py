@@ -12,10 +12,10 @@ import pytest
 from dialoom.runs.store import RunFile, StoreError, migrations
 from dialoom.runs.store.migrations import Step, migrate, version_of
 from dialoom.runs.store.schema import SCHEMA_VERSION
-from tests.conftest import Command, lines_of
+from tests.conftest import Command, MadeOnce, lines_of, quick_players
 from tests.invented import write_release
 
-OLDER = SCHEMA_VERSION - 1
+OLDER = 0
 
 
 @pytest.fixture
@@ -27,24 +27,35 @@ def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.fixture
-def run(dialoom: Command, players: list[str], tmp_path: Path) -> Path:
+def run(made_once: MadeOnce) -> Path:
     """A run of two dialogues that its budget stopped, and `whole.db`, which plays the same without one."""
-    write_release(tmp_path / "release")
-    plan = ("personalens", "--profiles", "release", *players, "--concurrency", 1)
+    return made_once(_run) / "run.db"
+
+
+def _run(dialoom: Command, folder: Path) -> None:
+    write_release(folder / "release")
+    plan = ("personalens", "--profiles", "release", *quick_players(folder), "--concurrency", 1)
     dialoom("run", *plan, "-o", "whole.db")
     dialoom("run", *plan, "--max-calls", 7, "-o", "run.db", code=3)
-    return tmp_path / "run.db"
 
 
 def make_older(path: Path) -> None:
     """Take a run back to an imagined version in which outcomes had no details."""
     with closing(sqlite3.connect(path)) as file:
         file.execute("ALTER TABLE outcomes DROP COLUMN details")
+        drop_later(file)
         file.execute(f"PRAGMA user_version = {OLDER}")
 
 
+def drop_later(file: sqlite3.Connection) -> None:
+    """Drop what came after version 1."""
+    file.execute("ALTER TABLE outcomes DROP COLUMN faults")
+    for table in ("passages", "common_uses"):
+        file.execute(f"DROP TABLE {table}")
+
+
 def add_details(connection: sqlite3.Connection) -> None:
-    """The step from that version to the present one."""
+    """The step from that version to the first one."""
     connection.execute("ALTER TABLE outcomes ADD COLUMN details TEXT")
 
 
@@ -117,3 +128,36 @@ def test_a_run_of_a_later_version_is_refused_and_left_alone(dialoom: Command, ru
     for command in ("status", "resume"):
         assert "newer dialoom" in dialoom(command, "run.db", code=2).stderr
     assert run.read_bytes() == before
+
+
+def test_files_of_the_first_version_get_what_is_missing(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """The tables that a new file has, while their own rows stay as they are."""
+    with closing(sqlite3.connect(run)) as file:
+        drop_later(file)
+        file.execute("PRAGMA user_version = 1")
+    dialoom("resume", "run.db", "--max-calls", "none")
+    for name in ("run", "whole"):
+        dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
+    assert lines_of(tmp_path / "run.jsonl") == lines_of(tmp_path / "whole.jsonl")
+    assert layout_of(run) == layout_of(tmp_path / "whole.db")
+
+
+def layout_of(path: Path) -> dict[str, object]:
+    """The columns and indexes of all tables."""
+    with closing(sqlite3.connect(path)) as file:
+        names = file.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {
+            name: [file.execute(f"PRAGMA {what}({name})").fetchall() for what in ("table_info", "index_list")]
+            for (name,) in names
+        }
+
+
+def test_faults_of_an_older_run_are_unknown_until_it_is_reviewed(dialoom: Command, run: Path) -> None:
+    """They are neither none nor some; the rules find them without a model."""
+    with closing(sqlite3.connect(run.with_name("whole.db"))) as file:
+        drop_later(file)
+        file.execute("PRAGMA user_version = 1")
+    where = ("show", "whole.db", "--json", "--where", "faults >= 0")
+    assert dialoom(*where).stdout == ""
+    dialoom("review", "whole.db")
+    assert len(dialoom(*where).stdout.splitlines()) == 2
