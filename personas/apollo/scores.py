@@ -16,7 +16,7 @@ Calls = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class CallScores:
-    """Two measures of the paper (section 2.4), and others beside them.
+    """Two measures of the paper (section 3.3), and others beside them.
 
     Attributes:
         accuracy: Whether the calls are the gold ones: number, order, names and arguments.

@@ -16,7 +16,7 @@ from dialoom.personas.apollo.flows import (
     Gold,
     Preference,
     Resident,
-    find_preference,
+    find_pairs,
     find_request,
     refusal,
 )
@@ -37,8 +37,8 @@ def resident(draw: random.Random) -> Resident:
 def found(flow: str, seed: int) -> tuple[FlowRequest, Gold]:
     """A request that passes the checks."""
     draw = random.Random(f"{flow} {seed}")
-    who = resident(draw)
-    return find_request(WORLD, find_preference(WORLD, FLOWS[flow], who, draw), who, draw)
+    (pair,) = find_pairs(WORLD, FLOWS[flow], resident(draw), draw, 1)
+    return pair.asked, pair.asked_gold
 
 
 def asked(flow: str, values: dict[str, Any], order: tuple[str, ...] | None = None, **slots: Any) -> FlowRequest:
@@ -236,6 +236,21 @@ def test_what_is_wanted_is_first_no_more_often_than_chance() -> None:
             first += picked in (next(iter(rows[0])), next(iter(rows[0].values())))
             expected += 1 / len(rows)
     assert first <= expected + 4
+
+
+def test_pairs_are_of_one_preference_and_of_other_days_and_places() -> None:
+    """What was done when it was told cannot be done again."""
+    for name in FLOWS:
+        draw = random.Random(name)
+        pairs = find_pairs(WORLD, FLOWS[name], resident(draw), draw, 4)
+        assert len(pairs) == 4
+        assert len({str((pair.told.preference, pair.asked.preference)) for pair in pairs}) == 1
+        for told, told_gold, asked_for, asked_gold in pairs:
+            assert refusal(told, told_gold) is None
+            assert all(
+                told.slots[slot] != asked_for.slots[slot] for slot in told.slots if slot not in ("start", "nights")
+            )
+            assert called(told_gold)[:-1] == called(asked_gold)[:-1]
 
 
 def _refusals(requests: Any) -> list[str | None]:

@@ -1,7 +1,7 @@
 """Flows: tasks that come up again and again, the preferences that decide them, and the calls that are right."""
 
 from .catalogue import FLOWS
-from .checks import FlowError, drawn_slots, find_preference, find_request, refusal
+from .checks import FlowError, FlowPair, drawn_slots, find_pairs, find_request, refusal
 from .expressions import Flow, Preference, PreferenceFacet, Provenance
 from .gold import FlowRequest, Gold, GoldCall, Resident, Slots
 
@@ -9,6 +9,7 @@ __all__ = [
     "FLOWS",
     "Flow",
     "FlowError",
+    "FlowPair",
     "FlowRequest",
     "Gold",
     "GoldCall",
@@ -18,7 +19,7 @@ __all__ = [
     "Resident",
     "Slots",
     "drawn_slots",
-    "find_preference",
+    "find_pairs",
     "find_request",
     "refusal",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from typing import NamedTuple
 
 from dialoom.errors import DialoomError
 
@@ -14,7 +15,7 @@ from ..tools import Value
 from ..world import CITIES, World
 from .catalogue import FLOWS
 from .expressions import Above, Among, Bands, Flow, If, Preference
-from .gold import FlowRequest, Gold, Resident
+from .gold import FlowRequest, Gold, Resident, Slots
 
 DRAWS = 50
 _FEWEST_ROWS = 3
@@ -24,26 +25,37 @@ class FlowError(DialoomError):
     """No request can be found for a preference: which check refuses them."""
 
 
-def find_preference(world: World, flow: Flow, resident: Resident, draw: random.Random) -> Preference:
-    """A preference for which requests can be found.
+class FlowPair(NamedTuple):
+    """Two requests for one preference: one in whose session it was told, and a later one that it decides."""
+
+    told: FlowRequest
+    told_gold: Gold
+    asked: FlowRequest
+    asked_gold: Gold
+
+
+def find_pairs(world: World, flow: Flow, resident: Resident, draw: random.Random, count: int) -> list[FlowPair]:
+    """Pairs for a preference that is drawn anew until there are so many for it.
 
     Raises:
-        FlowError: If there are none for any of 50 that were drawn.
+        FlowError: If there are not, for any of 50 preferences.
     """
     for attempt in range(1, DRAWS + 1):
-        preference = flow.preference(draw)
+        preference, pairs = flow.preference(draw), []
         try:
-            find_request(world, preference, resident, draw)
+            for _ in range(count):
+                told = find_request(world, preference, resident, draw)
+                pairs.append(FlowPair(*told, *find_request(world, preference, resident, draw, told[0].slots)))
         except FlowError:
             if attempt == DRAWS:
                 raise
         else:
-            return preference
+            return pairs
     raise AssertionError(flow.name)
 
 
 def find_request(
-    world: World, preference: Preference, resident: Resident, draw: random.Random
+    world: World, preference: Preference, resident: Resident, draw: random.Random, before: Slots | None = None
 ) -> tuple[FlowRequest, Gold]:
     """A request that passes all checks, and what should be done.
 
@@ -52,6 +64,7 @@ def find_request(
         preference: What is wanted.
         resident: Who asks.
         draw: Where its days and places come from.
+        before: What an earlier request said: this one is for another day and another place.
 
     Raises:
         FlowError: If none of 50 that were drawn passes.
@@ -60,7 +73,7 @@ def find_request(
     for _ in range(DRAWS):
         request = FlowRequest(world, preference, resident, drawn_slots(world, flow, resident, draw))
         gold = request.gold()
-        refused = refusal(request, gold)
+        refused = _repeated(request, before or {}) or refusal(request, gold)
         if refused is None:
             return request, gold
         refusals[refused] += 1
@@ -88,6 +101,14 @@ def refusal(request: FlowRequest, gold: Gold) -> str | None:
     """The name of the first check that fails, and how; None if the request is kept (the protocol, section 3)."""
     checks = (_not_played, _pick, _idle_facet, _idle_lookup, _close_number, _guessed)
     return next((refused for check in checks if (refused := check(request, gold))), None)
+
+
+def _repeated(request: FlowRequest, before: Slots) -> str | None:
+    """It is about other days and places, so that no answer can be copied."""
+    for slot in ("today", "date", "destination", "to_city"):
+        if slot in before and request.slots.get(slot) == before[slot]:
+            return f"repeated: {slot} {before[slot]} was asked for before"
+    return None
 
 
 def _not_played(request: FlowRequest, gold: Gold) -> str | None:
