@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast, get_args, runtime_checkable
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,6 +25,10 @@ Reply: TypeAlias = Callable[[list[Any]], Awaitable[str]]
 """An async function from the chat messages that a model would get to the reply's text."""
 
 Value = TypeVar("Value")
+
+Structured: TypeAlias = Literal["auto", "schema", "json", "prompt"]
+"""How a model is held to the form of a reply: to a JSON schema, to JSON, or by the prompt's words alone; `auto` takes
+the strictest that it knows or does not refuse."""
 
 
 @runtime_checkable
@@ -48,11 +52,13 @@ class Model:
         player: Who it is.
         temperature: Sampling temperature, from 0 to 2; `None` for the role's own. Functions and graphs do not use it.
         api_base: Where the model is served, if not at its provider's own address.
+        structured: How it is held to the form of a reply: `auto`, `schema`, `json` or `prompt`.
     """
 
     player: Player
     temperature: float | None = None
     api_base: str | None = None
+    structured: Structured | None = None
 
 
 ModelLike: TypeAlias = "Player | Model"
@@ -66,12 +72,14 @@ class ModelBinding(BaseModel):
             `graph:path/to/file.py:name`, or `object:NAME` for one that was given as an object.
         temperature: Sampling temperature; unused by functions and graphs.
         api_base: Where the model is served, if not at its provider's own address.
+        structured: How it is held to the form of a reply.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     model: str
     temperature: float = Field(ge=0.0, le=2.0)
     api_base: str | None = None
+    structured: Structured = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,7 @@ def bind(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    structured: str | Mapping[str, str] | None = None,
 ) -> Bindings:
     """Bind every role of a recipe. What is said of one role wins over what is said of all.
 
@@ -103,13 +112,20 @@ def bind(
         models: Who plays which role.
         temperature: Of every role, or by role; the one that a `Model` has itself wins.
         api_base: Where every role's model is served that has an address at all, or by role.
+        structured: How every role's model is held to the form of a reply, or by role.
 
     Raises:
         BindingError: If a role is unknown or left without a model, a temperature is no number from 0 to 2, an address
             is none, may hold a secret, or is given to a model that has none, or a player is of no kind that there is.
     """
-    temperatures, addresses = _by_role(temperature), _by_role(api_base)
-    for setting, named in (("models", models or {}), ("temperature", temperatures), ("api_base", addresses)):
+    temperatures, addresses, shapes = _by_role(temperature), _by_role(api_base), _by_role(structured)
+    given_by_role: dict[str, Mapping[str, Any]] = {
+        "models": models or {},
+        "temperature": temperatures,
+        "api_base": addresses,
+        "structured": shapes,
+    }
+    for setting, named in given_by_role.items():
         _check_roles(setting, named, roles)
     bound: dict[str, ModelBinding] = {}
     objects: dict[str, Reply | CompiledGraph] = {}
@@ -121,7 +137,10 @@ def bind(
         name = _name(chosen.player, objects)
         warmth = _first(chosen.temperature, temperatures.get(role), temperatures.get(""), usual)
         bound[role] = ModelBinding(
-            model=name, temperature=_temperature(warmth), api_base=_address_of(role, name, chosen, addresses)
+            model=name,
+            temperature=_temperature(warmth),
+            api_base=_address_of(role, name, chosen, addresses),
+            structured=checked_structured(chosen.structured or shapes.get(role) or shapes.get("")),
         )
     return Bindings(bound, objects)
 
@@ -221,6 +240,19 @@ def _temperature(value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 2.0:
         raise BindingError(f"temperature {value!r} is no number from 0 to 2", setting="temperature")
     return float(value)
+
+
+def checked_structured(value: str | None) -> Structured:
+    """The way in which a model is held to a form, `auto` if nothing was said.
+
+    Raises:
+        BindingError: If there is no such way.
+    """
+    if value is None:
+        return "auto"
+    if value not in get_args(Structured):
+        raise BindingError(f"structured {value!r}: there are {', '.join(get_args(Structured))}", setting="structured")
+    return cast(Structured, value)
 
 
 def _address_of(role: str, name: str, chosen: Model, addresses: Mapping[str, str]) -> str | None:

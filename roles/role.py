@@ -87,6 +87,7 @@ class Role:
             messages=tuple(messages),
             reply_type=self.reply_type,
             api_base=self.binding.api_base,
+            structured=self.binding.structured,
         )
         return await self.gateway.complete(request, place)
 

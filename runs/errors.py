@@ -13,6 +13,7 @@ from dialoom.roles import (
     BindingError,
     BudgetError,
     CacheError,
+    ContextError,
     NotRecordedError,
     PermanentProviderError,
     TransientProviderError,
@@ -38,6 +39,7 @@ class Fault(StrEnum):
     STORE = "store"
     PROVIDER_TRANSIENT = "provider, transient"
     PROVIDER_PERMANENT = "provider, permanent"
+    CONTEXT = "context"
     REPLY = "reply"
     BUDGET = "budget"
     NOT_RECORDED = "not recorded"
@@ -49,6 +51,7 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
     ((DataError,), Fault.DATA),
     ((StoreError, CacheError), Fault.STORE),
     ((TransientProviderError,), Fault.PROVIDER_TRANSIENT),
+    ((ContextError,), Fault.CONTEXT),
     ((PermanentProviderError,), Fault.PROVIDER_PERMANENT),
     ((UnparsedReplyError,), Fault.REPLY),
     ((BudgetError,), Fault.BUDGET),

@@ -87,7 +87,7 @@ class Aloe(Recipe):
 
     def initial(self, scenario: AloeScenario) -> dict[str, Any]:  # noqa: ARG002
         """One open path, nothing said."""
-        return {"rounds": [], "open": [""], "judgements": []}
+        return {"rounds": [], "open": [""], "judgements": [], "unread": []}
 
     def outcome(self, scenario: AloeScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """The tree as details; as messages, the conversation along its first path."""
@@ -97,7 +97,12 @@ class Aloe(Recipe):
         return Outcome(
             messages=tuple(Line(role=line["speaker"], content=line["content"]) for line in said),
             ended_by="error" if failed else "all_rounds",
-            counts={"rounds": len(path), "pairs": len(rounds), "paths": len(state.get("open", []))},
+            counts={
+                "rounds": len(path),
+                "pairs": len(rounds),
+                "paths": len(state.get("open", [])),
+                "unread_inductions": len(state.get("unread", [])),
+            },
             details={"persona": {"id": scenario.person, **scenario.persona()}, "rounds": rounds},
             judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )

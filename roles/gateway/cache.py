@@ -119,7 +119,7 @@ def cache_key(request: Request, place: CallPlace) -> bytes:
     shape = None if request.reply_type is None else _schema(request.reply_type)
     content = [
         [request.model, __version__ if request.model.startswith(OFFLINE) else None, request.api_base],
-        [request.temperature, shape],
+        [request.temperature, shape, *([] if request.structured == "auto" else [request.structured])],
         [request.seed, place.ask, place.sample],
         [[message["role"], message["content"]] for message in request.messages],
     ]

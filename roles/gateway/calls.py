@@ -11,6 +11,7 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from dialoom.prompts import ChatMessage
+from dialoom.roles.binding import Structured
 from dialoom.text import well_formed
 
 _USUAL_REPLY = 256
@@ -53,6 +54,7 @@ class Request:
     Attributes:
         reply_type: What the reply must become, for models that can be held to a shape; no part of the call's identity.
         api_base: Where the model is served, if not at its provider's own address; no part of it either.
+        structured: How the model is held to the reply's type; part of the identity where it was chosen.
     """
 
     role: str
@@ -64,6 +66,7 @@ class Request:
     messages: tuple[ChatMessage, ...]
     reply_type: type[BaseModel] | None = None
     api_base: str | None = None
+    structured: Structured = "auto"
 
     @property
     def expected_tokens(self) -> int:
@@ -74,7 +77,7 @@ class Request:
         """The call's identity (SHA-256): equal only for the same request at the same place."""
         content = [
             [place.scenario, place.node, place.step, place.ordinal, place.ask, place.sample],
-            [self.model, self.temperature, self.seed],
+            [self.model, self.temperature, self.seed, *([] if self.structured == "auto" else [self.structured])],
             [[message["role"], message["content"]] for message in self.messages],
         ]
         return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()

@@ -20,6 +20,7 @@ from .limits import AdaptiveLimit, LimitState
 from .litellm_backend import LiteLLMBackend, check_offline, ensure_known
 from .pauses import Pauses
 from .prices import Prices
+from .structure import Shapes
 from .tracing import Tracing
 
 __all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model"]
@@ -58,6 +59,7 @@ class Gateway:
         cache: Replies of other runs; asked before anything is sent, and given what comes back.
         tracing: Is told of every call that was sent.
         objects: Functions and graphs that were given as they are, by the names of their models.
+        shapes: What is known of the shapes that models can be held to; it learns more.
     """
 
     def __init__(
@@ -68,12 +70,14 @@ class Gateway:
         cache: ResponseCache | None = None,
         tracing: Tracing | None = None,
         objects: Mapping[str, Reply | CompiledGraph] | None = None,
+        shapes: Shapes | None = None,
     ) -> None:
         self._ledger = ledger
         self._limits = limits or Limits()
         self._cache = cache
         self._tracing = tracing
         self._objects = objects or {}
+        self._shapes = shapes or Shapes()
         self._account = Account(self._limits.budget, spent or Taken())
         self._backends: dict[str, Backend] = {}
         self._importing = asyncio.Lock()
@@ -230,7 +234,7 @@ class Gateway:
 
     def _backend(self, model: str) -> Backend:
         if model not in self._backends:
-            self._backends[model] = _backend_for(model, self._objects)
+            self._backends[model] = _backend_for(model, self._objects, self._shapes)
         return self._backends[model]
 
 
@@ -251,7 +255,7 @@ def check_model(model: str) -> None:
         ensure_known(model)
 
 
-def _backend_for(model: str, objects: Mapping[str, Reply | CompiledGraph]) -> Backend:
+def _backend_for(model: str, objects: Mapping[str, Reply | CompiledGraph], shapes: Shapes) -> Backend:
     kind, _, rest = model.partition(":")
     if model.startswith(OBJECT):
         if model not in objects:
@@ -259,7 +263,7 @@ def _backend_for(model: str, objects: Mapping[str, Reply | CompiledGraph]) -> Ba
         return object_backend(model, objects[model])
     if kind in _CALLABLES and rest:
         return _CALLABLES[kind](rest)
-    return LiteLLMBackend()
+    return LiteLLMBackend(shapes=shapes)
 
 
 _CALLABLES: dict[str, Callable[[str], Backend]] = {

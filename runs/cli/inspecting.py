@@ -104,6 +104,8 @@ def print_config(path: Path) -> None:
         "model": config.model_names,
         "temperature": {role: binding.temperature for role, binding in config.models.items()},
         "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
+        "structured": {role: each.structured for role, each in config.models.items() if each.structured != "auto"}
+        or None,
         "seed": config.seed,
         "sample": config.sample,
     }

@@ -70,6 +70,17 @@ COMMON: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "structured": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="[ROLE=]HOW",
+                help="How a model is held to the form of a reply: schema, json, prompt, or auto for the strictest that "
+                "it takes. Repeatable. [default: auto]",
+            ),
+        ],
+        None,
+    ),
     "dry_run": (
         Annotated[
             bool,

@@ -29,6 +29,7 @@ class _Common(BaseModel):
     model: list[str] | str | dict[str, str] | None = None
     temperature: list[str] | float | str | dict[str, float] | None = None
     api_base: list[str] | str | dict[str, str] | None = None
+    structured: list[str] | str | dict[str, str] | None = None
     seed: int | None = None
     sample: int | None = None
     concurrency: int | None = None
@@ -48,7 +49,7 @@ class _Common(BaseModel):
     log_format: Literal["text", "json"] | None = None
 
 
-_ADDED = ("model", "temperature", "api_base", "price", "rpm", "tpm")
+_ADDED = ("model", "temperature", "api_base", "structured", "price", "rpm", "tpm")
 """What flags say of one role or model leaves alone what the file says of others."""
 
 
@@ -81,6 +82,7 @@ def merged(
         "models": models,
         "temperature": numbers("temperature", _texts(chosen.temperature)),
         "api_base": texts_by_name(_texts(chosen.api_base)),
+        "structured": texts_by_name(_texts(chosen.structured), "structured"),
         "options": {**own, **given},
         "seed": chosen.seed or 0,
         "sample": chosen.sample,

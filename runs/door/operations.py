@@ -47,6 +47,7 @@ async def aplay(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    structured: str | Mapping[str, str] | None = None,
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
@@ -66,6 +67,8 @@ async def aplay(
         models: Who plays which role.
         temperature: Sampling temperature (0 to 2) of every role, or by role.
         api_base: Where models are served, for every role or by role.
+        structured: How models are held to the form of a reply, for every role or by role: `schema` (a JSON schema),
+            `json` (JSON mode), `prompt` (by words alone); by default `auto`, the strictest that a model takes.
         options: The recipe's own options, by name.
         seed: Of every random draw.
         sample: Draw so many scenarios with the seed from all that the options give, spread evenly over the recipe's
@@ -88,6 +91,7 @@ async def aplay(
         "models": models,
         "temperature": temperature,
         "api_base": api_base,
+        "structured": structured,
         "options": options,
         "seed": seed,
         "sample": sample,
@@ -144,6 +148,7 @@ async def ajudge(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    structured: str | Mapping[str, str] | None = None,
     name: str | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
@@ -157,6 +162,7 @@ async def ajudge(
         models: Who judges in which role.
         temperature: Of every judging role, or by role.
         api_base: Where the judges are served.
+        structured: How judges are held to the form of a reply; as for `play`.
         name: What the set is called; by default the judges' models.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
@@ -171,7 +177,14 @@ async def ajudge(
     with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe)) as store:
         found = store.recipe
         graph = judging_graph(found)
-        bound = bind(found.judging_roles(), model=model, models=models, temperature=temperature, api_base=api_base)
+        bound = bind(
+            found.judging_roles(),
+            model=model,
+            models=models,
+            temperature=temperature,
+            api_base=api_base,
+            structured=structured,
+        )
         policy = call_policy(calls, RunLimits.of(store), bound.objects)
         await asyncio.to_thread(check_judges, [binding.model for binding in bound.by_role.values()], policy.limits)
         chosen = opened_set(store, name, bound.by_role)

@@ -44,6 +44,7 @@ def resolve(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    structured: str | Mapping[str, str] | None = None,
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
@@ -67,6 +68,7 @@ def resolve(
         models={**found.models_named(chosen), **(models or {})},
         temperature=temperature,
         api_base=api_base,
+        structured=structured,
     )
     plain = chosen.model_dump(mode="json")
     config = RunConfig(recipe=spec, options=plain, models=dict(bindings.by_role), seed=seed, sample=sample)

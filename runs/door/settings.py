@@ -69,6 +69,7 @@ class PlaySettings(CallSettings, total=False):
     models: Mapping[str, ModelLike] | None
     temperature: float | Mapping[str, float] | None
     api_base: str | Mapping[str, str] | None
+    structured: str | Mapping[str, str] | None
     options: Options | None
     seed: int
     sample: int | None

@@ -82,6 +82,12 @@ class RunFile:
         return self._find("limits") or "{}"
 
     @property
+    def shapes(self) -> dict[str, list[str]]:
+        """What was found out about the shapes that models can be held to; see `Shapes.found`."""
+        found: dict[str, list[str]] = json.loads(self._find("shapes") or "{}")
+        return found
+
+    @property
     def is_planned(self) -> bool:
         """Whether planning was finished; it is one transaction, so it is whole or not there."""
         return self._find("planned") is not None
