@@ -12,11 +12,18 @@ Status = Literal["ok", "unparsed", "error"]
 
 
 class Line(BaseModel):
-    """One message of a finished conversation; `role` is who said it."""
+    """One message of a finished conversation.
+
+    Attributes:
+        role: Who said it.
+        finish_reason: Why it breaks off, in the provider's word: `length`, `refusal` or `content_filter`; `None` if all
+            was said.
+    """
 
     model_config = ConfigDict(frozen=True)
     role: str
     content: str
+    finish_reason: str | None = None
 
 
 class Judgement(BaseModel):

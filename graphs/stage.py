@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dialoom.roles import CallPlace, Cast
+from dialoom.roles import CallPlace, Cast, Completion
 
 from .scenario import Scenario
 
@@ -60,7 +60,11 @@ class StageFactory(Protocol):
 
 
 class Scene:
-    """One execution of one node: asks roles, and numbers its calls so that each has a place of its own."""
+    """One execution of one node: asks roles, and numbers its calls so that each has a place of its own.
+
+    Attributes:
+        finish_reason: Why the last reply broke off (`length`, `refusal`, `content_filter`); `None` if it did not.
+    """
 
     def __init__(self, stage: Stage, node: str, step: int) -> None:
         self.scenario: Any = stage.scenario
@@ -68,6 +72,7 @@ class Scene:
         self._node = node
         self._step = step
         self._ordinals = itertools.count()
+        self.finish_reason: str | None = None
 
     async def ask(self, prompt_id: str, **inputs: Any) -> Any:
         """What the role of a prompt answers: text, or an instance of the prompt's reply type.
@@ -92,6 +97,10 @@ class Scene:
         where = (stage.seed, stage.thread, self._node, self._step, ordinal)
         seed = _digest(*where, *([stage.sample] if stage.sample else [])) % 2**31
         return CallPlace(stage.thread, self._node, self._step, ordinal, seed, sample=stage.sample)
+
+    def heard(self, completion: Completion) -> None:
+        """Keep why the reply broke off, if it did."""
+        self.finish_reason = completion.broken_off
 
 
 Update = dict[str, Any]

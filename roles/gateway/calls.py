@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -13,6 +14,13 @@ from pydantic import BaseModel
 from dialoom.prompts import ChatMessage
 from dialoom.roles.binding import Structured
 from dialoom.text import well_formed
+
+BROKEN_OFF: Mapping[str, str] = {
+    "length": "cut off, as it was too long",
+    "refusal": "refused",
+    "content_filter": "filtered",
+}
+"""Reasons for which a reply ends before all is said, in the provider's words (as LiteLLM unifies them) and in ours."""
 
 _USUAL_REPLY = 256
 _MOST_TOKENS = 1_000_000_000
@@ -136,6 +144,11 @@ class Completion:
                 object.__setattr__(self, name, None)
         if not _is_cost(self.cost):
             object.__setattr__(self, "cost", None)
+
+    @property
+    def broken_off(self) -> str | None:
+        """The provider's word for why it ended, if that is not that all was said."""
+        return self.finish_reason if self.finish_reason in BROKEN_OFF else None
 
 
 def is_count(value: object) -> bool:

@@ -13,6 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from dialoom.graphs import Outline
+from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs import export as exporting
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
@@ -43,6 +44,8 @@ def print_status(path: Path, as_json: bool) -> None:
     say(f"{path}: {config.recipe}, seed {config.seed}")
     say(f"{status.total:,} scenarios: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending")
     make_console().print(_usage_table(config, status, later))
+    for line in _broken_off(status):
+        say(line)
     if status.usage.unanswered:
         why = "under way, or lost in a crash" if is_played else "lost when a process ended, and perhaps billed"
         say(f"calls without an answer: {status.usage.unanswered:,} ({why})")
@@ -52,6 +55,16 @@ def print_status(path: Path, as_json: bool) -> None:
         say("another dialoom process is writing it now")
     elif status.pending:
         say(f"go on with: dialoom resume {path}{bounds.budget_flags}")
+
+
+def _broken_off(status: Status) -> list[str]:
+    """Which replies were not all that a reply should be, a role a line."""
+    judgings = {f"judging {name!r}": usage for name, usage in status.by_judging.items()}
+    return [
+        f"replies of {who}: " + ", ".join(f"{count:,} {what}" for what, count in usage.broken_off.items())
+        for who, usage in {**status.by_role, **judgings}.items()
+        if usage.broken_off
+    ]
 
 
 def _status_for_programs(config: RunConfig, status: Status, later: Sequence[JudgementSet]) -> dict[str, Any]:
@@ -188,6 +201,8 @@ def _print_episode(
         console.print()
         console.print(message.role, style=f"bold {_COLOURS.get(message.role, 'magenta')}")
         console.print(message.content)
+        if message.finish_reason is not None:
+            console.print(f"({BROKEN_OFF.get(message.finish_reason, message.finish_reason)})", style="dim")
     if episode.outcome.ended_by:
         console.print()
         console.print(Text.assemble(("ended by", "dim"), " ", episode.outcome.ended_by))
@@ -223,6 +238,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "replays": usage.replays,
         "tokens": {"input": usage.input_tokens, "output": usage.output_tokens},
         "cost": usage.cost,
+        "broken_off": usage.broken_off,
     }
 
 

@@ -73,13 +73,16 @@ WHERE state IN ('done', 'failed') AND position > ? AND position < ? ORDER BY pos
 
 def _texts(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> dict[int, str]:
     """The texts that the rows' messages refer to."""
-    ids = {id_ for row in rows for _, id_ in json.loads(row["messages"])}
+    ids = {id_ for row in rows for _, id_, *_reason in json.loads(row["messages"])}
     query = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
     return dict(connection.execute(query, (json.dumps(sorted(ids)),)).fetchall())
 
 
 def _outcome(row: sqlite3.Row, texts: Mapping[int, str], judgements: tuple[Judgement, ...]) -> Outcome:
-    messages = tuple(Line(role=role, content=texts[id_]) for role, id_ in json.loads(row["messages"]))
+    messages = tuple(
+        Line(role=role, content=texts[id_], finish_reason=reason[0] if reason else None)
+        for role, id_, *reason in json.loads(row["messages"])
+    )
     counts, details = json.loads(row["counts"]), json.loads(row["details"] or "{}")
     return Outcome(messages=messages, ended_by=row["ended_by"], counts=counts, details=details, judgements=judgements)
 

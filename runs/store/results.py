@@ -117,7 +117,14 @@ class Results:
         await self._transactions.soon(exchange)
 
     def _insert_outcome(self, connection: sqlite3.Connection, position: int, outcome: Outcome) -> None:
-        messages = [[line.role, self._texts.id_of(connection, line.content)] for line in outcome.messages]
+        messages = [
+            [
+                line.role,
+                self._texts.id_of(connection, line.content),
+                *([line.finish_reason] if line.finish_reason else []),
+            ]
+            for line in outcome.messages
+        ]
         details = canonical(dict(outcome.details)) if outcome.details else None
         connection.execute(
             "INSERT INTO outcomes (scenario, ended_by, counts, messages, details) VALUES (?, ?, ?, ?, ?)",

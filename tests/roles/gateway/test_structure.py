@@ -28,6 +28,9 @@ class Once:
         """The same place each time."""
         return a_place()
 
+    def heard(self, completion: Any) -> None:
+        """Nothing is done with it."""
+
 
 async def played(server: ChatServer, type_: type[BaseModel] | None, ledger: MemoryLedger | None = None) -> Any:
     """What a role makes of the server's replies."""
