@@ -28,13 +28,18 @@ def prepared_inline(wanted: bool) -> Iterator[None]:
     An event loop whose default executor somebody has chosen keeps that one, and its threads.
     """
     loop = asyncio.get_running_loop()
-    if wanted and getattr(loop, "_default_executor", None) is None:
+    if wanted and not _is_chosen(getattr(loop, "_default_executor", None)):
         loop.set_default_executor(_Executor())
     token = _wanted.set(wanted)
     try:
         yield
     finally:
         _wanted.reset(token)
+
+
+def _is_chosen(executor: object) -> bool:
+    """Whether somebody gave it to the event loop; asyncio makes itself one at the first `asyncio.to_thread`."""
+    return executor is not None and getattr(executor, "_thread_name_prefix", None) != "asyncio"
 
 
 class _Executor(ThreadPoolExecutor):

@@ -35,6 +35,19 @@ async def test_litellms_functions_run_here_and_others_in_a_thread() -> None:
     assert await loop.run_in_executor(None, of_litellm(ident)) != here
 
 
+async def test_a_loop_that_used_a_thread_before_prepares_here_too() -> None:
+    """asyncio gave it an executor then, which nobody chose."""
+    here, loop = threading.get_ident(), asyncio.get_running_loop()
+    await asyncio.to_thread(threading.get_ident)
+
+    def ident() -> int:
+        return threading.get_ident()
+
+    with prepared_inline(True):
+        assert await loop.run_in_executor(None, of_litellm(ident)) == here
+        assert await asyncio.to_thread(threading.get_ident) != here
+
+
 async def test_a_provider_that_needs_a_thread_gets_one() -> None:
     """Also on a loop on which others do without."""
     here, loop = threading.get_ident(), asyncio.get_running_loop()
