@@ -92,6 +92,8 @@ class Role:
             reply_type=self.reply_type,
             api_base=self.binding.api_base,
             structured=self.binding.structured,
+            max_reply=self.binding.max_reply,
+            params=self.binding.params,
         )
         return await self.gateway.complete(request, place)
 

@@ -48,6 +48,8 @@ async def aplay(
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
     structured: str | Mapping[str, str] | None = None,
+    max_reply: int | Mapping[str, int | None] | None = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
@@ -69,6 +71,11 @@ async def aplay(
         api_base: Where models are served, for every role or by role.
         structured: How models are held to the form of a reply, for every role or by role: `schema` (a JSON schema),
             `json` (JSON mode), `prompt` (by words alone); by default `auto`, the strictest that a model takes.
+        max_reply: The most tokens of a reply, of every role or by role; 0 for no limit. By default the recipe's own
+            limits (`Recipe.reply_limits`). What a reasoning model thinks counts.
+        params: Parameters of sampling by role and name, such as `{"judge": {"top_p": 0.9}}`; under the empty name, of
+            every role. There are `top_p`, `stop`, `seed`, `reasoning_effort` and others, and `extra_body` for what
+            only a provider knows. Functions, graphs and understudies use none of them.
         options: The recipe's own options, by name.
         seed: Of every random draw.
         sample: Draw so many scenarios with the seed from all that the options give, spread evenly over the recipe's
@@ -92,6 +99,8 @@ async def aplay(
         "temperature": temperature,
         "api_base": api_base,
         "structured": structured,
+        "max_reply": max_reply,
+        "params": params,
         "options": options,
         "seed": seed,
         "sample": sample,
@@ -149,6 +158,8 @@ async def ajudge(
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
     structured: str | Mapping[str, str] | None = None,
+    max_reply: int | Mapping[str, int | None] | None = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
     name: str | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
@@ -163,6 +174,8 @@ async def ajudge(
         temperature: Of every judging role, or by role.
         api_base: Where the judges are served.
         structured: How judges are held to the form of a reply; as for `play`.
+        max_reply: The most tokens of a judge's reply; as for `play`.
+        params: Parameters of the judges' sampling; as for `play`.
         name: What the set is called; by default the judges' models.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
@@ -184,9 +197,12 @@ async def ajudge(
             temperature=temperature,
             api_base=api_base,
             structured=structured,
+            max_reply=max_reply,
+            params=params,
+            reply_limits=found.reply_limits,
         )
-        policy = call_policy(calls, RunLimits.of(store), bound.objects)
-        await asyncio.to_thread(check_judges, [binding.model for binding in bound.by_role.values()], policy.limits)
+        policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
+        await asyncio.to_thread(check_judges, bound.by_role, policy.limits)
         chosen = opened_set(store, name, bound.by_role)
         keep_limits(store, policy.limits)
         if retry_failed:

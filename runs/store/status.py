@@ -20,12 +20,12 @@ class Usage:
         unanswered: Sent, and not answered yet; or never, because a crash came in between.
         replays: How often a kept reply was used again instead of a call.
         cost: US dollars.
-        models: Who was called, in alphabetical order.
         cut: Replies that ended because they were too long.
         refused: Replies that were a refusal, as the provider says.
         filtered: Replies of which the provider's filter took a part.
         empty: Replies without a word.
         only_thought: Replies of which there was nothing but the model's reasoning.
+        models: Who was called, in alphabetical order.
     """
 
     calls: int = 0
@@ -36,12 +36,12 @@ class Usage:
     output_tokens: int | None = 0
     cached_tokens: int | None = 0
     cost: float | None = 0.0
-    models: tuple[str, ...] = ()
     cut: int = 0
     refused: int = 0
     filtered: int = 0
     empty: int = 0
     only_thought: int = 0
+    models: tuple[str, ...] = ()
 
     @property
     def broken_off(self) -> dict[str, int]:
@@ -123,10 +123,7 @@ def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str
 def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, Usage]:
     nothing = connection.execute("SELECT id FROM texts WHERE hash = ?", (digest(""),)).fetchone()
     rows = connection.execute(_QUERY.format(group=group, which=which, nothing=nothing[0] if nothing else -1))
-    return {
-        name: replace(Usage(*figures[:8], (), *figures[8:]), models=tuple(sorted(json.loads(models))))
-        for name, models, *figures in rows
-    }
+    return {name: replace(Usage(*figures), models=tuple(sorted(json.loads(models)))) for name, models, *figures in rows}
 
 
 # A sum is known only if every reply's figure is; a call without a reply has none and takes none.
