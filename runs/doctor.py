@@ -36,7 +36,7 @@ _PYTHON = ">=3.11"
 _KEY = re.compile(r"(_API_KEY|^AWS_ACCESS_KEY_ID)$")
 _OWN_CODE = ("python:", "graph:")
 _EMBED = "embed:"
-_NOT_FOR_USERS = frozenset({"dev", "proxy"})  # for our tests
+_NOT_FOR_USERS = frozenset({"dev", "llm", "proxy"})  # for our tests
 _LONGEST_WAIT = 1.0
 
 _GREETING: tuple[ChatMessage, ...] = (
