@@ -10,6 +10,9 @@ from pydantic import BaseModel, ConfigDict
 from dialoom.roles import ModelBinding
 
 DEFAULT_CONCURRENCY = 16
+DEFAULT_PATIENCE = 600.0
+"""Seconds that a run waits for a provider that is away."""
+
 DEFAULT_MODEL = "offline/attentive"
 """Plays the roles that nobody else is named for: no network, no key."""
 

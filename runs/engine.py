@@ -17,7 +17,9 @@ from langgraph.runtime import RunControl
 from dialoom.graphs import Outcome, Recipe, Stage
 from dialoom.graphs.recipe import Graph
 from dialoom.roles import BudgetError, Cast, DrainedError
+from dialoom.roles.gateway.presence import ProviderGone, Tidings
 from dialoom.roles.gateway.secrets import redacted
+from dialoom.shown import duration
 from dialoom.text import well_formed
 
 from .errors import FATAL, Fault, fault_of
@@ -99,6 +101,17 @@ class Engine:
         self.drain()
         for worker in self._workers:
             worker.cancel()
+
+    def hear(self, tidings: Tidings) -> None:
+        """Pass on whether a provider is there; stop when there is no more patience with it."""
+        if not isinstance(tidings, ProviderGone):
+            self._on_event(tidings)
+            return
+        reason = (
+            f"provider {tidings.provider} could not be reached for {duration(tidings.seconds)} ({tidings.reason}), "
+            "which is as long as patience lasts"
+        )
+        self._give_up(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
 
     async def run(self, work: Iterator[Work], resuming: bool) -> None:
         """Carry out all work.

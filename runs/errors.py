@@ -41,6 +41,7 @@ class Fault(StrEnum):
     PROVIDER_PERMANENT = "provider, permanent"
     CONTEXT = "context"
     REPLY = "reply"
+    PROVIDER_AWAY = "provider, away"
     BUDGET = "budget"
     NOT_RECORDED = "not recorded"
     BUG = "bug"

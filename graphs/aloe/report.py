@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.reporting.statistics import INTERVALS, Tally
+from dialoom.graphs.reporting.statistics import Tally, intervals
 from dialoom.graphs.reporting.table import Table
 
 from .display import sentences
@@ -48,7 +48,7 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
         table.notes.append(
             f"Inductions that could not be read: {unread:,}. Their rounds went on with what was known before."
         )
-    table.notes.append(INTERVALS)
+    table.notes.append(intervals())
     return [table] if by_depth else []
 
 

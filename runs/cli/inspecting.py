@@ -145,9 +145,10 @@ def list_scenarios(
     with RunFile(path) as run:
         chosen = run.judgement_set(judging)
         metrics = [] if chosen is None else run.metrics_of(chosen.name)
-        found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where)
-        if sort is not None:
-            found = in_order(found, Where.parse(sort, run, "sort"), is_reversed)
+        by = None if sort is None else Where.parse(sort, run, "sort")
+        found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where, by)
+        if by is not None:
+            found = in_order(found, by, is_reversed)
         elif is_reversed:
             found = reversed(list(found))
         if metrics and not as_json:

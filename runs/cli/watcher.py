@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import sys
 import time
-from collections.abc import Callable, MutableMapping, Sequence
+from collections import Counter
+from collections.abc import Callable, MutableMapping
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import structlog
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from dialoom.roles.gateway.limits import LimitState
-from dialoom.roles.gateway.under_way import UnderWay
+from dialoom.roles.gateway.presence import ProviderAway, ProviderBack
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.control import Control
 from dialoom.runs.errors import Fault
@@ -33,18 +33,19 @@ from dialoom.runs.events import (
     Stopping,
 )
 from dialoom.runs.store import RunFile
-from dialoom.shown import harmless, json_line
+from dialoom.shown import duration, harmless, json_line
 
 from .console import HarmlessConsole
 from .exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
+from .progress import ProgressDisplay, Standing, pauses, under_way_for_long
 from .terminal import say
 from .wording import flag
 
 _EVERY = 5.0
 """Seconds between log lines, and at the least between readings of the ledger."""
 
-_LONG = 60.0
-"""Seconds after which a call is worth a word."""
+_MOST_LETTERS = 100
+"""Of an error that was told in full before."""
 
 
 class Watcher:
@@ -53,7 +54,7 @@ class Watcher:
     Args:
         control: Of the work.
         again: Gives the command that goes on with work that has ended.
-        retry: Gives the command that tries again what failed; by default the same with `--retry-failed`.
+        retry: Gives the command that tries again what failed.
         log_format: `text` or `json`, of the lines on standard error.
 
     Attributes:
@@ -65,7 +66,7 @@ class Watcher:
         control: Control,
         *,
         again: Callable[[Ended], str] = lambda ended: f"dialoom resume {ended.path}",
-        retry: Callable[[Ended], str] | None = None,
+        retry: Callable[[Ended], str] = lambda ended: f"dialoom retry {ended.path}",
         log_format: str | None = None,
     ) -> None:
         self.control = control
@@ -74,13 +75,15 @@ class Watcher:
         self._json = log_format == "json"
         self._done = self._failed = self._total = 0
         self._what = ""
+        self._judging: str | None = None
         self._ended: Ended | None = None
         self._throttled: dict[str, int] = {}
+        self._away: set[str] = set()
+        self._told: Counter[tuple[str, str]] = Counter()
         self._run: RunFile | None = None
         self._started = self._shown = time.monotonic()
         self._console = HarmlessConsole(stderr=True)
-        self._bar: Progress | None = None
-        self._task: Any = None
+        self._bar: ProgressDisplay | None = None
         self._log = _logger(self._json)
 
     def __enter__(self) -> Self:
@@ -107,10 +110,14 @@ class Watcher:
                 self._show()
             case ScenarioFailed():
                 self._failed += 1
-                self._log.warning("scenario failed", scenario=event.id, fault=str(event.fault), error=event.error)
+                self._tell_failed(event)
                 self._show()
             case NodeSaid():
                 self._log.info(event.text)
+            case ProviderAway():
+                self._tell_away(event)
+            case ProviderBack():
+                self._tell_back(event)
             case Stopping():
                 self._log.warning("stopping", reason=_worded(event))
             case Ended():
@@ -130,7 +137,7 @@ class Watcher:
         if ended is None:
             return EXIT_STOPPED
         if ended.stopped is not None:
-            return EXIT_STOPPED if ended.stopped.fault is Fault.BUDGET else EXIT_SOME_FAILED
+            return EXIT_SOME_FAILED if ended.stopped.fault is None else EXIT_STOPPED
         if not ended.is_complete:
             return EXIT_STOPPED
         if ended.failed or (ended.judging is None and _has_failures(ended.path)):
@@ -150,16 +157,10 @@ class Watcher:
         self._total, self._done, self._failed = event.scenarios, 0, 0
         self._started = self._shown = time.monotonic()
         self._run = RunFile(event.path)
+        sets = [each.name for each in self._run.judgement_sets()]
+        self._judging = event.judging or next(iter(sets), None)
         if self._console.is_terminal and self._total and not self._json:
-            self._bar = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[figures]}", markup=False),
-                TimeRemainingColumn(),
-                console=self._console,
-            )
-            self._task = self._bar.add_task(self._what, total=self._total, figures="")
+            self._bar = ProgressDisplay(self._what, self._total, self._console, self._notices)
             self._bar.start()
 
     def _end(self, event: Ended) -> None:
@@ -168,21 +169,20 @@ class Watcher:
         self._ended = event
         status = self._run.status()
         self._rest()
+        self._tell_again()
         seconds = time.monotonic() - self._started
         say(
             f"{event.done:,} done, {event.failed:,} failed in {seconds:,.1f} s "
             f"({status.done:,} of {status.total:,} scenarios of the run are done)"
         )
         again = self._again(event)
-        retry = f"{again} --retry-failed" if self._retry is None else self._retry(event)
         if event.stopped is not None:
             say(f"stopped: {_worded(event.stopped)}")
-            more = f"{again} {flag(event.stopped.setting or '')} MORE"
-            say(f"what was answered is kept. Go on with: {more if event.stopped.fault else retry}")
+            say(f"what was answered is kept. Go on with: {_further(event.stopped, again, self._retry(event))}")
         elif not event.is_complete:
             say(f"stopped early; nothing is lost. Go on with: {again}")
         elif event.failed:
-            say(f"what failed can be tried again with: {retry}")
+            say(f"what failed can be tried again with: {self._retry(event)}")
         elif event.judging is None and status.failed:
             say(f"{_scenarios(status.failed)} failed before; try again with: dialoom retry {event.path}")
         if event.is_complete and event.stopped is None and event.judging is None and status.pending:
@@ -204,23 +204,23 @@ class Watcher:
         if due:
             self._shown = now
         if self._bar is not None:
-            if due or finished == 1:
-                self._bar.update(self._task, figures=self._figures())
-            self._bar.update(self._task, completed=finished)
+            self._bar.show(finished, self._standing().figures() if due or finished == 1 else None)
         elif due:
             self._log_progress(finished)
 
     def _log_progress(self, finished: int) -> None:
         if not self._json:
-            self._log.info(self._what, scenarios=f"{finished:,}/{self._total:,}", figures=self._figures())
+            self._log.info(self._what, scenarios=f"{finished:,}/{self._total:,}", figures=self._told_figures())
             return
-        assert self._run is not None
-        usage = self._run.status().usage
+        standing = self._standing()
+        usage = standing.usage
         self._log.info(
             self._what,
             finished=finished,
             total=self._total,
             failed=self._failed,
+            waiting_for=sorted(self._away),
+            unparsed=standing.unparsed,
             calls=usage.calls,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
@@ -228,6 +228,37 @@ class Watcher:
             models={model: asdict(state) for model, state in self.control.limits.items()},
             **self._longest(),
         )
+
+    def _tell_failed(self, event: ScenarioFailed) -> None:
+        """A cause is told once; how often it came again, at the end. A program is told of each."""
+        cause = (str(event.fault), event.error)
+        self._told[cause] += 1
+        if self._json or self._told[cause] == 1:
+            self._log.warning("scenario failed", scenario=event.id, fault=cause[0], error=event.error)
+
+    def _tell_again(self) -> None:
+        """How often each cause came again that was told once."""
+        for (_, error), times in self._told.items():
+            if times > 1 and not self._json:
+                say(f"the same {times - 1:,} times more: {_shortened(error)}")
+        self._told.clear()
+
+    def _tell_away(self, event: ProviderAway) -> None:
+        self._away.add(event.provider)
+        if self._json:
+            self._log.warning("provider away", **asdict(event))
+            return
+        self._log.warning(
+            f"provider {event.provider} cannot be reached ({event.reason}): paused, trying again in "
+            f"{duration(event.pause)}, patience {duration(event.patience)}"
+        )
+
+    def _tell_back(self, event: ProviderBack) -> None:
+        self._away.discard(event.provider)
+        if self._json:
+            self._log.info("provider back", **asdict(event))
+        else:
+            self._log.info(f"provider {event.provider} is there again after {duration(event.seconds)}: going on")
 
     def _tell_throttled(self) -> None:
         """Say of each model whose provider has turned calls away since this was asked last."""
@@ -238,22 +269,29 @@ class Watcher:
                 paused = {"paused": f"{state.paused:.0f} s"} if state.paused else {}
                 self._log.warning("throttled", model=model, calls=more, limit=state.limit, **paused)
 
-    def _figures(self) -> str:
+    def _standing(self) -> Standing:
         assert self._run is not None
-        usage = self._run.status().usage
-        rate = (self._done + self._failed) / max(time.monotonic() - self._started, 1e-9)
-        parts = [f"{rate:.1f}/s"]
-        if usage.input_tokens is None or usage.output_tokens is None:
-            parts.append("tokens unknown")
-        else:
-            parts.append(f"{(usage.input_tokens + usage.output_tokens) / 1000:,.0f}k tokens")
-        parts.append("cost unknown" if usage.cost is None else f"${usage.cost:,.2f}")
-        if self._failed:
-            parts.append(f"{self._failed:,} failed")
-        parts += [_in_flight(model, state) for model, state in self.control.limits.items()]
-        if slow := under_way_for_long(self.control.under_way):
-            parts.append(slow)
-        return " · ".join(parts)
+        return Standing(
+            finished=self._done + self._failed,
+            failed=self._failed,
+            total=self._total,
+            unparsed=0 if self._judging is None else self._run.unparsed(self._judging),
+            seconds=time.monotonic() - self._started,
+            usage=self._run.status().usage,
+            limits=dict(self.control.limits),
+        )
+
+    def _told_figures(self) -> str:
+        return " · ".join([*self._standing().figures(), *self._notices()])
+
+    def _notices(self) -> list[str]:
+        """What the work waits for just now, a line each: below the bar, or at the end of a log line."""
+        slow = under_way_for_long(self.control.under_way)
+        return [
+            *(f"waiting for {provider}" for provider in sorted(self._away)),
+            *pauses(self.control.limits),
+            *([slow] if slow else []),
+        ]
 
     def _longest(self) -> dict[str, Any]:
         """The call that has been under way for longest, for programs."""
@@ -263,27 +301,26 @@ class Watcher:
         return {"longest_call": {"role": first.role, "model": first.model, "seconds": round(first.age, 1)}}
 
 
-def under_way_for_long(calls: Sequence[UnderWay]) -> str:
-    """How many calls have been under way for long, the longest one's age, and whose it is; nothing if there is none.
-
-    Args:
-        calls: Those that are under way, the longest first.
-    """
-    slow = [call for call in calls if call.age >= _LONG]
-    if not slow:
-        return ""
-    minutes, seconds = divmod(int(slow[0].age), 60)
-    hours, minutes = divmod(minutes, 60)
-    age = f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{seconds:02d}s"
-    count = "1 call" if len(slow) == 1 else f"{len(slow):,} calls"
-    return f"{count} under way for {'up to ' if len(slow) > 1 else ''}{age} ({slow[0].role})"
-
-
 def _worded(stopping: Stopping) -> str:
     """Why the work is stopped, with the option as its flag."""
     if stopping.setting is None:
         return stopping.reason
     return stopping.reason.replace(stopping.setting, flag(stopping.setting), 1)
+
+
+def _further(stopping: Stopping, again: str, retry: str) -> str:
+    """The command that goes on with work that was stopped."""
+    match stopping.fault:
+        case None:
+            return f"{again} (what failed: {retry})"
+        case Fault.PROVIDER_AWAY:
+            return again
+        case _:
+            return f"{again} {flag(stopping.setting or '')} MORE"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else text[:_MOST_LETTERS] + "..."
 
 
 def _say_what_is_retried(event: Retrying) -> None:
@@ -303,14 +340,6 @@ def _scenarios(count: int) -> str:
 def _has_failures(path: Path) -> bool:
     with RunFile(path) as run:
         return run.status().failed > 0
-
-
-def _in_flight(model: str, state: LimitState) -> str:
-    """A model's calls in flight, its limit, and how often its provider has turned calls away."""
-    text = f"{model} {state.in_flight}/{state.limit} in flight"
-    if state.throttled:
-        text += f", {state.throttled:,} throttled"
-    return text + (f", paused for {state.paused:.0f} s" if state.paused else "")
 
 
 def _made_harmless(_logger: Any, _method: str, values: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -334,6 +363,16 @@ def _logger(as_json: bool) -> Any:
             else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=lambda *_: structlog.PrintLogger(_StandardError()),
     )
     return structlog.get_logger()
+
+
+class _StandardError(io.StringIO):
+    """Whatever standard error is when it is written to: a bar on a terminal puts lines above itself."""
+
+    def write(self, text: str, /) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()

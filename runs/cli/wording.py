@@ -23,6 +23,7 @@ _ADVICE = {
     "combine": "'dialoom personas combine' makes them out of two pools",
     "give_player": "go on in Python: dialoom.resume(RUN, models={{'{role}': ...}})",
     "judge": "'dialoom judge {path} --model MODEL' makes some",
+    "keys": "export it, or give a file of keys with --env-file FILE",
     "list": "'dialoom show {path}' lists them",
     "new_name": "give these another name with --name",
     "new_path": "give another file with -o",

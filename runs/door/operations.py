@@ -107,7 +107,7 @@ async def aplay(
         "prompts": prompts,
         **calls,
     }
-    async with new_run(recipe, path, settings) as task:
+    async with new_run(recipe, path, settings, is_played=True) as task:
         ended = await play_pending(task, is_resumed=False)
     return _handle(task, recipe, ended)
 
@@ -117,7 +117,7 @@ async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySe
 
     The arguments, and what is raised, are those of `play`.
     """
-    async with new_run(recipe, path, settings) as task:
+    async with new_run(recipe, path, settings, is_played=False) as task:
         pass
     return _handle(task, recipe)
 
@@ -202,7 +202,7 @@ async def ajudge(
             reply_limits=found.reply_limits,
         )
         policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
-        await asyncio.to_thread(check_judges, bound.by_role, policy.limits)
+        await asyncio.to_thread(check_judges, bound.by_role, policy)
         chosen = opened_set(store, name, bound.by_role)
         keep_limits(store, policy.limits)
         if retry_failed:

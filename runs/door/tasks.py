@@ -14,7 +14,7 @@ from dialoom.graphs.recipe import Graph
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import ModelLike, rebind
 from dialoom.roles.gateway.gateway import check_model, check_parameters
-from dialoom.runs.calling import CallPolicy, cast_of, open_gateway
+from dialoom.runs.calling import CallPolicy, cast_of, ensure_keys, open_gateway
 from dialoom.runs.control import Control
 from dialoom.runs.engine import Engine
 from dialoom.runs.errors import RunError
@@ -43,9 +43,20 @@ class OpenRun:
 
 
 @contextlib.asynccontextmanager
-async def new_run(recipe: RecipeLike, path: PathLike, settings: PlaySettings) -> AsyncIterator[OpenRun]:
-    """A new run, planned; nothing is left of it if that fails."""
+async def new_run(
+    recipe: RecipeLike, path: PathLike, settings: PlaySettings, *, is_played: bool
+) -> AsyncIterator[OpenRun]:
+    """A new run, planned; nothing is left of it if that fails.
+
+    Args:
+        recipe: As for `play`.
+        path: The run's file.
+        settings: As for `play`.
+        is_played: Whether it is played at once: then the keys must be there.
+    """
     new = await asyncio.to_thread(lambda: resolve(recipe, **settings))
+    if is_played:
+        await asyncio.to_thread(ensure_keys, new.config.models, new.policy)
     tell, control = watched(settings)
     library = await asyncio.to_thread(prepare, new.recipe, new.config, new.overrides)
     plan = planned(
@@ -90,7 +101,10 @@ async def reopened(
 async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
     """Play what is pending; of that only the scenarios of some positions, if these are given."""
     store, recipe = task.store, task.recipe
-    task.tell(Began(store.path, "playing", store.status().pending if only is None else len(only)))
+    pending = store.status().pending if only is None else len(only)
+    if pending:
+        await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
+    task.tell(Began(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
     return await carry_out(task, graph, store.config.models, store.queue.pending(recipe, only), None, is_resumed)
 
@@ -100,6 +114,8 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
     store = task.store
     anew = {store.resolve(str(name)) for name in scenarios}
     failed = set(store.positions("failed")) if is_failed else set()
+    if anew or failed:
+        await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
     if is_failed:
         task.tell(Retrying(failed=store.retries.failed()))
     for position in sorted(anew):
@@ -126,6 +142,7 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
         )
     models = {role: chosen.models[role] for role in recipe.judging_roles()}
     task.policy.limits.check_prices(binding.model for binding in models.values())
+    await asyncio.to_thread(ensure_keys, models, task.policy)
     count = store.retries.unparsed(chosen.name)
     task.tell(Retrying(unparsed=count, judging=chosen.name))
     task.tell(Began(store.path, "judging again", count, chosen.name))
@@ -143,7 +160,7 @@ async def carry_out(
 ) -> Ended:
     """Carry out work to its end, or until it is stopped."""
     store, policy = task.store, task.policy
-    with open_gateway(store, policy) as gateway:
+    with open_gateway(store, policy, policy.patience) as gateway:
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
         engine = Engine(
             store,
@@ -156,6 +173,7 @@ async def carry_out(
             policy.fail_on_error,
             gateway.drain,
         )
+        gateway.listen(engine.hear)
         task.control.attach(engine, gateway)
         try:
             await engine.run(work, is_resumed)
@@ -176,7 +194,7 @@ def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
     return None if recipe is None else find_recipe(recipe)[1]
 
 
-def check_judges(judges: Mapping[str, ModelBinding], limits: RunLimits) -> None:
+def check_judges(judges: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
     """Make sure that judges can be called as they are to be, and their cost be bounded.
 
     Raises:
@@ -186,7 +204,8 @@ def check_judges(judges: Mapping[str, ModelBinding], limits: RunLimits) -> None:
     for model in models:
         check_model(model)
     check_parameters(judges)
-    limits.check_prices(models)
+    ensure_keys(judges, policy)
+    policy.limits.check_prices(models)
 
 
 def judging_graph(recipe: Recipe) -> Graph:

@@ -18,7 +18,7 @@ from dialoom.runs.recipes import check_same, load_recipe
 
 from .calls import read_calls
 from .connections import open_for_reading
-from .episodes import read_episode, read_episodes, read_outcome
+from .episodes import read_episode, read_episodes, read_figures, read_outcome
 from .errors import StoreError
 from .judgement_sets import JudgementSet, read_judgement_sets
 from .scenarios import ScenarioTable, thread_of
@@ -216,6 +216,10 @@ class RunFile:
     def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
         return read_episodes(self._reader, self._chosen(judging))
+
+    def figures(self, judging: str | None = None) -> Iterator[tuple[int, RecordedEpisode]]:
+        """Every scenario's position and what came of it without any words, in plan order; see `read_figures`."""
+        return read_figures(self._reader, self._chosen(judging))
 
     def so_far(self, position: int) -> RecordedEpisode:
         """What a pending scenario has come to by its last step, as an episode without an ending or judgements' set."""

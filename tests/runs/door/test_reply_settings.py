@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.runs.cli.watcher import under_way_for_long
+from dialoom.runs.cli.progress import under_way_for_long
 from tests.server import Answer, ChatServer, completion, serving
 
 from .players import CAST, Messages, assistant, talk, told
@@ -75,6 +75,9 @@ def test_the_papers_limits_hold_unless_others_are_given(release: Path, tmp_path:
         )
         assert limits_of(server) == {"judge": {(70, 0.2)}}
         assert judged.judgement_sets[1].models["judge"].params == {"top_p": 0.2}
+    with pytest.raises(dialoom.DialoomError, match=r"judge.seed would be left out"):
+        dialoom.judge(run.path, "anthropic/claude-sonnet-4-5", params={"judge": {"seed": 1}}, name="third")
+    assert len(run.judgement_sets) == 2, "nothing was begun"
 
 
 async def test_what_a_role_is_told_goes_with_it_into_the_step_debugger(release: Path, tmp_path: Path) -> None:
