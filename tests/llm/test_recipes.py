@@ -28,7 +28,7 @@ def told(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]
         options = {"seeds": seeds, "target": 4, "batch": 2, "examples": 1, "patience": 1, "embedder": minilm}
     else:
         options = {"personas": people, "rounds": 2 if recipe == "aloe" else 1}
-        options |= {"limit": 1, "verify_pairs": True} if recipe == "aloe" else {"cases": 2}
+        options |= {"limit": 1, "verify_pairs": True} if recipe == "aloe" else {"limit": 2}
     judged = {"judge": 64} if recipe != "persona-pool" else {}
     return {"options": options, "max_reply": {"": 24, **judged, **({"induction": 64} if recipe == "aloe" else {})}}
 
@@ -69,7 +69,7 @@ def test_a_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, peop
 def test_stopped_and_resumed_the_bytes_are_the_same(served: Server, tmp_path: Path, people: Path) -> None:
     """Two conversations, one of them after the stop; each unparsed reply is a judgement that says so."""
     plan: dict[str, Any] = {
-        "options": {"personas": people, "cases": 2, "rounds": 1},
+        "options": {"personas": people, "limit": 2, "rounds": 1},
         "max_reply": {"": 24, "judge": 64},
     }
     plan |= {"model": served.model, "seed": 6, "concurrency": 1, "structured": "prompt"}

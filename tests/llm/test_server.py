@@ -30,7 +30,7 @@ def test_killed_in_the_middle_and_started_again_nothing_is_lost(mortal: Server, 
         "aloe-eval",
         path=tmp_path / "run.db",
         model=mortal.model,
-        options={"personas": people, "cases": 2, "rounds": 2},
+        options={"personas": people, "limit": 2, "rounds": 2},
         max_reply={"": 24, "judge": 64},
         concurrency=1,
     )
@@ -55,7 +55,7 @@ def test_a_request_beyond_the_servers_context_fails_at_once(served: Server, tmp_
         "aloe-eval",
         path=tmp_path / "run.db",
         model=served.model,
-        options={"personas": tmp_path / "people.jsonl", "cases": 2, "rounds": 1},
+        options={"personas": tmp_path / "people.jsonl", "limit": 2, "rounds": 1},
         max_reply={"": 24, "judge": 64},
         on_event=hear,
     )
