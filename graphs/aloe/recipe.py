@@ -102,7 +102,7 @@ class Aloe(Recipe):
                 "rounds": len(path),
                 "pairs": len(rounds),
                 "paths": len(state.get("open", [])),
-                "unread_inductions": len(state.get("unread", [])),
+                **({"unread_inductions": len(unread)} if (unread := state.get("unread")) else {}),
             },
             details={"persona": {"id": scenario.person, **scenario.persona()}, "rounds": rounds},
             judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
