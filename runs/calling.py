@@ -20,6 +20,7 @@ from dialoom.roles.gateway.tracing import open_tracing
 from .config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from .limits import FailOnError, RunLimits
 from .store import RunStore
+from .trust import players_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,12 @@ def open_gateway(store: RunStore, policy: CallPolicy, patience: float = 0.0) -> 
 
 
 def cast_of(store: RunStore, recipe: Recipe, models: Mapping[str, ModelBinding], gateway: Caller) -> Cast:
-    """The roles of a run, with its prompts, played by these models."""
+    """The roles of a run, with its prompts, played by these models: the one place where names become players.
+
+    Raises:
+        TrustError: If one is code or at an address that only the run's author has named.
+    """
+    store.permit(players_named(models))
     return Cast(prompts_of(store.prompts, models), models, gateway, recipe.reply_types)
 
 

@@ -27,6 +27,7 @@ from .events import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping
 from .limits import FailOnError
 from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
 from .store.errors import is_about_the_file, store_error
+from .trust import loads_named
 
 _NO_LIMIT = 1_000_000
 """LangGraph's recursion limit: recipes end their conversations themselves."""
@@ -183,6 +184,7 @@ class Engine:
         self, work: Work, graph: Compiled, config: RunnableConfig, control: RunControl, resuming: bool
     ) -> dict[str, Any]:
         """The final state, from the last checkpoint if there is one."""
+        self._store.permit(loads_named(work.scenario.loads))
         begin: dict[str, Any] | None = self._initial(work)
         if resuming:
             snapshot = await graph.aget_state(config)

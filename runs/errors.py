@@ -21,6 +21,7 @@ from dialoom.roles import (
 )
 
 from .store.errors import StoreError
+from .trust.errors import TrustError
 
 
 class RunError(DialoomError):
@@ -48,7 +49,7 @@ class Fault(StrEnum):
 
 
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
-    ((RunError, OutputError, RecipeError, BindingError, PromptError), Fault.CONFIGURATION),
+    ((RunError, TrustError, OutputError, RecipeError, BindingError, PromptError), Fault.CONFIGURATION),
     ((DataError,), Fault.DATA),
     ((StoreError, CacheError), Fault.STORE),
     ((TransientProviderError,), Fault.PROVIDER_TRANSIENT),

@@ -180,7 +180,8 @@ def serving(answer: Callable[[dict[str, Any], int], Answer | Response], port: in
 
     server = Server(("127.0.0.1", port), Handler)
     state.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    # It looks so often, in seconds, whether it is to stop; with the usual half a second every test would wait for that.
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield state

@@ -140,6 +140,7 @@ def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> d
         "otel": bool(given.get("otel")),
         "replay_only": bool(given.get("replay_only")),
         "synchronous": given.get("synchronous") or "normal",
+        "trust": bool(given.get("trust")),
         "concurrency": DEFAULT_CONCURRENCY if concurrency is None else concurrency,
         "control": Control(),
     }

