@@ -35,6 +35,7 @@ _LADDERS: Mapping[Structured, tuple[Form, ...]] = {
     "json": (Form.JSON,),
     "prompt": (Form.NONE,),
 }
+_FORMS = frozenset(Form)
 _OWN_SERVER = (Form.SCHEMA, Form.BESIDE, Form.JSON, Form.NONE)
 
 
@@ -46,7 +47,9 @@ class Shapes:
     """
 
     def __init__(self, refused: Mapping[str, Iterable[str]] | None = None) -> None:
-        self._refused = {place: {Form(form) for form in forms} for place, forms in (refused or {}).items()}
+        self._refused = {
+            place: {Form(form) for form in forms if form in _FORMS} for place, forms in (refused or {}).items()
+        }
 
     @property
     def found(self) -> dict[str, list[str]]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pydantic import TypeAdapter
+
 from dialoom.graphs import Outcome, Recipe, Scenario
 from dialoom.prompts import PromptLibrary
 from dialoom.roles.gateway.budget import Taken
@@ -28,6 +30,8 @@ from .scenarios import ScenarioTable, thread_of
 from .states import read_state
 from .status import Status, Troubles, Usage, read_status, read_troubles, read_usage_by_scenario
 from .taken import counted
+
+_SHAPES = TypeAdapter(dict[str, list[str]])
 
 
 class RunFile:
@@ -129,8 +133,7 @@ class RunFile:
     @property
     def shapes(self) -> dict[str, list[str]]:
         """What was found out about the shapes that models can be held to; see `Shapes.found`."""
-        found: dict[str, list[str]] = json.loads(self._find("shapes") or "{}")
-        return found
+        return _SHAPES.validate_json(self._find("shapes") or "{}")
 
     @property
     def is_planned(self) -> bool:
