@@ -4,6 +4,7 @@ from .outcome import Episode, Judgement, Line, Outcome
 from .recipe import Exporter, ExportOptions, Recipe, RecipeError, RecipeOptions
 from .reporting import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, intervals, side_by_side
 from .scenario import Scenario
+from .shared import Shared
 from .stage import Scene, Stage, node, stream
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Scenario",
     "Scene",
     "Series",
+    "Shared",
     "Span",
     "Stage",
     "Table",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.selection import Where, every, in_order, scores_of
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, Usage
+from dialoom.runs.store.calls import CommonCall
 from dialoom.runs.store.lock import is_written
 from dialoom.runs.store.status import Status
 from dialoom.runs.trust import TrustError
@@ -177,17 +179,18 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
         bare = run.episode(position, chosen.name if chosen else None)
         if bare is not None and not as_json and _recipe(run) is None:
             models = {**run.config.model_names, **({} if chosen is None else chosen.model_names)}
-            _print_episode(bare, dict(bare.facets), models, None)
+            _print_episode(bare, dict(bare.facets), models, run.common_calls(position), None)
             return
         recipe = run.recipe
         scenario = run.scenario(recipe, position)
         episode = bare or run.so_far(position)
         models, prompts = exporting.provenance(run, chosen)
+        common = run.common_calls(position)
     if as_json:
         line = exporting.dialogue(episode, scenario, recipe, models, prompts)
-        say_json({**line, "state": episode.state})
+        say_json({**line, "state": episode.state, "common_calls": [asdict(call) for call in common]})
         return
-    _print_episode(episode, scenario.described(), models, recipe.outline(episode))
+    _print_episode(episode, scenario.described(), models, common, recipe.outline(episode))
     if episode.state == "pending":
         begun = "not finished yet, this is how far it is" if episode.outcome.messages else "not begun yet"
         say(f"\n{scenario.id} is {begun}; go on with: dialoom resume {path}")
@@ -203,7 +206,11 @@ def _recipe(run: RunFile) -> Recipe | None:
 
 
 def _print_episode(
-    episode: RecordedEpisode, described: dict[str, Any], models: dict[str, str], outline: Outline | None
+    episode: RecordedEpisode,
+    described: dict[str, Any],
+    models: dict[str, str],
+    common: Sequence[CommonCall],
+    outline: Outline | None,
 ) -> None:
     console = make_console()
     console.print(episode.id, style="bold")
@@ -215,6 +222,9 @@ def _print_episode(
         )
         _print_named(console, key, text)
     _print_named(console, "models", ", ".join(f"{role} {model}" for role, model in models.items()))
+    for call in common:
+        users = f"{call.scenarios} scenarios" if call.scenarios > 1 else "so far this scenario alone"
+        _print_named(console, "common call", f"{call.role}, {call.prompt} (asked once, used by {users})")
     if episode.branch is not None:
         done = episode.branch.done()
         _print_named(console, "branch", f"{episode.branch.name}, made step by step" + (f" ({done})" if done else ""))

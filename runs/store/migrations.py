@@ -1,7 +1,7 @@
 """Bringing a run's file up to the present layout: each step in one transaction with its own record.
 
-The layout is in its first version, so there is no step yet. A later version adds one: a function that takes a file of
-the version before to the next, in a transaction that is open already.
+A later version adds a step: a function that takes a file of the version before to the next, in a transaction that is
+open already (sqlite-utils would commit it).
 """
 
 from __future__ import annotations
@@ -12,7 +12,24 @@ from collections.abc import Callable, Mapping
 Step = Callable[[sqlite3.Connection], None]
 """Changes a file's tables and rows from one version to the next."""
 
-STEPS: dict[int, Step] = {}
+
+def _add_passages(connection: sqlite3.Connection) -> None:
+    """Long lists of messages consist of passages; those that are in the file stay as they are."""
+    connection.execute("CREATE TABLE passages (id INTEGER PRIMARY KEY, hash BLOB, messages TEXT)")
+    connection.execute("CREATE UNIQUE INDEX idx_passages_hash ON passages (hash)")
+
+
+def _add_common_uses(connection: sqlite3.Connection) -> None:
+    """Some calls belong to no scenario; no file has one yet."""
+    connection.execute(
+        "CREATE TABLE common_uses (place BLOB PRIMARY KEY, scenario INTEGER, sample INTEGER, judging TEXT, "
+        "branch TEXT, node TEXT, step INTEGER, ordinal INTEGER, ask INTEGER, key BLOB)"
+    )
+    for column in ("scenario", "key"):
+        connection.execute(f"CREATE INDEX idx_common_uses_{column} ON common_uses ({column})")
+
+
+STEPS: dict[int, Step] = {1: _add_passages, 2: _add_common_uses}
 """The steps, each under the version that it starts from."""
 
 

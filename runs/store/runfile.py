@@ -20,7 +20,7 @@ from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import check_same, load_recipe
 from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
 
-from .calls import read_calls
+from .calls import CommonCall, read_calls, read_common_calls
 from .connections import open_for_reading
 from .damage import SIGNS, damaged, is_of_the_store, reading
 from .episodes import read_episode, read_episodes, read_figures, read_outcome
@@ -28,7 +28,7 @@ from .errors import StoreError
 from .judgement_sets import JudgementSet, read_judgement_sets
 from .scenarios import ScenarioTable, thread_of
 from .states import read_state
-from .status import Status, Troubles, Usage, read_status, read_troubles, read_usage_by_scenario
+from .status import Status, Troubles, Usage, read_common_usage, read_status, read_troubles, read_usage_by_scenario
 from .taken import counted
 
 _SHAPES = TypeAdapter(dict[str, list[str]])
@@ -221,6 +221,14 @@ class RunFile:
     def usage_by_scenario(self) -> dict[int, dict[str, Usage]]:
         """What the calls of each played scenario took, by role. For small runs: it is held at once."""
         return read_usage_by_scenario(self._reader)
+
+    def common_calls(self, position: int) -> list[CommonCall]:
+        """The calls that a scenario used and that belong to none."""
+        return read_common_calls(self._reader, position)
+
+    def common_usage(self) -> tuple[dict[str, Usage], dict[str, Usage]]:
+        """What the calls that belong to no scenario took, by role: those that one uses, and all others."""
+        return read_common_usage(self._reader)
 
     def resolve(self, name: str) -> int:
         """The position of a scenario by its id, the beginning of its id, or its place in the plan (from 1).

@@ -11,6 +11,7 @@ from typing import Any
 
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe, Scenario
+from dialoom.graphs.shared import SharedValues
 
 from . import documents
 from .errors import StoreError
@@ -32,6 +33,7 @@ class ScenarioTable:
         self._path = path
         self._reader = reader
         self._document = lru_cache(maxsize=512)(self._read_document)
+        self._shared = SharedValues(lambda hash_: documents.fetched(hash_, self._document))
 
     def rows(self, query: str, *values: Any) -> Iterator[sqlite3.Row]:
         """A query's rows, read page by page as they are asked for, so that no read lasts long.
@@ -59,7 +61,8 @@ class ScenarioTable:
                 raise StoreError(f"{self._path} is damaged: a scenario has more than {_MOST_PARTS:,} parts")
             return self._document(hash_)
 
-        return recipe.scenario_type.model_validate(documents.unpack(content, document))
+        plain = documents.unpack(content, document)
+        return recipe.scenario_type.model_validate(plain, context=self._shared)
 
     def resolve(self, name: str) -> int:
         """The position of a scenario by its id, the beginning of its id, or its place in the plan (from 1).

@@ -15,7 +15,7 @@ from dialoom.runs.store.schema import SCHEMA_VERSION
 from tests.conftest import Command, MadeOnce, lines_of, quick_players
 from tests.invented import write_release
 
-OLDER = SCHEMA_VERSION - 1
+OLDER = 0
 
 
 @pytest.fixture
@@ -43,11 +43,18 @@ def make_older(path: Path) -> None:
     """Take a run back to an imagined version in which outcomes had no details."""
     with closing(sqlite3.connect(path)) as file:
         file.execute("ALTER TABLE outcomes DROP COLUMN details")
+        drop_later(file)
         file.execute(f"PRAGMA user_version = {OLDER}")
 
 
+def drop_later(file: sqlite3.Connection) -> None:
+    """Drop the tables that came after version 1."""
+    for table in ("passages", "common_uses"):
+        file.execute(f"DROP TABLE {table}")
+
+
 def add_details(connection: sqlite3.Connection) -> None:
-    """The step from that version to the present one."""
+    """The step from that version to the first one."""
     connection.execute("ALTER TABLE outcomes ADD COLUMN details TEXT")
 
 
@@ -120,3 +127,25 @@ def test_a_run_of_a_later_version_is_refused_and_left_alone(dialoom: Command, ru
     for command in ("status", "resume"):
         assert "newer dialoom" in dialoom(command, "run.db", code=2).stderr
     assert run.read_bytes() == before
+
+
+def test_files_of_the_first_version_get_what_is_missing(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """The tables that a new file has, while their own rows stay as they are."""
+    with closing(sqlite3.connect(run)) as file:
+        drop_later(file)
+        file.execute("PRAGMA user_version = 1")
+    dialoom("resume", "run.db", "--max-calls", "none")
+    for name in ("run", "whole"):
+        dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
+    assert lines_of(tmp_path / "run.jsonl") == lines_of(tmp_path / "whole.jsonl")
+    assert layout_of(run) == layout_of(tmp_path / "whole.db")
+
+
+def layout_of(path: Path) -> dict[str, object]:
+    """The columns and indexes of all tables."""
+    with closing(sqlite3.connect(path)) as file:
+        names = file.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {
+            name: [file.execute(f"PRAGMA {what}({name})").fetchall() for what in ("table_info", "index_list")]
+            for (name,) in names
+        }
