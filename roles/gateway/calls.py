@@ -15,6 +15,9 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles.binding import Structured
 from dialoom.text import well_formed
 
+ASKS = 2
+"""How many asks there may be before a reply can be read: the second one shows the error."""
+
 BROKEN_OFF: Mapping[str, str] = {
     "length": "cut off, as it was too long",
     "refusal": "refused",
@@ -38,7 +41,8 @@ class CallPlace:
         step: LangGraph's superstep.
         ordinal: The call's number within that node's execution, from 0.
         seed: For the model's sampling: from the run's seed and this place, so equal places draw alike.
-        ask: 1, or 2 when an unparsable reply is asked for again.
+        ask: 1, or 2 when an unparsable reply is asked for again; from 3 on when a reply that could be read was not
+            wanted as it was, each time in pairs like these.
         sample: Set apart by forks and deliberate re-samples.
         is_common: Whether the call belongs to no scenario: whoever asks the same shares one reply, and the seed follows
             from what is asked.

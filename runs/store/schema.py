@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
 
 TABLES = frozenset(
@@ -68,7 +68,8 @@ def _scenarios(database: Database) -> None:
     database.table("scenarios").create_index(["id"], unique=True)
     database.table("scenarios").create_index(["state", "position"])
     database.table("outcomes").create(
-        {"scenario": int, "ended_by": str, "counts": str, "messages": str, "details": str}, pk="scenario"
+        {"scenario": int, "ended_by": str, "counts": str, "messages": str, "details": str, "faults": str},
+        pk="scenario",
     )
     database.table("judged").create(
         {"judging": str, "scenario": int, "state": str, "fault": str, "error": str}, pk=("judging", "scenario")
