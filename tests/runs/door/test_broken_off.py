@@ -35,6 +35,7 @@ def test_a_reply_that_broke_off_is_told(dialoom: Command, tmp_path: Path, monkey
     assert f"Replies that broke off: assistant {told}" in " ".join(dialoom("report", "run.db").stdout.split())
     dialoom("export", "run.db", "-o", "lines.jsonl")
     lines: list[dict[str, Any]] = json.loads((tmp_path / "lines.jsonl").read_text().splitlines()[0])["messages"]
+    assert "cut_line" in dialoom("show", "run.db", "1").stdout, "it is a fault of its speaker"
     reasons = [line.get("finish_reason") for line in lines if line["role"] == "assistant"]
     assert reasons[:3] == ["length", None, "refusal"]
 
