@@ -16,8 +16,9 @@ SCHEMA_VERSION = 4
 """Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
 
 TABLES = frozenset(
-    "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches step_calls "
-    "texts calls attempts threads checkpoints checkpoint_values checkpoint_lists pending_writes".split()
+    "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches "
+    "step_calls texts passages calls common_uses attempts threads checkpoints checkpoint_values "
+    "checkpoint_lists pending_writes".split()
 )
 """The tables that `create` makes."""
 
