@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from .fault import DialogueFault
 
@@ -26,6 +26,12 @@ class Line(BaseModel):
     role: str
     content: str
     finish_reason: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _plain(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a reason where there is none: most lines have none, and their content is hashed."""
+        dumped: dict[str, Any] = dump(self)
+        return {name: value for name, value in dumped.items() if name != "finish_reason" or value is not None}
 
 
 class Judgement(BaseModel):
