@@ -7,6 +7,8 @@ TORCH  ?= .venv-training
 PROXY  ?= .venv-proxy
 # And LangGraph's development server, for the same reason.
 STUDIO ?= .venv-studio
+# And llama.cpp, which is compiled for minutes, with a small language model and an embedder.
+LLM    ?= .venv-llm
 # What a notebook needs besides pandas and matplotlib.
 NOTEBOOK ?= .venv-notebook
 # The documentation is built from the sources alone, without what they import.
@@ -15,7 +17,7 @@ BIN    := $(VENV)/bin
 COG    := -I docs docs/commands.md
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-soak test-proxy test-studio test-training test-notebook check docs notebook commands install bench clean
+.PHONY: demo test test-soak test-proxy test-studio test-training test-llm test-notebook check docs notebook commands install bench clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -46,6 +48,10 @@ test-studio: $(STUDIO)/.installed-studio
 # Training sets in the hands of TRL: its own checks, and a step of each trainer on a tiny model made in the test.
 test-training: $(TORCH)/.installed-training
 	$(TORCH)/bin/python -m pytest tests/training
+
+# Every recipe played by a real language model of 135 million parameters, on llama.cpp's server on loopback.
+test-llm: $(LLM)/.installed-llm
+	$(LLM)/bin/python -m pytest tests/llm
 
 # The notebook of the documentation, executed as a reader executes it, beside what is saved in it.
 test-notebook: $(NOTEBOOK)/.installed-notebook
@@ -92,6 +98,13 @@ $(TORCH)/.installed-training: pyproject.toml constraints.txt
 		--editable '.[dev,training]'
 	@touch $@
 
+# What llama.cpp has for pictures is left out: it would take as long to compile as all the rest.
+$(LLM)/.installed-llm: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(LLM)
+	CMAKE_ARGS="-DLLAVA_BUILD=OFF $$CMAKE_ARGS" $(LLM)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint constraints.txt --editable '.[llm]' pytest pytest-asyncio
+	@touch $@
+
 $(NOTEBOOK)/.installed-notebook: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(NOTEBOOK)
 	$(NOTEBOOK)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
@@ -121,4 +134,4 @@ $(DOCS)/.installed-docs: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) $(DOCS) $(NOTEBOOK) .langgraph_api demo build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) $(LLM) $(DOCS) $(NOTEBOOK) .langgraph_api demo build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -11,11 +11,21 @@ from dialoom.prompts import Utterance
 
 from .outcome import Line
 
+_FINISH_REASON = "finish_reason"
 
-def said(speaker: str, content: str, position: int) -> BaseMessage:
-    """A message by a speaker (`user`, `assistant`, ...); its id follows from its place in the conversation."""
+
+def said(speaker: str, content: str, position: int, finish_reason: str | None = None) -> BaseMessage:
+    """A message by a speaker (`user`, `assistant`, ...); its id follows from its place in the conversation.
+
+    Args:
+        speaker: Who says it.
+        content: What is said.
+        position: How many messages there are before it.
+        finish_reason: Why it breaks off, if it does; see `Scene.finish_reason`.
+    """
     class_ = AIMessage if speaker == "assistant" else HumanMessage
-    return class_(content=content, id=f"{position}-{speaker}", name=speaker)
+    more = {} if finish_reason is None else {_FINISH_REASON: finish_reason}
+    return class_(content=content, id=f"{position}-{speaker}", name=speaker, additional_kwargs=more)
 
 
 def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage | dict[str, Any]]) -> list[BaseMessage]:
@@ -52,9 +62,16 @@ def utterances(messages: Sequence[BaseMessage]) -> list[Utterance]:
 
 def lines(messages: Sequence[BaseMessage]) -> tuple[Line, ...]:
     """The conversation as outcomes keep it."""
-    return tuple(Line(role=message.name or "user", content=str(message.content)) for message in messages)
+    return tuple(
+        Line(
+            role=message.name or "user",
+            content=str(message.content),
+            finish_reason=message.additional_kwargs.get(_FINISH_REASON),
+        )
+        for message in messages
+    )
 
 
 def messages_of(lines_: Sequence[Line]) -> list[BaseMessage]:
     """The state's messages of a finished conversation."""
-    return [said(line.role, line.content, index) for index, line in enumerate(lines_)]
+    return [said(line.role, line.content, index, line.finish_reason) for index, line in enumerate(lines_)]

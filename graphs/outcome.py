@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from .fault import DialogueFault
 
@@ -14,11 +14,24 @@ Status = Literal["ok", "unparsed", "error"]
 
 
 class Line(BaseModel):
-    """One message of a finished conversation; `role` is who said it."""
+    """One message of a finished conversation.
+
+    Attributes:
+        role: Who said it.
+        finish_reason: Why it breaks off, in the provider's word: `length`, `refusal` or `content_filter`; `None` if all
+            was said.
+    """
 
     model_config = ConfigDict(frozen=True)
     role: str
     content: str
+    finish_reason: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _plain(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a reason where there is none: most lines have none, and their content is hashed."""
+        dumped: dict[str, Any] = dump(self)
+        return {name: value for name, value in dumped.items() if name != "finish_reason" or value is not None}
 
 
 class Judgement(BaseModel):

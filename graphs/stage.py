@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dialoom.prompts import ChatMessage
-from dialoom.roles import ASKS, CallPlace, Cast, UnparsedReplyError
+from dialoom.roles import ASKS, CallPlace, Cast, Completion, UnparsedReplyError
 
 from .fault import USER
 from .outcome import Line
@@ -71,7 +71,11 @@ class StageFactory(Protocol):
 
 
 class Scene:
-    """One execution of one node: asks roles, and numbers its calls so that each has a place of its own."""
+    """One execution of one node: asks roles, and numbers its calls so that each has a place of its own.
+
+    Attributes:
+        finish_reason: Why the last reply broke off (`length`, `refusal`, `content_filter`); `None` if it did not.
+    """
 
     def __init__(self, stage: Stage, node: str, step: int) -> None:
         self.scenario: Any = stage.scenario
@@ -79,6 +83,7 @@ class Scene:
         self._node = node
         self._step = step
         self._ordinals = itertools.count()
+        self.finish_reason: str | None = None
 
     async def ask(self, prompt_id: str, **inputs: Any) -> Any:
         """What the role of a prompt answers: text, or an instance of the prompt's reply type.
@@ -105,9 +110,9 @@ class Scene:
         """
         stage, ordinal = self._stage, next(self._ordinals)
         for again in range(stage.retries + 1):
-            site = _Again(self.place_again(ordinal, again))
+            site = _Again(self, self.place_again(ordinal, again))
             reply = str(await stage.cast[prompt_id](inputs, at=site))
-            line = Line(role=USER, content=spoken(reply))
+            line = Line(role=USER, content=spoken(reply), finish_reason=self.finish_reason)
             if stage.gate is None or not line.content or not stage.gate.faults_of_line(self.scenario, said, line):
                 break
         return reply
@@ -150,6 +155,10 @@ class Scene:
         ask = 1 + ASKS * times
         return CallPlace(stage.thread, self._node, self._step, ordinal, seed, ask=ask, sample=stage.sample)
 
+    def heard(self, completion: Completion) -> None:
+        """Keep why the reply broke off, if it did."""
+        self.finish_reason = completion.broken_off
+
     def common_place(self, prompt_id: str, messages: Sequence[ChatMessage], ordinal: int, sample: int) -> CallPlace:
         """The place of a common call: seen from here one like any other, but its seed follows from what is asked."""
         asked = json.dumps([[message["role"], message["content"]] for message in messages])
@@ -169,15 +178,22 @@ class _Common:
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         return self._scene.common_place(self._prompt_id, messages, self._ordinal, self._sample)
 
+    def heard(self, completion: Completion) -> None:
+        self._scene.heard(completion)
+
 
 @dataclass(frozen=True, slots=True)
 class _Again:
     """A place that is known before it is asked for."""
 
+    scene: Scene
     known: CallPlace
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:  # noqa: ARG002
         return self.known
+
+    def heard(self, completion: Completion) -> None:
+        self.scene.heard(completion)
 
 
 Update = dict[str, Any]

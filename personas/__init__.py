@@ -7,7 +7,16 @@ from .pools import KINDS, PLURALS, PoolEntry, PoolKind, entries_of, read_pool, s
 from .profile import DOMAINS, Demographics, Domain, Profile
 from .release import PersonaLensRelease, samples
 from .schema import AffinitySchema
-from .similarity import EMBEDDERS, THRESHOLD, Embedder, EmbedderError, LexicalEmbedder, check_embedder, local_embedder
+from .similarity import (
+    EMBEDDERS,
+    THRESHOLD,
+    Embedder,
+    EmbedderError,
+    LexicalEmbedder,
+    check_embedder,
+    local_embedder,
+    located_embedder,
+)
 from .task import Situation, Task
 
 __all__ = [
@@ -35,6 +44,7 @@ __all__ = [
     "combined",
     "entries_of",
     "local_embedder",
+    "located_embedder",
     "read_personas",
     "read_pool",
     "samples",

@@ -16,6 +16,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -27,7 +28,7 @@ THRESHOLD = 0.6
 """The default of ALOE: a text is kept if nothing kept before is nearer than this."""
 
 LEXICAL = "lexical"
-EMBEDDERS = "lexical, st:MODEL (sentence-transformers) or litellm:PROVIDER/MODEL"
+EMBEDDERS = "lexical, st:MODEL (sentence-transformers: a name or a folder) or litellm:PROVIDER/MODEL"
 
 
 class EmbedderError(ValueError):
@@ -106,6 +107,18 @@ def check_embedder(spec: str) -> None:
     kind, _, model = spec.partition(":")
     if spec != LEXICAL and not (kind in ("st", "litellm") and model.strip()):
         raise EmbedderError(f"{spec!r} is no embedder; give {EMBEDDERS}")
+
+
+def located_embedder(spec: str) -> str:
+    """The embedder's text with the path of a folder made absolute, so that a run finds it from anywhere.
+
+    Raises:
+        EmbedderError: If it names no embedder.
+    """
+    check_embedder(spec)
+    kind, _, model = spec.partition(":")
+    folder = Path(model).expanduser()
+    return f"st:{folder.absolute()}" if kind == "st" and folder.is_dir() else spec
 
 
 @lru_cache(maxsize=4)

@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast, get_args, runtime_checkable
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -26,6 +26,10 @@ Reply: TypeAlias = Callable[[list[Any]], Awaitable[str]]
 """An async function from the chat messages that a model would get to the reply's text."""
 
 Value = TypeVar("Value")
+
+Structured: TypeAlias = Literal["auto", "schema", "json", "prompt"]
+"""How a model is held to the form of a reply: to a JSON schema, to JSON, or by the prompt's words alone; `auto` takes
+the strictest that it knows or does not refuse."""
 
 
 @runtime_checkable
@@ -53,6 +57,7 @@ class Model:
             counts.
         params: Parameters of sampling by name: `top_p`, `stop`, `reasoning_effort`, ..., `extra_body` for what only the
             provider knows. Functions, graphs and understudies use neither of the two.
+        structured: How it is held to the form of a reply: `auto`, `schema`, `json` or `prompt`.
     """
 
     player: Player
@@ -60,6 +65,7 @@ class Model:
     api_base: str | None = None
     max_reply: int | None = None
     params: Mapping[str, Any] | None = None
+    structured: Structured | None = None
 
 
 ModelLike: TypeAlias = "Player | Model"
@@ -75,6 +81,7 @@ class ModelBinding(BaseModel):
         api_base: Where the model is served, if not at its provider's own address.
         max_reply: The most tokens of a reply; `None` for no limit.
         params: Further parameters of sampling by name.
+        structured: How it is held to the form of a reply.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -91,6 +98,8 @@ class ModelBinding(BaseModel):
             return checked_parameters(params)
         except BindingError as error:
             raise ValueError(error.message) from error
+
+    structured: Structured = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +125,7 @@ def bind(
     max_reply: int | Mapping[str, int | None] | None = None,
     params: Mapping[str, Mapping[str, Any]] | None = None,
     reply_limits: Mapping[str, int] | None = None,
+    structured: str | Mapping[str, str] | None = None,
 ) -> Bindings:
     """Bind every role of a recipe. What is said of one role wins over what is said of all.
 
@@ -128,13 +138,14 @@ def bind(
         max_reply: The most tokens of a reply, of every role or by role; 0 for no limit.
         params: Parameters of sampling by name, by role; under the empty name, of every role.
         reply_limits: The roles' own limits, where they have some.
+        structured: How every role's model is held to the form of a reply, or by role.
 
     Raises:
         BindingError: If a role is unknown or left without a model, a temperature is no number from 0 to 2, an address
             is none, may hold a secret, or is given to a model that has none, a parameter is unknown, or a player is of
             no kind that there is.
     """
-    temperatures, addresses = _by_role(temperature), _by_role(api_base)
+    temperatures, addresses, shapes = _by_role(temperature), _by_role(api_base), _by_role(structured)
     limits: Mapping[str, int | None] = max_reply if isinstance(max_reply, Mapping) else _by_role(max_reply)
     given_by_role: dict[str, Mapping[str, Any]] = {
         "models": models or {},
@@ -142,6 +153,7 @@ def bind(
         "api_base": addresses,
         "max_reply": limits,
         "params": params or {},
+        "structured": shapes,
     }
     for setting, named in given_by_role.items():
         _check_roles(setting, named, roles)
@@ -162,6 +174,7 @@ def bind(
             api_base=_address_of(role, name, chosen, addresses),
             max_reply=checked_limit(limits.get(role) if chosen.max_reply is None else chosen.max_reply, role),
             params=_parameters_of(role, chosen, params or {}),
+            structured=checked_structured(chosen.structured or shapes.get(role) or shapes.get("")),
         )
     return Bindings(bound, objects)
 
@@ -261,6 +274,19 @@ def _temperature(value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 2.0:
         raise BindingError(f"temperature {value!r} is no number from 0 to 2", setting="temperature")
     return float(value)
+
+
+def checked_structured(value: str | None) -> Structured:
+    """The way in which a model is held to a form, `auto` if nothing was said.
+
+    Raises:
+        BindingError: If there is no such way.
+    """
+    if value is None:
+        return "auto"
+    if value not in get_args(Structured):
+        raise BindingError(f"structured {value!r}: there are {', '.join(get_args(Structured))}", setting="structured")
+    return cast(Structured, value)
 
 
 def _parameters_of(role: str, chosen: Model, params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

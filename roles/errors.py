@@ -68,7 +68,11 @@ class UnansweredError(TransientProviderError):
 
 
 class PermanentProviderError(ProviderError):
-    """It will not work like this: authentication, unknown model, context overflow, bad request."""
+    """It will not work like this: authentication, unknown model, bad request."""
+
+
+class ContextError(PermanentProviderError):
+    """The request is longer than the model reads: no attempt at it can succeed."""
 
 
 class BudgetError(RoleError):

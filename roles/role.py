@@ -23,6 +23,10 @@ class CallSite(Protocol):
         """The place of the next call, which asks this."""
         ...
 
+    def heard(self, completion: Completion) -> None:
+        """Is told of the reply that the role made something of."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Role:
@@ -59,22 +63,22 @@ class Role:
         place = at.place(messages)
         first = await self._call(messages, place)
         try:
-            return self._read(first)
+            return self._read(first, at)
         except ValueError as error:
             again = [*messages, *_asking_again(first.text.strip(), _told(error, first))]
         second = await self._call(again, place.again())
         try:
-            return self._read(second)
+            return self._read(second, at)
         except ValueError as error:
             raise UnparsedReplyError(self.prompt.id, second.text.strip(), _told(error, second)) from error
 
-    def _read(self, completion: Completion) -> Any:
+    def _read(self, completion: Completion, at: CallSite) -> Any:
         text = completion.text.strip()
-        if self.reply_type is not None:
-            return parse_reply(text, self.reply_type)
         if not text:
-            raise ValueError("the answer is empty")
-        return text
+            raise ValueError("the answer is empty" if completion.reasoning is None else "only thoughts, and no answer")
+        read = text if self.reply_type is None else parse_reply(text, self.reply_type)
+        at.heard(completion)
+        return read
 
     async def _call(self, messages: list[ChatMessage], place: CallPlace) -> Completion:
         request = Request(
@@ -87,6 +91,7 @@ class Role:
             messages=tuple(messages),
             reply_type=self.reply_type,
             api_base=self.binding.api_base,
+            structured=self.binding.structured,
             max_reply=self.binding.max_reply,
             params=self.binding.params,
         )

@@ -14,6 +14,7 @@ from dialoom.roles.binding import CompiledGraph, Reply
 from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.provider_keys import check_keys
+from dialoom.roles.gateway.structure import Shapes
 from dialoom.roles.gateway.tracing import open_tracing
 
 from .config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
@@ -71,7 +72,12 @@ def open_gateway(store: RunStore, policy: CallPolicy, patience: float = 0.0) -> 
     with ExitStack() as opened:
         cache = None if policy.cache is None else opened.enter_context(ResponseCache(policy.cache))
         tracing = opened.enter_context(open_tracing()) if policy.otel else None
-        yield Gateway(store.ledger, limits, spent, cache, tracing, policy.objects)
+        shapes = Shapes(store.shapes)
+        try:
+            yield Gateway(store.ledger, limits, spent, cache, tracing, policy.objects, shapes)
+        finally:
+            if shapes.found != store.shapes:
+                store.keep_shapes(shapes.found)
 
 
 def cast_of(store: RunStore, recipe: Recipe, models: Mapping[str, ModelBinding], gateway: Caller) -> Cast:

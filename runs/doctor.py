@@ -21,9 +21,11 @@ from pydantic import BaseModel
 
 from dialoom.prompts import ChatMessage
 from dialoom.roles import BindingError, Completion, Gateway, ModelBinding, ProviderError, Verdict
+from dialoom.roles.binding import OFFLINE
 from dialoom.roles.gateway import Attempt, CallPlace, CallRecord, Request
 from dialoom.roles.gateway.gateway import Limits, check_model, check_parameters
 from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.roles.gateway.structure import Form, Shapes
 from dialoom.roles.parameters import checked_limit, checked_parameters
 from dialoom.roles.replies import parse_reply
 from dialoom.version import __version__
@@ -34,7 +36,7 @@ _PYTHON = ">=3.11"
 _KEY = re.compile(r"(_API_KEY|^AWS_ACCESS_KEY_ID)$")
 _OWN_CODE = ("python:", "graph:")
 _EMBED = "embed:"
-_NOT_FOR_USERS = frozenset({"dev", "proxy"})  # for our tests
+_NOT_FOR_USERS = frozenset({"dev", "llm", "proxy"})  # for our tests
 _LONGEST_WAIT = 1.0
 
 _GREETING: tuple[ChatMessage, ...] = (
@@ -55,6 +57,12 @@ _QUESTION: tuple[ChatMessage, ...] = (
     },
 )
 
+_OFF_SHAPE: tuple[ChatMessage, ...] = (
+    {"role": "system", "content": "You are a friendly person. You never write code, JSON or lists."},
+    {"role": "user", "content": "Tell me in one plain sentence what you see from your window."},
+)
+"""Nobody who goes by the words alone answers this with an object."""
+
 
 class State(StrEnum):
     """What a check found."""
@@ -69,7 +77,8 @@ class Check:
     """One thing that was looked at.
 
     Attributes:
-        about: What it is about: `python`, `package`, `extra`, `keys`, `model` or `structured output`.
+        about: What it is about: `python`, `package`, `extra`, `keys`, `model`, `structured output` (the form that is
+            asked for in words) or `shape` (the one that a server holds its model to, whatever the words).
         name: Which one.
         state: `missing` is what one may do without; `failed` is what one may not.
         detail: What was found, for people.
@@ -109,7 +118,7 @@ class Told:
 
 
 def examine(models: Iterable[str] = (), told: Told | None = None) -> list[Check]:
-    """Look at everything. Nothing is sent unless models are given: two tiny requests to each.
+    """Look at everything. Nothing is sent unless models are given: three tiny requests to each.
 
     Args:
         models: Names of models: LiteLLM's, or offline ones.
@@ -186,7 +195,7 @@ def _keys() -> Check:
 
 
 async def _model(model: str, told: Told) -> list[Check]:
-    """A greeting, and where it is answered a question that wants an object."""
+    """A greeting; where it is answered a question that wants an object, and one that only a shape makes one of."""
     try:
         check_model(model)
         check_parameters({"": ModelBinding(model=model, temperature=0.0, params=told.params)})
@@ -195,10 +204,15 @@ async def _model(model: str, told: Told) -> list[Check]:
     if not model.startswith(_OWN_CODE):
         load_litellm()  # its import takes seconds, which are none of the model's
     timeouts = RunLimits().changed(timeout=told.timeout).timeouts
-    gateway = Gateway(_Unkept(), Limits(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts))
+    shapes = Shapes()
+    limits = Limits(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts)
+    gateway = Gateway(_Unkept(), limits, shapes=shapes)
     checks = [await _answered(gateway, told.request("doctor-greeting", model, _GREETING))]
     if checks[0].state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
         checks.append(await _answered(gateway, told.request("doctor-question", model, _QUESTION, Verdict)))
+        if not model.startswith(OFFLINE):
+            off_shape = told.request("doctor-shape", model, _OFF_SHAPE, Verdict)
+            checks.append(await _held(gateway, off_shape, shapes))
     return checks
 
 
@@ -220,6 +234,23 @@ async def _answered(gateway: Gateway, request: Request) -> Check:
     elif not completion.text.strip():
         return Check(about, request.model, State.FAILED, "the answer is empty", latency)
     return Check(about, request.model, State.OK, f"answered in {latency:.2f} s{_tokens(completion)}", latency)
+
+
+async def _held(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
+    """Whether the shape is kept to against the words: then no reply of the run can be unreadable for its form."""
+    started = time.monotonic()
+    try:
+        completion = await gateway.complete(request, CallPlace("doctor", request.prompt_id, 0, 0, request.seed))
+    except ProviderError as error:
+        return Check("shape", request.model, State.FAILED, str(error))
+    latency = time.monotonic() - started
+    form = shapes.form(load_litellm(), request)
+    try:
+        parse_reply(completion.text, Verdict)
+    except ValueError:
+        asked = "it can be asked for none" if form is Form.NONE else f"asked for as {form}"
+        return Check("shape", request.model, State.MISSING, f"not held to one ({asked}); words alone decide", latency)
+    return Check("shape", request.model, State.OK, f"held to it, as {form}", latency)
 
 
 def _tokens(completion: Completion) -> str:

@@ -13,6 +13,7 @@ from dialoom.roles import (
     BindingError,
     BudgetError,
     CacheError,
+    ContextError,
     NotRecordedError,
     PermanentProviderError,
     TransientProviderError,
@@ -39,6 +40,7 @@ class Fault(StrEnum):
     STORE = "store"
     PROVIDER_TRANSIENT = "provider, transient"
     PROVIDER_PERMANENT = "provider, permanent"
+    CONTEXT = "context"
     REPLY = "reply"
     PROVIDER_AWAY = "provider, away"
     BUDGET = "budget"
@@ -51,6 +53,7 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
     ((DataError,), Fault.DATA),
     ((StoreError, CacheError), Fault.STORE),
     ((TransientProviderError,), Fault.PROVIDER_TRANSIENT),
+    ((ContextError,), Fault.CONTEXT),
     ((PermanentProviderError,), Fault.PROVIDER_PERMANENT),
     ((UnparsedReplyError,), Fault.REPLY),
     ((BudgetError,), Fault.BUDGET),

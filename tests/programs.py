@@ -37,14 +37,15 @@ def running(command: Sequence[str], folder: Path, environment: Mapping[str, str]
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out)
     try:
-        _wait(process, health, log)
+        until_there(process, health, log)
         yield
     finally:
         process.terminate()
         process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+def until_there(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    """Wait until a server answers; it fails the test if it ends before, or never does."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         try:

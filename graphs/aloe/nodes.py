@@ -36,6 +36,7 @@ class TreeState(TypedDict, total=False):
         open: The paths that go on, in the order in which they were opened.
         said: The message of the round under way, by path; so also the others, as far as the round has come.
         verdicts: Whether the judge named the preferred reply both times; `None` if it could not be understood.
+        unread: Paths at which the induction could not be understood.
     """
 
     rounds: Annotated[list[Round], joined]
@@ -46,6 +47,7 @@ class TreeState(TypedDict, total=False):
     rejected: dict[str, str]
     verdicts: dict[str, bool | None]
     judgements: Annotated[list[dict[str, Any]], joined]
+    unread: Annotated[list[str], joined]
 
 
 class InducedPersona(BaseModel):
@@ -97,15 +99,24 @@ async def user(state: TreeState, scene: Scene) -> Update:
 
 
 async def induction(state: TreeState, scene: Scene) -> Update:
-    """What the user of each path has revealed by now: sees the whole persona, and the user's lines as evidence."""
+    """What the user of each path has revealed by now: sees the whole persona, and the user's lines as evidence.
+
+    Where the reply cannot be understood, the round goes on with what was known before it, and is counted.
+    """
     persona = _scenario(scene).persona()
+    unread: list[str] = []
 
     async def induce(path: str) -> dict[str, str | None]:
         history = _history(state, path, "assistant")
-        reply: InducedPersona = await scene.ask("aloe/induction", history=history, **persona)
+        try:
+            reply: InducedPersona = await scene.ask("aloe/induction", history=history, **persona)
+        except UnparsedReplyError:
+            unread.append(path)
+            return _known_before(state["rounds"], path)
         return reply.model_dump()
 
-    return {"induced": await _by_path(state["open"], induce)}
+    induced = await _by_path(state["open"], induce)
+    return {"induced": induced, "unread": sorted(unread)}
 
 
 async def preferred(state: TreeState, scene: Scene) -> Update:
@@ -211,6 +222,12 @@ def conversation(rounds: Sequence[Round], path: str, speaker: str) -> list[Utter
 def _history(state: TreeState, path: str, speaker: str) -> list[Utterance]:
     """The conversation at a path, with the message of the round under way at its end."""
     return [*conversation(state["rounds"], path, speaker), {"speaker": "user", "content": state["said"][path]}]
+
+
+def _known_before(rounds: Sequence[Round], path: str) -> dict[str, str | None]:
+    """What was induced in the round before the one at a path."""
+    done = next((done for done in rounds if path and done["path"] == path[:-1]), {})
+    return {"profile": done.get("inferred_profile"), "personality": done.get("inferred_personality")}
 
 
 async def _by_path(paths: Sequence[str], work: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:

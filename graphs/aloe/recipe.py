@@ -89,7 +89,7 @@ class Aloe(Recipe):
 
     def initial(self, scenario: AloeScenario) -> dict[str, Any]:  # noqa: ARG002
         """One open path, nothing said."""
-        return {"rounds": [], "open": [""], "judgements": []}
+        return {"rounds": [], "open": [""], "judgements": [], "unread": []}
 
     def outcome(self, scenario: AloeScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """The tree as details; as messages, the conversation along its first path."""
@@ -99,7 +99,12 @@ class Aloe(Recipe):
         return Outcome(
             messages=tuple(Line(role=line["speaker"], content=line["content"]) for line in said),
             ended_by="error" if failed else "all_rounds",
-            counts={"rounds": len(path), "pairs": len(rounds), "paths": len(state.get("open", []))},
+            counts={
+                "rounds": len(path),
+                "pairs": len(rounds),
+                "paths": len(state.get("open", [])),
+                **({"unread_inductions": len(unread)} if (unread := state.get("unread")) else {}),
+            },
             details={"persona": {"id": scenario.person, **scenario.persona()}, "rounds": rounds},
             judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )

@@ -28,10 +28,11 @@ class _OfRound:
 def tables(episodes: Iterable[Episode]) -> list[Table]:
     """Pairs, sentences induced, how often the preferred reply was followed, how many pairs a judge confirms."""
     by_depth: dict[int, _OfRound] = defaultdict(_OfRound)
-    trees = failed = 0
+    trees = failed = unread = 0
     for episode in episodes:
         trees += episode.state == "done"
         failed += episode.state != "done"
+        unread += episode.outcome.counts.get("unread_inductions", 0)
         for done in episode.outcome.details.get("rounds", []):
             _count(by_depth[len(done["path"]) + 1], done, episode.facets["persona"])
     columns = ["round", "pairs", "profile sentences", "personality sentences", "preferred followed %", "verified %"]
@@ -43,6 +44,10 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
     table.notes.append(
         "Sentences: what the induction had found by then. Forks follow both replies and count as neither."
     )
+    if unread:
+        table.notes.append(
+            f"Inductions that could not be read: {unread:,}. Their rounds went on with what was known before."
+        )
     table.notes.append(intervals())
     return [table] if by_depth else []
 

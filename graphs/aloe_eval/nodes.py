@@ -32,14 +32,14 @@ async def user(state: TalkState, scene: Scene) -> Update:
     messages = state["messages"]
     inputs: dict[str, Any] = {"history": utterances(messages), **_scenario(scene).persona()}
     reply = await scene.ask_user("aloe/user", lines(messages), str, **inputs)
-    return {"messages": [said("user", spoken(reply, "aloe/user"), len(messages))]}
+    return {"messages": [said("user", spoken(reply, "aloe/user"), len(messages), scene.finish_reason)]}
 
 
 async def assistant(state: TalkState, scene: Scene) -> Update:
     """The assistant, the system under test, answers."""
     messages = state["messages"]
     reply = await scene.ask("aloe/assistant", history=utterances(messages))
-    return {"messages": [said("assistant", reply, len(messages))]}
+    return {"messages": [said("assistant", reply, len(messages), scene.finish_reason)]}
 
 
 async def judge(state: TalkState, scene: Scene) -> Update:

@@ -121,7 +121,10 @@ class Talk:
     @classmethod
     def of(cls, lines: Iterable[Line], facts: Facts, ended_by: str = "") -> Talk:
         """An outcome's messages."""
-        said = [Said(line.role, line.content, message) for message, line in enumerate(lines)]
+        said = [
+            Said(line.role, line.content, message, is_cut=line.finish_reason == "length")
+            for message, line in enumerate(lines)
+        ]
         return cls(said, facts, ended_by)
 
     def looked_at(self) -> Sequence[Said]:

@@ -52,10 +52,15 @@ async def user(state: DialogueState, scene: Scene) -> Update:
     if opening:
         if not text:
             raise UnparsedReplyError("personalens/user", reply, "the opening is nothing but the end marker")
-        return {"messages": [said("user", text, 0)], "turns": 0, "ended_by": "", "stripped": int(terminated)}
+        return {
+            "messages": [said("user", text, 0, scene.finish_reason)],
+            "turns": 0,
+            "ended_by": "",
+            "stripped": int(terminated),
+        }
     turns = state["turns"] + 1
     ended_by = "user_terminated" if terminated else "turn_limit" if turns >= scenario.turn_limit else ""
-    line = [said("user", text, len(messages))] if text else []
+    line = [said("user", text, len(messages), scene.finish_reason)] if text else []
     return {"messages": line, "turns": turns, "ended_by": ended_by}
 
 
@@ -65,7 +70,7 @@ async def assistant(state: DialogueState, scene: Scene) -> Update:
     prompt = "personalens/assistant-vanilla" if scenario.setting == "vanilla" else "personalens/assistant"
     messages = state["messages"]
     reply = await scene.ask(prompt, history=utterances(messages), **scenario.for_assistant())
-    return {"messages": [said("assistant", reply, len(messages))]}
+    return {"messages": [said("assistant", reply, len(messages), scene.finish_reason)]}
 
 
 def is_awaiting_assistant(state: DialogueState) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from dialoom.graphs.recipe import RecipeOptions
-from dialoom.personas import EMBEDDERS, THRESHOLD, PoolKind, check_embedder
+from dialoom.personas import EMBEDDERS, THRESHOLD, PoolKind, located_embedder
 
 PAPER_SIZES = {"profile": 330, "personality": 71}
 """The sizes with which the paper's pools ended (ALOE, section 3.1)."""
@@ -33,8 +33,7 @@ class PoolOptions(RecipeOptions):
     @field_validator("embedder")
     @classmethod
     def _known(cls, embedder: str) -> str:
-        check_embedder(embedder)
-        return embedder
+        return located_embedder(embedder)
 
     @field_validator("seeds")
     @classmethod

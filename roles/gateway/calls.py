@@ -12,10 +12,18 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from dialoom.prompts import ChatMessage
+from dialoom.roles.binding import Structured
 from dialoom.text import well_formed
 
 ASKS = 2
 """How many asks there may be before a reply can be read: the second one shows the error."""
+
+BROKEN_OFF: Mapping[str, str] = {
+    "length": "cut off, as it was too long",
+    "refusal": "refused",
+    "content_filter": "filtered",
+}
+"""Reasons for which a reply ends before all is said, in the provider's words (as LiteLLM unifies them) and in ours."""
 
 _USUAL_REPLY = 256
 _MOST_TOKENS = 1_000_000_000
@@ -64,6 +72,7 @@ class Request:
         max_reply: The most tokens of the reply; `None` for no limit.
         params: Further parameters of sampling by name.
         timeout: Seconds that an attempt may take, if that is said; no part of it either.
+        structured: How the model is held to the reply's type; part of the identity where it was chosen.
     """
 
     role: str
@@ -78,11 +87,13 @@ class Request:
     max_reply: int | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     timeout: float | None = None
+    structured: Structured = "auto"
 
     @property
     def shaping(self) -> list[Any]:
         """What shapes the reply besides model, temperature and seed; empty if nothing does."""
-        return [self.max_reply, dict(sorted(self.params.items()))] if self.max_reply or self.params else []
+        sampled = [self.max_reply, dict(sorted(self.params.items()))] if self.max_reply or self.params else []
+        return sampled if self.structured == "auto" else [*sampled, self.structured]
 
     @property
     def expected_tokens(self) -> int:
@@ -153,6 +164,11 @@ class Completion:
                 object.__setattr__(self, name, None)
         if not _is_cost(self.cost):
             object.__setattr__(self, "cost", None)
+
+    @property
+    def broken_off(self) -> str | None:
+        """The provider's word for why it ended, if that is not that all was said."""
+        return self.finish_reason if self.finish_reason in BROKEN_OFF else None
 
 
 def is_count(value: object) -> bool:

@@ -9,12 +9,14 @@ from typing import Any
 
 from dialoom.roles.errors import (
     Absence,
+    ContextError,
     PermanentProviderError,
     ProviderError,
     TransientProviderError,
     UnansweredError,
 )
 
+from . import context
 from .calls import Request
 from .retry_after import capped, retry_after
 from .secrets import redacted
@@ -23,10 +25,6 @@ from .unanswered import Unanswered, unanswered
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _OVERLOAD = frozenset({429, 503, 529})
 _LONGEST = 600
-_TOO_LONG = re.compile(
-    r"context_length_exceeded|context (?:window|length)|(?:prompt|input|request) is too (?:long|large)",
-    re.IGNORECASE,
-)
 _POLICY = re.compile(
     r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system", re.IGNORECASE
 )
@@ -53,6 +51,8 @@ def classified(error: Exception, model: str, request: Request | None = None) -> 
         return PermanentProviderError(f"{message} - a key is needed in {_key_names(model)}")
     if _is_out_of_money(error, status, said):
         return PermanentProviderError(f"{message} - the account has no credit left: top it up, then retry the run")
+    if (told := _too_long(error, status)) is not None:
+        return ContextError(f"{message} - {context.advice(told, request)}")
     if status is not None and 400 <= status < 500 and status not in _TRANSIENT:
         advice = _advice(error, status, model, request)
         return PermanentProviderError(f"{message} - {advice}" if advice else message)
@@ -107,18 +107,18 @@ def _body_code(error: BaseException | None) -> Any:
     return None
 
 
+def _too_long(error: Exception, status: int | None) -> str | None:
+    """All that the error says, if that is that the request is too long; LiteLLM knows it for some providers only."""
+    told = f"{error} {_body_code(error)}"
+    is_so = type(error).__name__ == "ContextWindowExceededError" or context.is_too_long(status, told)
+    return told if is_so else None
+
+
 def _advice(error: Exception, status: int, model: str, request: Request | None) -> str:
     kind = type(error).__name__
     role = f"the role {request.role}" if request else "its role"
-    # LiteLLM knows these two for some providers only.
+    # LiteLLM knows this one for some providers only.
     told = f"{error} {_body_code(error)}"
-    if kind == "ContextWindowExceededError" or status == 413 or (status in (400, 422) and _TOO_LONG.search(told)):
-        letters = sum(len(message["content"]) for message in request.messages) if request else 0
-        length = f" (about {letters // 4:,} tokens)" if letters else ""
-        return (
-            f"the request is longer than the model reads{length}: give {role} a model with a longer context, "
-            "or make the conversation shorter"
-        )
     if kind == "ContentPolicyViolationError" or (status in (400, 403) and _POLICY.search(told)):
         return "the provider refuses what it says: its content policy stands against this scenario with this model"
     if status == 401 or (status == 400 and _UNKNOWN_KEY.search(told)):

@@ -22,6 +22,7 @@ from .pauses import Pauses
 from .presence import Presence, Tidings
 from .prices import Prices
 from .providers import provider_of
+from .structure import Shapes
 from .tracing import Tracing
 from .under_way import UnderWay
 
@@ -65,6 +66,7 @@ class Gateway:
         cache: Replies of other runs; asked before anything is sent, and given what comes back.
         tracing: Is told of every call that was sent.
         objects: Functions and graphs that were given as they are, by the names of their models.
+        shapes: What is known of the shapes that models can be held to; it learns more.
     """
 
     def __init__(
@@ -75,12 +77,14 @@ class Gateway:
         cache: ResponseCache | None = None,
         tracing: Tracing | None = None,
         objects: Mapping[str, Reply | CompiledGraph] | None = None,
+        shapes: Shapes | None = None,
     ) -> None:
         self._ledger = ledger
         self._limits = limits or Limits()
         self._cache = cache
         self._tracing = tracing
         self._objects = objects or {}
+        self._shapes = shapes or Shapes()
         self._account = Account(self._limits.budget, spent or Taken())
         self._backends: dict[str, Backend] = {}
         self._importing = asyncio.Lock()
@@ -303,7 +307,7 @@ class Gateway:
 
     def _backend(self, model: str) -> Backend:
         if model not in self._backends:
-            self._backends[model] = _backend_for(model, self._objects)
+            self._backends[model] = _backend_for(model, self._objects, self._shapes)
         return self._backends[model]
 
 
@@ -337,7 +341,7 @@ def check_parameters(models: Mapping[str, ModelBinding]) -> None:
             check_support(role, binding.model, binding.params)
 
 
-def _backend_for(model: str, objects: Mapping[str, Reply | CompiledGraph]) -> Backend:
+def _backend_for(model: str, objects: Mapping[str, Reply | CompiledGraph], shapes: Shapes) -> Backend:
     kind, _, rest = model.partition(":")
     if model.startswith(OBJECT):
         if model not in objects:
@@ -345,7 +349,7 @@ def _backend_for(model: str, objects: Mapping[str, Reply | CompiledGraph]) -> Ba
         return object_backend(model, objects[model])
     if kind in _CALLABLES and rest:
         return _CALLABLES[kind](rest)
-    return LiteLLMBackend()
+    return LiteLLMBackend(shapes=shapes)
 
 
 _CALLABLES: dict[str, Callable[[str], Backend]] = {

@@ -26,7 +26,7 @@ from .classification import classified, status_of
 from .completions import completion_of, salvaged
 from .inline_preparation import prepared_inline
 from .reply_size import Bound, bounded_body
-from .structure import is_refused, response_format
+from .structure import Form, Shapes, is_refused, response_format
 
 TIMEOUT = 600.0
 """Seconds after which an attempt that has not been answered is given up, and made again: the slowest models think for
@@ -48,12 +48,13 @@ class LiteLLMBackend:
 
     Args:
         timeout: Seconds that an attempt may take, if its request does not say.
+        shapes: What is known of the shapes that models can be held to.
     """
 
-    def __init__(self, timeout: float = TIMEOUT) -> None:
+    def __init__(self, timeout: float = TIMEOUT, shapes: Shapes | None = None) -> None:
         _prepare_calls()  # now, so that no call's latency counts it, and no event loop is held up by it
         self._timeout = timeout
-        self._shapeless: set[tuple[str, str | None]] = set()
+        self._shapes = shapes or Shapes()
         self._admission = AdmissionGate()
 
     async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
@@ -64,7 +65,8 @@ class LiteLLMBackend:
             PermanentProviderError: Anything else that the provider refused.
         """
         litellm = load_litellm()
-        options = self._options(litellm, request)
+        form = Form.NONE if request.model.startswith(OFFLINE) else self._shapes.form(litellm, request)
+        options = self._options(litellm, request, form)
         if request.model.startswith(OFFLINE):  # answers at once, by code of our own
             try:
                 with prepared_inline(True), _asking(request):
@@ -90,10 +92,10 @@ class LiteLLMBackend:
                 return kept
             body.ensure_kept(request.model)
             # Not chained: the original's message may hold a key.
-            raise self._failure(error, request, "response_format" in options) from None
+            raise self._failure(error, request, form) from None
         return completion_of(response, request.model)
 
-    def _options(self, litellm: ModuleType, request: Request) -> dict[str, Any]:
+    def _options(self, litellm: ModuleType, request: Request, form: Form) -> dict[str, Any]:
         options: dict[str, Any] = {
             "model": request.model,
             "messages": alternating(request.messages),
@@ -113,18 +115,18 @@ class LiteLLMBackend:
             options["messages"] = marked(request.messages)
         if request.api_base is not None:
             options["api_base"] = request.api_base
-        if _address(request) not in self._shapeless and (shape := response_format(litellm, request)) is not None:
+        if (shape := response_format(request, form)) is not None:
             options["response_format"] = shape
         return options
 
-    def _failure(self, error: Exception, request: Request, was_shaped: bool) -> ProviderError:
-        """What the error is; the refusal of a shape is passing, since the next attempt will not ask for one."""
+    def _failure(self, error: Exception, request: Request, form: Form) -> ProviderError:
+        """What the error is; the refusal of a shape is passing, since the next attempt asks for it in another form."""
         failure = classified(error, request.model, request)
-        if not was_shaped or not is_refused(status_of(error), str(error)):
+        if form is Form.NONE or not is_refused(status_of(error), str(error)):
             return failure
-        self._shapeless.add(_address(request))
+        self._shapes.refuse(request, form)
         said = str(failure).partition(" - ")[0]
-        return TransientProviderError(f"{said} - it is not asked for a shape (response_format) from now on")
+        return TransientProviderError(f"{said} - it is not asked for a shape as {form} (response_format) from now on")
 
 
 @contextmanager
@@ -313,10 +315,6 @@ async def _unlogged(litellm: ModuleType, call: Awaitable[Any]) -> Any:
         return await call
     finally:
         context.is_internal_call.reset(token)
-
-
-def _address(request: Request) -> tuple[str, str | None]:
-    return request.model, request.api_base
 
 
 def _salvaged(shown: list[object], model: str) -> Completion | None:

@@ -1,33 +1,123 @@
-"""Holding a model to the shape of a reply, by JSON schema or JSON mode, where LiteLLM says that it can be."""
+"""Holding a model to the shape of a reply: in which form it is asked for one, and what was found out about that.
+
+LiteLLM's table says what known models can be held to. A server of one's own (llama.cpp, vLLM, Ollama behind `openai/`
+and an address) is in no table: it is asked in one form after the other until one is taken, and that is remembered.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel
 
+from dialoom.roles.binding import Structured
+from dialoom.roles.errors import PermanentProviderError
+
 from .calls import Request
 
 
-def response_format(litellm: ModuleType, request: Request) -> dict[str, Any] | None:
-    """The `response_format` of a request; `None` if its reply has no shape, or its model cannot be held to one."""
-    if request.reply_type is None:
+class Form(StrEnum):
+    """In which form a shape is asked for."""
+
+    SCHEMA = "JSON schema"
+    BESIDE = "JSON mode with a schema"
+    JSON = "JSON mode"
+    NONE = "prompt alone"
+
+
+_LADDERS: Mapping[Structured, tuple[Form, ...]] = {
+    "schema": (Form.SCHEMA, Form.BESIDE),
+    "json": (Form.JSON,),
+    "prompt": (Form.NONE,),
+}
+_FORMS = frozenset(Form)
+_OWN_SERVER = (Form.SCHEMA, Form.BESIDE, Form.JSON, Form.NONE)
+
+
+class Shapes:
+    """Which forms the models of a run have refused.
+
+    Args:
+        refused: What earlier sittings have found out: forms by `MODEL ADDRESS`.
+    """
+
+    def __init__(self, refused: Mapping[str, Iterable[str]] | None = None) -> None:
+        self._refused = {
+            place: {Form(form) for form in forms if form in _FORMS} for place, forms in (refused or {}).items()
+        }
+
+    @property
+    def found(self) -> dict[str, list[str]]:
+        """What is to be remembered, as plain values."""
+        return {place: sorted(forms) for place, forms in sorted(self._refused.items())}
+
+    def form(self, litellm: ModuleType, request: Request) -> Form:
+        """In which form a request asks for its shape.
+
+        Raises:
+            PermanentProviderError: If the model has refused every form of what is wanted of it.
+        """
+        if request.reply_type is None:
+            return Form.NONE
+        refused = self._refused.get(_place(request), set())
+        for form in _ladder(litellm, request):
+            # Providers refuse JSON mode in a request that does not speak of JSON.
+            if form not in refused and (form is not Form.JSON or _speaks_of_json(request)):
+                return form
+        if request.structured == "json" and Form.JSON not in refused:
+            return Form.NONE
+        raise PermanentProviderError(
+            f"{request.model}: structured {request.structured!r}: the server refuses every form of it - let structured "
+            "be 'auto', which goes down to what it takes"
+        )
+
+    def refuse(self, request: Request, form: Form) -> None:
+        """Remember that a model takes no shape in a form."""
+        self._refused.setdefault(_place(request), set()).add(form)
+
+
+def response_format(request: Request, form: Form) -> dict[str, Any] | None:
+    """The `response_format` of a request in a form; `None` for none."""
+    if form is Form.NONE or request.reply_type is None:
         return None
-    knows_schemas, knows_json = _abilities(litellm, request.model)
-    if knows_schemas:
-        return _schema(request.reply_type)
-    # Providers refuse JSON mode in a request that does not speak of JSON.
-    is_spoken_of = any("json" in message["content"].lower() for message in request.messages)
-    return {"type": "json_object"} if is_spoken_of and knows_json else None
+    schema = _schema(request.reply_type)
+    if form is Form.SCHEMA:
+        return {
+            "type": "json_schema",
+            "json_schema": {"name": request.reply_type.__name__, "strict": True, "schema": schema},
+        }
+    return {"type": "json_object", **({"schema": schema} if form is Form.BESIDE else {})}
 
 
 def is_refused(status: int | None, message: str) -> bool:
-    """Whether a provider's error says that it is the shape that it refuses."""
+    """Whether a provider's error says that it is the shape that it refuses; llama-cpp-python does with status 500."""
     named = re.search(r"response_?format|json_schema|json_object|output_(?:config|format)|guided_json", message, re.I)
-    return status in (400, 404, 422) and named is not None
+    return status in (400, 404, 422, 500) and named is not None
+
+
+def _ladder(litellm: ModuleType, request: Request) -> tuple[Form, ...]:
+    """The forms to try, the strictest first."""
+    if request.structured != "auto":
+        return _LADDERS[request.structured]
+    knows_schemas, knows_json = _abilities(litellm, request.model)
+    if knows_schemas:
+        return (Form.SCHEMA, Form.JSON, Form.NONE) if knows_json else (Form.SCHEMA, Form.NONE)
+    if not knows_json:
+        return (Form.NONE,)
+    return _OWN_SERVER if request.api_base is not None else (Form.JSON, Form.NONE)
+
+
+def _speaks_of_json(request: Request) -> bool:
+    return any("json" in message["content"].lower() for message in request.messages)
+
+
+def _place(request: Request) -> str:
+    return f"{request.model} {request.api_base or ''}".strip()
 
 
 @functools.cache
@@ -40,8 +130,8 @@ def _abilities(litellm: ModuleType, model: str) -> tuple[bool, bool]:
 @functools.cache
 def _schema(type_: type[BaseModel]) -> dict[str, Any]:
     """The type's JSON schema, in the strict form: no defaults, nothing optional, nothing else."""
-    schema = _strict(type_.model_json_schema())
-    return {"type": "json_schema", "json_schema": {"name": type_.__name__, "strict": True, "schema": schema}}
+    strict: dict[str, Any] = _strict(type_.model_json_schema())
+    return strict
 
 
 def _strict(node: Any) -> Any:

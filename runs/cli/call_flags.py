@@ -32,6 +32,17 @@ SAMPLING: Flags = {
         ],
         None,
     ),
+    "structured": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="[ROLE=]HOW",
+                help="How a model is held to the form of a reply: schema, json, prompt, or auto for the strictest that "
+                "it takes. Repeatable. [default: auto]",
+            ),
+        ],
+        None,
+    ),
 }
 """How replies are drawn; part of what a run or a set of judgements is."""
 

@@ -15,7 +15,7 @@ def doctor(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="MODEL", help="Send two tiny requests to this model. Repeatable; without it, none is sent."
+            metavar="MODEL", help="Send three tiny requests to this model. Repeatable; without it, none is sent."
         ),
     ] = None,
     api_base: Annotated[str | None, typer.Option(metavar="URL", help="Where these models are served.")] = None,

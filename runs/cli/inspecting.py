@@ -15,6 +15,7 @@ from rich.tree import Tree
 
 from dialoom.graphs import Outline, Recipe
 from dialoom.graphs.fault import dialogue_faults
+from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs import export as exporting
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
@@ -50,6 +51,8 @@ def print_status(path: Path, as_json: bool) -> None:
     say(f"{path}: {config.recipe}, seed {config.seed}")
     say(f"{status.total:,} scenarios: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending")
     make_console().print(_usage_table(config, status, later))
+    for line in _broken_off(status):
+        say(line)
     if status.usage.unanswered:
         why = "under way, or lost in a crash" if is_played else "lost when a process ended, and perhaps billed"
         say(f"calls without an answer: {status.usage.unanswered:,} ({why})")
@@ -59,6 +62,16 @@ def print_status(path: Path, as_json: bool) -> None:
         say("another dialoom process is writing it now")
     elif status.pending:
         say(f"go on with: dialoom resume {path}{bounds.budget_flags}")
+
+
+def _broken_off(status: Status) -> list[str]:
+    """Which replies were not all that a reply should be, a role a line."""
+    judgings = {f"judging {name!r}": usage for name, usage in status.by_judging.items()}
+    return [
+        f"replies of {who}: " + ", ".join(f"{count:,} {what}" for what, count in usage.broken_off.items())
+        for who, usage in {**status.by_role, **judgings}.items()
+        if usage.broken_off
+    ]
 
 
 def _status_for_programs(config: RunConfig, status: Status, later: Sequence[JudgementSet]) -> dict[str, Any]:
@@ -114,6 +127,8 @@ def print_config(path: Path, is_trusted: bool = False) -> None:
         "model": config.model_names,
         "temperature": {role: binding.temperature for role, binding in config.models.items()},
         "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
+        "structured": {role: each.structured for role, each in config.models.items() if each.structured != "auto"}
+        or None,
         "max_reply": limits or None,
         "param": {role: dict(each.params) for role, each in config.models.items() if each.params} or None,
         "seed": config.seed,
@@ -227,6 +242,8 @@ def _print_episode(
         console.print()
         console.print(message.role, style=f"bold {_COLOURS.get(message.role, 'magenta')}")
         console.print(message.content)
+        if message.finish_reason is not None:
+            console.print(f"({BROKEN_OFF.get(message.finish_reason, message.finish_reason)})", style="dim")
         for line in at_message(faults, place):
             console.print(line)
     if episode.outcome.ended_by:
@@ -266,6 +283,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "replays": usage.replays,
         "tokens": {"input": usage.input_tokens, "output": usage.output_tokens},
         "cost": usage.cost,
+        "broken_off": usage.broken_off,
     }
 
 

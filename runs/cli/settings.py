@@ -30,6 +30,7 @@ class _Common(BaseModel):
     model: list[str] | str | dict[str, str] | None = None
     temperature: list[str] | float | str | dict[str, float] | None = None
     api_base: list[str] | str | dict[str, str] | None = None
+    structured: list[str] | str | dict[str, str] | None = None
     max_reply: list[str] | int | str | dict[str, int | str | None] | None = None
     param: list[str] | str | dict[str, Any] | None = None
     seed: int | None = None
@@ -54,7 +55,7 @@ class _Common(BaseModel):
     log_format: Literal["text", "json"] | None = None
 
 
-_ADDED = ("model", "temperature", "api_base", "max_reply", "price", "rpm", "tpm", "timeout")
+_ADDED = ("model", "temperature", "api_base", "structured", "max_reply", "price", "rpm", "tpm", "timeout")
 """What flags say of one role or model leaves alone what the file says of others."""
 
 
@@ -109,6 +110,7 @@ def players(given: Mapping[str, Any]) -> dict[str, Any]:
         "models": models,
         "temperature": numbers("temperature", _texts(given.get("temperature"))),
         "api_base": texts_by_name(_texts(given.get("api_base"))),
+        "structured": texts_by_name(_texts(given.get("structured")), "structured"),
         "max_reply": reply_limits(texts_by_name(_texts(given.get("max_reply")), "max_reply")),
         "params": joined(parameters(given.get("param"))),
     }

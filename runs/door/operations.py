@@ -47,6 +47,7 @@ async def aplay(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    structured: str | Mapping[str, str] | None = None,
     max_reply: int | Mapping[str, int | None] | None = None,
     params: Mapping[str, Mapping[str, Any]] | None = None,
     options: Options | None = None,
@@ -69,6 +70,8 @@ async def aplay(
         models: Who plays which role.
         temperature: Sampling temperature (0 to 2) of every role, or by role.
         api_base: Where models are served, for every role or by role.
+        structured: How models are held to the form of a reply, for every role or by role: `schema` (a JSON schema),
+            `json` (JSON mode), `prompt` (by words alone); by default `auto`, the strictest that a model takes.
         max_reply: The most tokens of a reply, of every role or by role; 0 for no limit. By default the recipe's own
             limits (`Recipe.reply_limits`). What a reasoning model thinks counts.
         params: Parameters of sampling by role and name, such as `{"judge": {"top_p": 0.9}}`; under the empty name, of
@@ -98,6 +101,7 @@ async def aplay(
         "models": models,
         "temperature": temperature,
         "api_base": api_base,
+        "structured": structured,
         "max_reply": max_reply,
         "params": params,
         "options": options,
@@ -158,6 +162,7 @@ async def ajudge(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    structured: str | Mapping[str, str] | None = None,
     max_reply: int | Mapping[str, int | None] | None = None,
     params: Mapping[str, Mapping[str, Any]] | None = None,
     name: str | None = None,
@@ -173,6 +178,7 @@ async def ajudge(
         models: Who judges in which role.
         temperature: Of every judging role, or by role.
         api_base: Where the judges are served.
+        structured: How judges are held to the form of a reply; as for `play`.
         max_reply: The most tokens of a judge's reply; as for `play`.
         params: Parameters of the judges' sampling; as for `play`.
         name: What the set is called; by default the judges' models.
@@ -196,6 +202,7 @@ async def ajudge(
             models=models,
             temperature=temperature,
             api_base=api_base,
+            structured=structured,
             max_reply=max_reply,
             params=params,
             reply_limits=found.reply_limits,

@@ -79,6 +79,7 @@ class PlaySettings(CallSettings, total=False):
     models: Mapping[str, ModelLike] | None
     temperature: float | Mapping[str, float] | None
     api_base: str | Mapping[str, str] | None
+    structured: str | Mapping[str, str] | None
     max_reply: int | Mapping[str, int | None] | None
     params: Mapping[str, Mapping[str, Any]] | None
     options: Options | None

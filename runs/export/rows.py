@@ -104,7 +104,7 @@ def dialogue(
         "id": episode.id,
         "recipe": recipe.name,
         "scenario": scenario.described(),
-        "messages": [{"role": message.role, "content": message.content} for message in episode.outcome.messages],
+        "messages": [line.model_dump() for line in episode.outcome.messages],
         "ended_by": episode.outcome.ended_by,
         "judgements": [judgement.model_dump() for judgement in episode.outcome.judgements],
         "models": dict(models),

@@ -64,7 +64,7 @@ def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None =
 def notes_on(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
     """What is said below all tables and charts: what they count, what of it a person changed, who was no model."""
     only = None if where is None else f"Only scenarios of which this holds: {where}"
-    return [only, changed_note(reported, where), offline_note(reported)]
+    return [only, changed_note(reported, where), broken_off_note(reported), offline_note(reported)]
 
 
 def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> str | None:
@@ -86,6 +86,24 @@ def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> s
         f"{what} changed by a person in the step debugger and counted here: {some}{rest}. "
         "To leave them out: where 'not changed'."
     )
+
+
+def broken_off_note(reported: Sequence[ReportedRun]) -> str | None:
+    """How many replies of whole runs were not all that a reply should be, by role and what was wrong, if any."""
+    named = {}
+    for each in reported:
+        by_role = each.run.status().by_role.items()
+        told = [f"{role} {_listed(usage.broken_off)}" for role, usage in by_role if usage.broken_off]
+        if told:
+            named[each.label] = "; ".join(told)
+    if not named:
+        return None
+    several = len({each.run.path for each in reported}) > 1
+    return "Replies that broke off: " + ". ".join(f"{who}: {told}" if several else told for who, told in named.items())
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items())
 
 
 def offline_note(reported: Sequence[ReportedRun]) -> str | None:

@@ -228,7 +228,7 @@ class BranchTable:
             prompt=row["prompt"],
             sample=row["sample"],
             messages=tuple(
-                (role, self._text(id_)) for role, id_ in read_messages(row["messages"], reading(self._reader))
+                (role, self._text(id_)) for role, id_, *_ in read_messages(row["messages"], reading(self._reader))
             ),
             reply=None if row["reply"] is None else self._text(row["reply"]),
             input_tokens=row["input_tokens"],

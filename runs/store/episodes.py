@@ -123,7 +123,7 @@ def _said(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> tuple[dict
     """What was said in each scenario by its position, and the texts of all that."""
     passage = lru_cache(maxsize=None)(reading(connection))
     said = {row["position"]: read_messages(row["messages"], passage) for row in rows}
-    ids = {id_ for messages in said.values() for _, id_ in messages}
+    ids = {id_ for messages in said.values() for _, id_, *_reason in messages}
     query = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
     return said, dict(connection.execute(query, (json.dumps(sorted(ids)),)).fetchall())
 
@@ -131,7 +131,9 @@ def _said(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> tuple[dict
 def _outcome(
     row: sqlite3.Row, said: Sequence[Said], texts: Mapping[int, str], judgements: tuple[Judgement, ...]
 ) -> Outcome:
-    messages = tuple(Line(role=role, content=texts[id_]) for role, id_ in said)
+    messages = tuple(
+        Line(role=role, content=texts[id_], finish_reason=reason[0] if reason else None) for role, id_, *reason in said
+    )
     counts, details = json.loads(row["counts"]), json.loads(row["details"] or "{}")
     return Outcome(
         messages=messages,

@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from .documents import digest
 
-Said: TypeAlias = tuple[str, int]
-"""A message: its role and the id of its text."""
+Said: TypeAlias = tuple[str, int, *tuple[str, ...]]
+"""A message: its role and the id of its text; behind these, where an outcome's line broke off, why it did."""
 
 LONG = 64
 """Lists of at most so many messages stay as they are: most do, and are read without a second look."""
@@ -91,7 +91,7 @@ def read_messages(text: str, passage: Callable[[int], str]) -> list[Said]:
         if isinstance(entry, int):
             found += read_messages(passage(entry), passage)
         else:
-            found.append((entry[0], entry[1]))
+            found.append((entry[0], entry[1], *entry[2:]))
     return found
 
 

@@ -12,7 +12,7 @@ from .branches import MAIN, exchange_calls
 from .documents import canonical
 from .judgement_sets import OWN_JUDGEMENTS
 from .judgements import insert_judgements, replace_unparsed
-from .passages import Passages
+from .passages import Passages, Said
 from .texts import Texts
 from .transactions import Transactions
 from .work import JudgeWork, PlayWork, RejudgeWork, Work
@@ -133,7 +133,10 @@ class Results:
         self._transactions.now(keep)
 
     def _insert_outcome(self, connection: sqlite3.Connection, position: int, outcome: Outcome) -> None:
-        messages = [(line.role, self._texts.id_of(connection, line.content)) for line in outcome.messages]
+        messages: list[Said] = [
+            (line.role, self._texts.id_of(connection, line.content), *filter(None, [line.finish_reason]))
+            for line in outcome.messages
+        ]
         details = canonical(dict(outcome.details)) if outcome.details else None
         connection.execute(
             "INSERT INTO outcomes (scenario, ended_by, counts, messages, details, faults) VALUES (?, ?, ?, ?, ?, ?)",

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pydantic import TypeAdapter
+
 from dialoom.graphs import Outcome, Recipe, Scenario
 from dialoom.graphs.gate import Gate, PromptWords, copied_forms
 from dialoom.prompts import PromptLibrary
@@ -32,6 +34,8 @@ from .scenarios import ScenarioTable, thread_of
 from .states import read_state
 from .status import Status, Troubles, Usage, read_common_usage, read_status, read_troubles, read_usage_by_scenario
 from .taken import counted
+
+_SHAPES = TypeAdapter(dict[str, list[str]])
 
 
 class RunFile:
@@ -129,6 +133,11 @@ class RunFile:
     def limits(self) -> str:
         """What bounds its calls, as it was given last: the JSON of a `RunLimits`."""
         return self._find("limits") or "{}"
+
+    @property
+    def shapes(self) -> dict[str, list[str]]:
+        """What was found out about the shapes that models can be held to; see `Shapes.found`."""
+        return _SHAPES.validate_json(self._find("shapes") or "{}")
 
     @property
     def is_planned(self) -> bool:

@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from .documents import digest
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -18,6 +20,11 @@ class Usage:
         unanswered: Sent, and not answered yet; or never, because a crash came in between.
         replays: How often a kept reply was used again instead of a call.
         cost: US dollars.
+        cut: Replies that ended because they were too long.
+        refused: Replies that were a refusal, as the provider says.
+        filtered: Replies of which the provider's filter took a part.
+        empty: Replies without a word.
+        only_thought: Replies of which there was nothing but the model's reasoning.
         models: Who was called, in alphabetical order.
     """
 
@@ -29,7 +36,24 @@ class Usage:
     output_tokens: int | None = 0
     cached_tokens: int | None = 0
     cost: float | None = 0.0
+    cut: int = 0
+    refused: int = 0
+    filtered: int = 0
+    empty: int = 0
+    only_thought: int = 0
     models: tuple[str, ...] = ()
+
+    @property
+    def broken_off(self) -> dict[str, int]:
+        """Replies that were not all that a reply should be, by what was wrong; only what there is."""
+        found = {
+            "cut off": self.cut,
+            "refused": self.refused,
+            "filtered": self.filtered,
+            "empty": self.empty,
+            "nothing but thoughts": self.only_thought,
+        }
+        return {name: count for name, count in found.items() if count}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +130,8 @@ def read_common_usage(connection: sqlite3.Connection) -> tuple[dict[str, Usage],
 
 
 def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, Usage]:
-    rows = connection.execute(_QUERY.format(group=group, which=which))
+    nothing = connection.execute("SELECT id FROM texts WHERE hash = ?", (digest(""),)).fetchone()
+    rows = connection.execute(_QUERY.format(group=group, which=which, nothing=nothing[0] if nothing else -1))
     return {name: replace(Usage(*figures), models=tuple(sorted(json.loads(models)))) for name, models, *figures in rows}
 
 
@@ -117,7 +142,11 @@ SELECT {group}, json_group_array(DISTINCT model),
     iif(count(reply) = count(input_tokens), CAST(total(input_tokens) AS INTEGER), NULL),
     iif(count(reply) = count(output_tokens), CAST(total(output_tokens) AS INTEGER), NULL),
     CAST(total(cached_tokens) AS INTEGER),
-    iif(count(reply) = count(cost), total(cost), NULL)
+    iif(count(reply) = count(cost), total(cost), NULL),
+    count(*) FILTER (WHERE finish_reason = 'length'), count(*) FILTER (WHERE finish_reason = 'refusal'),
+    count(*) FILTER (WHERE finish_reason = 'content_filter'),
+    count(*) FILTER (WHERE reply = {nothing} AND reasoning IS NULL),
+    count(*) FILTER (WHERE reply = {nothing} AND reasoning IS NOT NULL)
 FROM calls WHERE {which} GROUP BY {group}"""
 
 # What an attempt failed of stands in its error, with the provider's status: `MODEL: RateLimitError (429): ...`.

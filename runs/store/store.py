@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
 from types import TracebackType
@@ -158,6 +159,11 @@ class RunStore(RunFile):
         """Keep what bounds the run's calls: the JSON of a `RunLimits`."""
         insert = "INSERT OR REPLACE INTO run VALUES ('limits', ?)"
         self._transactions.now(lambda connection: connection.execute(insert, (limits,)).rowcount)
+
+    def keep_shapes(self, found: Mapping[str, Sequence[str]]) -> None:
+        """Keep what was found out about the shapes that models can be held to."""
+        insert = "INSERT OR REPLACE INTO run VALUES ('shapes', ?)"
+        self._transactions.now(lambda connection: connection.execute(insert, (json.dumps(found),)).rowcount)
 
     @asynccontextmanager
     async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:

@@ -51,13 +51,17 @@ def test_people_read_lines(dialoom: Command) -> None:
     assert said.endswith("everything is in place\n")
 
 
-def test_a_model_is_asked_twice(dialoom: Command) -> None:
-    """A greeting and a question that wants an object; latency and tokens are told."""
+def test_a_model_is_asked_three_times(dialoom: Command) -> None:
+    """A greeting, a question that wants an object, and one that only a shape makes one of; what they took is told."""
     answers = {1: completion("I am ready."), 2: completion('{"verdict": true, "explanation": "it is set"}')}
-    with serving(lambda _body, number: answers[number]) as server:
-        where = ["--model", "openai/house-model", "--api-base", server.url]
-        checks = examined(dialoom, *where, OPENAI_API_KEY=KEY)
-        assert len(server.requests) == 2
+    for third, state in (("A quiet street.", "missing"), ('{"verdict": true, "explanation": "a street"}', "ok")):
+        answers[3] = completion(third)
+        with serving(lambda _body, number: answers[number]) as server:
+            where = ["--model", "openai/house-model", "--api-base", server.url]
+            checks = examined(dialoom, *where, OPENAI_API_KEY=KEY)
+            assert len(server.requests) == 3
+        assert states(checks, "shape") == {"openai/house-model": state}
+        assert "JSON schema" in checks[-1]["detail"]
     assert states(checks, "model") == states(checks, "structured output") == {"openai/house-model": "ok"}
     asked = next(check for check in checks if check["about"] == "model")
     assert asked["latency"] > 0
@@ -71,7 +75,7 @@ def test_a_model_that_cannot_give_an_object_is_no_judge(dialoom: Command) -> Non
         checks = examined(dialoom, *where, code=1, OPENAI_API_KEY=KEY)
     assert states(checks, "model") == {"openai/house-model": "ok"}
     assert states(checks, "structured output") == {"openai/house-model": "failed"}
-    assert "rather chat" in checks[-1]["detail"]
+    assert "rather chat" in next(each["detail"] for each in checks if each["about"] == "structured output")
 
 
 def test_a_model_that_refuses_is_asked_nothing_further(dialoom: Command, tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ async def late(messages):
         return "She bakes, it seems."
     return await induction(messages)
 
-async def markless(messages):
-    return "She bakes, it seems."
+async def tired(messages):
+    return "" if len(messages) > 6 else await preferred(messages)
 """
 
 

@@ -10,14 +10,29 @@ from dialoom.graphs import Line
 from dialoom.graphs.fault import KINDS
 from dialoom.graphs.gate import RULES, Facts, PromptWords, Talk
 from dialoom.graphs.gate.rules.leaks import copied_forms
-from dialoom.prompts import PromptLibrary
-from dialoom.prompts.library import SHIPPED
+from dialoom.prompts import Prompt
 from tests.conftest import ROOT
 
 from .cases import ALLOWED, cases, explanations
 
 CONVERSATIONS = [kind for kind in KINDS if kind != "copied_form"]
 PRECISION, RECALL = 0.95, 0.85
+WITH_BLANKS = """---
+id: own/judge
+version: 1
+role: judge
+inputs: []
+reply: text
+---
+=== user ===
+Answer: {"score": 1 to 5, "explanation": "what decided it, with the words that show it"}
+Answer: {"score": 1 to 5, "explanation": "what decided it, in a sentence or two"}
+Answer: {"score": 1 to 5, "explanation": "what decided it, in one or two sentences"}
+Answer: {"better": "first" or "second", "explanation": "what decided it, in one sentence"}
+Answer: {"score": 1 to 4, "explanation": "the moments that decided it, and what would have been better"}
+Answer: {"profile": "the known part of the profile" or null, "personality": "the known part of the personality" or null}
+"""
+"""Forms of replies with blanks, as many write them; the prompts that come with dialoom have none."""
 
 
 def _figures() -> dict[str, tuple[int, float, float]]:
@@ -59,8 +74,7 @@ def test_the_documentation_has_the_figures_as_they_are() -> None:
 
 def test_a_judge_that_gives_back_the_form_of_its_reply_is_found() -> None:
     """Its explanation is the blank of the prompt, more or less; one that only uses its words is sound."""
-    ids = [f"{path.parent.name}/{path.stem}" for path in SHIPPED.glob("*/*.md")]
-    words = PromptWords.of(PromptLibrary.load(ids).values())
+    words = PromptWords.of([Prompt.parse(WITH_BLANKS, "of a user's own")])
     rows = explanations()
     found = [len(list(copied_forms([judgement], words))) == 1 for judgement, _ in rows]
     assert found == [is_copied for _, is_copied in rows]

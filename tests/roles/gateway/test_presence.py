@@ -68,7 +68,7 @@ class Scene:
     @classmethod
     def of(cls, line: Line, monkeypatch: pytest.MonkeyPatch, patience: float = 600.0, at_once: int = 8) -> Scene:
         """One whose models are all at the end of that line."""
-        monkeypatch.setattr("dialoom.roles.gateway.gateway.LiteLLMBackend", lambda: line)
+        monkeypatch.setattr("dialoom.roles.gateway.gateway.LiteLLMBackend", lambda **_: line)
         ledger = MemoryLedger()
         scene = cls(Gateway(ledger, Limits(concurrency=at_once, patience=patience)), ledger)
         scene.gateway.listen(lambda tidings: scene.heard.append((tidings, now())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from dialoom.roles import (
     Verdict,
 )
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
+from dialoom.roles.gateway.structure import Shapes
 from tests.ledgers import MemoryLedger, a_place
 from tests.roles.gateway.asking import QUICK, ask, request
 from tests.server import Answer, ChatServer, completion, ended, error, serving
@@ -35,6 +37,9 @@ class Once:
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         """The same place each time."""
         return a_place()
+
+    def heard(self, completion: Any) -> None:
+        """Nothing is done with it."""
 
 
 async def played(server: ChatServer, type_: type[BaseModel] | None, ledger: MemoryLedger | None = None) -> Any:
@@ -70,7 +75,7 @@ async def test_a_model_without_schemas_is_asked_for_json_mode_if_the_request_spe
 ) -> None:
     """Providers refuse JSON mode in a request that does not."""
     with serving(lambda _body, _number: completion('{"score": 4}')) as server:
-        await ask(request(server.url, "hosted_vllm/x", content, reply_type=Score5))
+        await ask(request(server.url, "hosted_vllm/x", content, reply_type=Score5, structured="json"))
     assert server.requests[0].get("response_format") == ({"type": "json_object"} if is_asked else None)
 
 
@@ -90,7 +95,45 @@ async def test_a_provider_that_refuses_shapes_is_not_asked_for_one_again() -> No
             assert reply.text == '{"score": 4}'
         assert ["response_format" in body for body in server.requests] == [True, False, False]
     assert len(ledger.attempts) == 1
-    assert "not asked for a shape" in ledger.attempts[0][1].error
+    assert "not asked for a shape as JSON schema" in ledger.attempts[0][1].error
+
+
+async def test_a_server_in_no_table_is_asked_in_one_form_after_the_other() -> None:
+    """As OpenAI does, as llama.cpp does, in JSON mode, by words alone; what was found out holds for later calls."""
+    refused = 0
+
+    def answer(body: dict[str, Any], _number: int) -> Answer:
+        forms = ["json_schema", "json_object with schema", "json_object", "none"]
+        given = body.get("response_format") or {"type": "none"}
+        form = given["type"] + (" with schema" if "schema" in given else "")
+        if forms.index(form) < refused:
+            return error(500, "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'type')}]")
+        return completion('{"score": 4}')
+
+    with serving(answer) as server:
+        for refused in range(4):
+            shapes, ledger = Shapes(), MemoryLedger()
+            asked = request(server.url, "hosted_vllm/x", "Answer in JSON.", reply_type=Score5)
+            await Gateway(ledger, QUICK, shapes=shapes).complete(asked, a_place())
+            await Gateway(ledger, QUICK, shapes=Shapes(shapes.found)).complete(asked, a_place(step=2))
+            assert [record.attempts for record in ledger.records.values()] == [refused + 1, 1]
+
+
+async def test_a_form_that_was_chosen_is_kept_to() -> None:
+    """`prompt` asks for no shape; `schema` fails where it is refused, and says what would do."""
+    refusal = error(400, "response_format: json_schema is not supported")
+    with serving(lambda body, _number: refusal if "response_format" in body else completion("{}")) as server:
+        assert (await ask(request(server.url, reply_type=Score5, structured="prompt"))).text == "{}"
+        with pytest.raises(PermanentProviderError, match="let structured be 'auto'"):
+            await ask(request(server.url, reply_type=Score5, structured="schema"))
+
+
+def test_only_a_form_that_was_chosen_is_part_of_a_calls_identity() -> None:
+    """What was recorded by default is found again."""
+    plain = request("http://127.0.0.1:1", reply_type=Score5)
+    assert replace(plain, reply_type=None).key(a_place()) == plain.key(a_place())
+    keys = {replace(plain, structured=each).key(a_place()) for each in ("auto", "schema", "json", "prompt")}
+    assert len(keys) == 4 and plain.key(a_place()) in keys
 
 
 async def test_another_bad_request_is_final_although_a_shape_was_asked_for() -> None:

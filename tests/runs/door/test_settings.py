@@ -29,6 +29,7 @@ from .players import told
             "options RecipeOptions: personalens takes PersonaLensOptions",
         ),
         ({"options": {"users": "nobody"}}, None, "nobody"),
+        ({"structured": "sometimes"}, "structured", "structured 'sometimes': there are auto, schema, json, prompt"),
         ({"seed": "7"}, "seed", "seed '7' is no whole number"),
         ({"seed": True}, "seed", "seed True is no whole number"),
         ({"concurrency": 0}, "concurrency", "concurrency 0 is no whole number from 1"),

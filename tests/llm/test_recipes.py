@@ -1,0 +1,101 @@
+"""Every recipe with a real model in every role: what must hold whatever a model says."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom.roles.replies import Score5, parse_reply
+from tests.invented import ALARM, write_release
+from tests.llm.conftest import Server
+
+RECIPES = ("personalens", "aloe", "aloe-eval", "persona-pool")
+
+
+def told(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]:
+    """A small run of a recipe: few scenarios, short profiles, short replies."""
+    if recipe == "personalens":
+        options: dict[str, Any] = {"profiles": write_release(folder / "release", tasks=[ALARM]), "turn_limit": 1}
+    elif recipe == "persona-pool":
+        seeds = folder / "seeds.jsonl"
+        seeds.write_text("".join(json.dumps({"text": text}) + "\n" for text in ("He drives a tram.", "She bakes.")))
+        options = {"seeds": seeds, "target": 4, "batch": 2, "examples": 1, "patience": 1, "embedder": minilm}
+    else:
+        options = {"personas": people, "rounds": 2 if recipe == "aloe" else 1}
+        options |= {"limit": 1, "verify_pairs": True} if recipe == "aloe" else {"limit": 2}
+    judged = {"judge": 64} if recipe != "persona-pool" else {}
+    return {"options": options, "max_reply": {"": 24, **judged, **({"induction": 64} if recipe == "aloe" else {})}}
+
+
+def query(path: Path, sql: str) -> list[Any]:
+    """Rows of a run's file."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def exported(run: dialoom.Run, path: Path) -> bytes:
+    """What came out, as it is taken away."""
+    run.export(path=path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, people: Path, minilm: str) -> None:
+    """It ends with a reason, its books are the server's, and played again from what is kept it is the same."""
+    plan = {**told(recipe, tmp_path, people, minilm), "seed": 5, "concurrency": 1, "cache": tmp_path / "kept.db"}
+    answered, refused = served.answered(), served.answered(500)
+    run = dialoom.play(recipe, path=tmp_path / "run.db", model=served.model, **plan)
+    status = run.status()
+    assert status.pending == 0
+    for episode in run.episodes():
+        assert episode.outcome.ended_by and (episode.state == "done") == (episode.error is None)
+        assert all((each.score is None) == (each.status != "ok") for each in episode.outcome.judgements)
+    calls = status.usage
+    assert calls.calls - calls.failed == served.answered() - answered
+    (failed,) = query(run.path, "SELECT count(*) FROM attempts")[0]
+    assert failed == served.answered(500) - refused, "forms of a shape that the server does not know"
+    assert None not in (calls.input_tokens, calls.output_tokens)
+    again = dialoom.play(recipe, path=tmp_path / "again.db", model=served.model, **plan, replay_only=True)
+    assert exported(again, tmp_path / "again.jsonl") == exported(run, tmp_path / "run.jsonl")
+    assert calls.calls - calls.failed == served.answered() - answered, "nothing was sent again"
+
+
+def test_stopped_and_resumed_the_bytes_are_the_same(served: Server, tmp_path: Path, people: Path) -> None:
+    """Two conversations, one of them after the stop; each unparsed reply is a judgement that says so."""
+    plan: dict[str, Any] = {
+        "options": {"personas": people, "limit": 2, "rounds": 1},
+        "max_reply": {"": 24, "judge": 64},
+    }
+    plan |= {"model": served.model, "seed": 6, "concurrency": 1, "structured": "prompt"}
+    kept = {"cache": tmp_path / "kept.db", "concurrency": 1}
+    whole = dialoom.play("aloe-eval", path=tmp_path / "whole.db", **{**plan, **kept})
+    control = dialoom.Control()
+
+    def stop_after_one(event: dialoom.Event) -> None:
+        if isinstance(event, dialoom.ScenarioDone):
+            control.interrupt()
+
+    half = dialoom.play(
+        "aloe-eval", path=tmp_path / "half.db", **{**plan, **kept}, control=control, on_event=stop_after_one
+    )
+    assert (half.status().done, half.status().pending) == (1, 1)
+    resumed = dialoom.resume(half.path, cache=tmp_path / "kept.db", concurrency=1, replay_only=True)
+    assert exported(resumed, tmp_path / "resumed.jsonl") == exported(whole, tmp_path / "whole.jsonl")
+    given_up = "SELECT content FROM calls JOIN texts ON texts.id = reply WHERE role = 'judge' AND ask = 2"
+    unparsed = [each for each in query(whole.path, given_up) if not _is_score(each[0])]
+    judgements = [each for episode in whole.episodes() for each in episode.outcome.judgements]
+    assert sum(each.status == "unparsed" for each in judgements) == len(unparsed)
+
+
+def _is_score(text: str) -> bool:
+    try:
+        parse_reply(text, Score5)
+    except ValueError:
+        return False
+    return True

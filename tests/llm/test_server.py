@@ -1,0 +1,72 @@
+"""What a server of one's own does to a run: it dies and comes back, reads only so much, and can be held to a shape."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import dialoom
+from dialoom.runs.doctor import State, Told, examine
+from tests.llm.conftest import CONTEXT, NAME, PEOPLE, Server
+
+_PATIENCE = 120.0
+
+
+def test_killed_in_the_middle_and_started_again_nothing_is_lost(mortal: Server, tmp_path: Path, people: Path) -> None:
+    """Every conversation is whole, and no reply was asked for again that had come."""
+
+    def strike() -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while mortal.answered() < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        mortal.kill()
+        mortal.start()
+
+    striking = threading.Thread(target=strike)
+    striking.start()
+    run = dialoom.play(
+        "aloe-eval",
+        path=tmp_path / "run.db",
+        model=mortal.model,
+        options={"personas": people, "limit": 2, "rounds": 2},
+        max_reply={"": 24, "judge": 64},
+        concurrency=1,
+    )
+    striking.join()
+    assert (run.status().done, run.status().failed) == (2, 0)
+    usage = run.status().usage
+    assert usage.calls - usage.failed == mortal.answered()
+
+
+def test_a_request_beyond_the_servers_context_fails_at_once(served: Server, tmp_path: Path) -> None:
+    """By a fault of its own with both lengths, and one request; the other conversation is played."""
+    long = {**PEOPLE[0], "profile": "She keeps two hens. " * CONTEXT}
+    (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in (long, PEOPLE[1])))
+    failed: list[dialoom.ScenarioFailed] = []
+
+    def hear(event: dialoom.Event) -> None:
+        if isinstance(event, dialoom.ScenarioFailed):
+            failed.append(event)
+
+    refused = served.answered(400)
+    run = dialoom.play(
+        "aloe-eval",
+        path=tmp_path / "run.db",
+        model=served.model,
+        options={"personas": tmp_path / "people.jsonl", "limit": 2, "rounds": 1},
+        max_reply={"": 24, "judge": 64},
+        on_event=hear,
+    )
+    assert [str(event.fault) for event in failed] == ["context"]
+    assert f"it reads {CONTEXT:,}" in failed[0].error
+    assert served.answered(400) == refused + 1
+    assert run.status().done == 1
+
+
+def test_the_doctor_finds_out_that_the_model_is_held_to_a_shape(served: Server) -> None:
+    """Against the words of the request, by the grammar that the server makes of a schema."""
+    checks = examine([NAME], Told(api_base=served.model.api_base, max_reply=64))
+    (shape,) = [check for check in checks if check.about == "shape"]
+    assert (shape.state, shape.detail) == (State.OK, "held to it, as JSON mode with a schema")
