@@ -81,6 +81,7 @@ class Recipe(ABC):
         name: What it is called on the command line.
         summary: One line for the help.
         roles: Default sampling temperature of each role.
+        reply_limits: The most tokens of a reply, of the roles that have a limit unless one is given.
         prompts: Ids of the prompts that it uses.
         templates: The folder that holds them as `<id>.md`; `None` for dialoom's own `prompts/`.
         reply_types: Reply types of its own, by the names that its prompts use.
@@ -97,6 +98,7 @@ class Recipe(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     roles: ClassVar[Mapping[str, float]]
+    reply_limits: ClassVar[Mapping[str, int]] = {}
     prompts: ClassVar[tuple[str, ...]]
     templates: ClassVar[Path | None] = None
     reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {}

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dialoom.errors import Advice
 
 from .errors import BindingError
+from .parameters import MOST_TOKENS, checked_limit, checked_parameters
 
 OFFLINE = "offline/"
 """Begins the name of a model that understudies stand in for."""
@@ -48,11 +49,17 @@ class Model:
         player: Who it is.
         temperature: Sampling temperature, from 0 to 2; `None` for the role's own. Functions and graphs do not use it.
         api_base: Where the model is served, if not at its provider's own address.
+        max_reply: The most tokens of a reply, 0 for no limit; `None` for the role's own. What a reasoning model thinks
+            counts.
+        params: Parameters of sampling by name: `top_p`, `stop`, `reasoning_effort`, ..., `extra_body` for what only the
+            provider knows. Functions, graphs and understudies use neither of the two.
     """
 
     player: Player
     temperature: float | None = None
     api_base: str | None = None
+    max_reply: int | None = None
+    params: Mapping[str, Any] | None = None
 
 
 ModelLike: TypeAlias = "Player | Model"
@@ -66,12 +73,24 @@ class ModelBinding(BaseModel):
             `graph:path/to/file.py:name`, or `object:NAME` for one that was given as an object.
         temperature: Sampling temperature; unused by functions and graphs.
         api_base: Where the model is served, if not at its provider's own address.
+        max_reply: The most tokens of a reply; `None` for no limit.
+        params: Further parameters of sampling by name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     model: str
     temperature: float = Field(ge=0.0, le=2.0)
     api_base: str | None = None
+    max_reply: int | None = Field(None, ge=1, le=MOST_TOKENS)
+    params: Mapping[str, Any] = {}
+
+    @field_validator("params")
+    @classmethod
+    def _known(cls, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            return checked_parameters(params)
+        except BindingError as error:
+            raise ValueError(error.message) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +113,9 @@ def bind(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    max_reply: int | Mapping[str, int | None] | None = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
+    reply_limits: Mapping[str, int] | None = None,
 ) -> Bindings:
     """Bind every role of a recipe. What is said of one role wins over what is said of all.
 
@@ -103,14 +125,28 @@ def bind(
         models: Who plays which role.
         temperature: Of every role, or by role; the one that a `Model` has itself wins.
         api_base: Where every role's model is served that has an address at all, or by role.
+        max_reply: The most tokens of a reply, of every role or by role; 0 for no limit.
+        params: Parameters of sampling by name, by role; under the empty name, of every role.
+        reply_limits: The roles' own limits, where they have some.
 
     Raises:
         BindingError: If a role is unknown or left without a model, a temperature is no number from 0 to 2, an address
-            is none, may hold a secret, or is given to a model that has none, or a player is of no kind that there is.
+            is none, may hold a secret, or is given to a model that has none, a parameter is unknown, or a player is of
+            no kind that there is.
     """
     temperatures, addresses = _by_role(temperature), _by_role(api_base)
-    for setting, named in (("models", models or {}), ("temperature", temperatures), ("api_base", addresses)):
+    limits: Mapping[str, int | None] = max_reply if isinstance(max_reply, Mapping) else _by_role(max_reply)
+    given_by_role: dict[str, Mapping[str, Any]] = {
+        "models": models or {},
+        "temperature": temperatures,
+        "api_base": addresses,
+        "max_reply": limits,
+        "params": params or {},
+    }
+    for setting, named in given_by_role.items():
         _check_roles(setting, named, roles)
+    for_all = dict.fromkeys(roles, limits[""]) if "" in limits else {}
+    limits = {**(reply_limits or {}), **for_all, **limits}
     bound: dict[str, ModelBinding] = {}
     objects: dict[str, Reply | CompiledGraph] = {}
     for role, usual in roles.items():
@@ -121,7 +157,11 @@ def bind(
         name = _name(chosen.player, objects)
         warmth = _first(chosen.temperature, temperatures.get(role), temperatures.get(""), usual)
         bound[role] = ModelBinding(
-            model=name, temperature=_temperature(warmth), api_base=_address_of(role, name, chosen, addresses)
+            model=name,
+            temperature=_temperature(warmth),
+            api_base=_address_of(role, name, chosen, addresses),
+            max_reply=checked_limit(limits.get(role) if chosen.max_reply is None else chosen.max_reply, role),
+            params=_parameters_of(role, chosen, params or {}),
         )
     return Bindings(bound, objects)
 
@@ -221,6 +261,20 @@ def _temperature(value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 2.0:
         raise BindingError(f"temperature {value!r} is no number from 0 to 2", setting="temperature")
     return float(value)
+
+
+def _parameters_of(role: str, chosen: Model, params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """A role's parameters: those of every role, its own, and its model's, each of which wins over those before it."""
+    merged: dict[str, Any] = {}
+    for of, each in (("", params.get("", {})), (role, params.get(role, {})), (role, chosen.params or {})):
+        if not isinstance(each, Mapping):
+            raise BindingError(
+                f"params: {of or 'every role'} has {each!r:.60}; values by name are needed, as in "
+                f'{{"{of}": {{"top_p": 0.9}}}}',
+                setting="params",
+            )
+        merged |= checked_parameters(each, of)
+    return merged
 
 
 def _address_of(role: str, name: str, chosen: Model, addresses: Mapping[str, str]) -> str | None:

@@ -87,6 +87,8 @@ class Role:
             messages=tuple(messages),
             reply_type=self.reply_type,
             api_base=self.binding.api_base,
+            max_reply=self.binding.max_reply,
+            params=self.binding.params,
         )
         return await self.gateway.complete(request, place)
 

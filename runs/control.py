@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from dialoom.roles.gateway.limits import LimitState
+from dialoom.roles.gateway.under_way import UnderWay
 
 
 class _Stoppable(Protocol):
     def drain(self) -> None: ...
 
     def stop(self) -> None: ...
+
+
+class Calls(Protocol):
+    """What is known of the calls that work makes."""
+
+    @property
+    def states(self) -> Mapping[str, LimitState]:
+        """How the limit of each model stands."""
+        ...
+
+    @property
+    def under_way(self) -> Sequence[UnderWay]:
+        """The calls that are not answered yet, the longest first."""
+        ...
 
 
 class Control:
@@ -27,7 +42,7 @@ class Control:
         self._is_draining = self._is_stopped = False
         self._work: _Stoppable | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._states: Callable[[], Mapping[str, LimitState]] = dict
+        self._calls: Calls | None = None
 
     @property
     def is_draining(self) -> bool:
@@ -37,7 +52,12 @@ class Control:
     @property
     def limits(self) -> Mapping[str, LimitState]:
         """How the limit of each model stands that was called: in flight, throttled, paused."""
-        return self._states()
+        return {} if self._calls is None else self._calls.states
+
+    @property
+    def under_way(self) -> Sequence[UnderWay]:
+        """The calls that were sent and have no reply yet, the longest first: their roles, models and ages."""
+        return () if self._calls is None else self._calls.under_way
 
     def drain(self) -> None:
         """Begin nothing new; let each conversation reach its next checkpoint, and stop there."""
@@ -58,10 +78,10 @@ class Control:
         else:
             self.drain()
 
-    def attach(self, work: _Stoppable, states: Callable[[], Mapping[str, LimitState]]) -> None:
+    def attach(self, work: _Stoppable, calls: Calls) -> None:
         """Begin to control work that is carried out by the running event loop."""
         with self._lock:
-            self._work, self._loop, self._states = work, asyncio.get_running_loop(), states
+            self._work, self._loop, self._calls = work, asyncio.get_running_loop(), calls
         if self.is_draining:
             self._carry_on()
 

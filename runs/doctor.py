@@ -9,21 +9,26 @@ import re
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import metadata
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from pydantic import BaseModel
 
 from dialoom.prompts import ChatMessage
-from dialoom.roles import BindingError, Completion, Gateway, ProviderError, Verdict
+from dialoom.roles import BindingError, Completion, Gateway, ModelBinding, ProviderError, Verdict
 from dialoom.roles.gateway import Attempt, CallPlace, CallRecord, Request
-from dialoom.roles.gateway.gateway import Limits, check_model
+from dialoom.roles.gateway.gateway import Limits, check_model, check_parameters
 from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.roles.parameters import checked_limit, checked_parameters
 from dialoom.roles.replies import parse_reply
 from dialoom.version import __version__
+
+from .limits import RunLimits
 
 _PYTHON = ">=3.11"
 _KEY = re.compile(r"(_API_KEY|^AWS_ACCESS_KEY_ID)$")
@@ -78,16 +83,47 @@ class Check:
     latency: float | None = None
 
 
-def examine(models: Iterable[str] = (), api_base: str | None = None) -> list[Check]:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How models are asked, as a run's models would be.
+
+    Attributes:
+        api_base: Where they are served, if not at their providers' own addresses.
+        max_reply: The most tokens of a reply; `None` for no limit.
+        params: Further parameters of sampling.
+        timeout: Seconds that a try may take.
+    """
+
+    api_base: str | None = None
+    max_reply: int | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    timeout: float | None = None
+
+    def request(
+        self, prompt: str, model: str, messages: tuple[ChatMessage, ...], reply_type: type[BaseModel] | None = None
+    ) -> Request:
+        """What a model is asked."""
+        return Request(
+            "doctor", prompt, "", model, 0.0, 0, messages, reply_type, self.api_base, self.max_reply, self.params
+        )
+
+
+def examine(models: Iterable[str] = (), told: Told | None = None) -> list[Check]:
     """Look at everything. Nothing is sent unless models are given: two tiny requests to each.
 
     Args:
         models: Names of models: LiteLLM's, or offline ones.
-        api_base: Where they are served, if not at their providers' own addresses.
+        told: How they are asked.
+
+    Raises:
+        BindingError: If they cannot be asked so.
     """
+    told = told or Told()
+    told = replace(told, max_reply=checked_limit(told.max_reply), params=checked_parameters(told.params))
+    RunLimits().changed(timeout=told.timeout)  # as a wrong one is none of a model's
     checks = [_python(), *_packages(), _keys()]
     for model in dict.fromkeys(models):
-        checks += asyncio.run(_model(model, api_base))
+        checks += asyncio.run(_model(model, told))
     return checks
 
 
@@ -149,20 +185,20 @@ def _keys() -> Check:
     return Check("keys", "environment", State.OK if names else State.MISSING, ", ".join(names) or "none is set")
 
 
-async def _model(model: str, api_base: str | None) -> list[Check]:
+async def _model(model: str, told: Told) -> list[Check]:
     """A greeting, and where it is answered a question that wants an object."""
     try:
         check_model(model)
+        check_parameters({"": ModelBinding(model=model, temperature=0.0, params=told.params)})
     except BindingError as error:
         return [Check("model", model, State.FAILED, str(error))]
     if not model.startswith(_OWN_CODE):
         load_litellm()  # its import takes seconds, which are none of the model's
-    gateway = Gateway(_Unkept(), Limits(concurrency=1, longest_wait=_LONGEST_WAIT))
-    greeting = Request("doctor", "doctor-greeting", "", model, 0.0, 0, _GREETING, api_base=api_base)
-    checks = [await _answered(gateway, greeting)]
+    timeouts = RunLimits().changed(timeout=told.timeout).timeouts
+    gateway = Gateway(_Unkept(), Limits(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts))
+    checks = [await _answered(gateway, told.request("doctor-greeting", model, _GREETING))]
     if checks[0].state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
-        question = Request("doctor", "doctor-question", "", model, 0.0, 0, _QUESTION, Verdict, api_base)
-        checks.append(await _answered(gateway, question))
+        checks.append(await _answered(gateway, told.request("doctor-question", model, _QUESTION, Verdict)))
     return checks
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe, stream
-from dialoom.roles import ModelBinding
 from dialoom.roles.cast import NoUnderstudiesError
-from dialoom.roles.gateway.gateway import check_model
+from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.roles.gateway.prices import Prices
 
 from .calling import CallPolicy, cast_of, open_gateway
@@ -83,6 +82,7 @@ async def estimated(
     """
     for model in dict.fromkeys(config.model_names.values()):
         await asyncio.to_thread(check_model, model)
+    await asyncio.to_thread(check_parameters, config.models)
     played = _with_understudies(config)
     try:
         library = await asyncio.to_thread(prepare, recipe, played, overrides)
@@ -104,7 +104,7 @@ async def estimated(
 def _with_understudies(config: RunConfig) -> RunConfig:
     """The same run, with every role played by an understudy."""
     models = {
-        role: ModelBinding(model=DEFAULT_MODEL, temperature=binding.temperature)
+        role: binding.model_copy(update={"model": DEFAULT_MODEL, "api_base": None})
         for role, binding in config.models.items()
     }
     return config.model_copy(update={"models": models})
@@ -122,7 +122,7 @@ async def _play(store: RunStore, recipe: Recipe, positions: Sequence[int], contr
     with open_gateway(store, CallPolicy(concurrency=SAMPLE)) as gateway:
         cast = cast_of(store, recipe, config.models, gateway)
         engine = Engine(store, recipe, graph, cast, config.seed, SAMPLE, on_event)
-        control.attach(engine, dict)
+        control.attach(engine, gateway)
         try:
             await engine.run(store.queue.pending(recipe, frozenset(positions)), resuming=False)
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,18 +22,25 @@ _FEW = 20
 _FASTEST = 10**12
 """A minute; more is a slip of the hand."""
 
+_LONGEST = 86_400.0
+"""Seconds; a try of more than a day is a slip of the hand."""
+
+Timeouts: TypeAlias = "float | Mapping[str, float | None] | None"
+"""Seconds of a try for every role, or by role; 0 or `None` for a role takes its bound away."""
+
 Rates: TypeAlias = "int | Mapping[str, int | None] | None"
 """A rate for every model, or by model; `None` for a model takes its rate away."""
 
 
 class RunLimits(BaseModel):
-    """Budget, prices and rates of a run, as its file keeps them; whoever goes on with it keeps to them.
+    """Budget, prices, rates and time-outs of a run, as its file keeps them; whoever goes on with it keeps to them.
 
     Attributes:
         budget: The most that the run may take in all.
         prices: Of models whose price LiteLLM does not know.
         rpm: Requests per minute by model; under the empty name, for every model.
         tpm: Tokens per minute, likewise.
+        timeouts: Seconds that one try of a call may take, by role; under the empty name, of every role.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -41,6 +48,7 @@ class RunLimits(BaseModel):
     prices: Mapping[str, Price] = {}
     rpm: Mapping[str, int] = {}
     tpm: Mapping[str, int] = {}
+    timeouts: Mapping[str, float] = {}
 
     def changed(
         self,
@@ -49,6 +57,8 @@ class RunLimits(BaseModel):
         prices: Mapping[str, Price] | None = None,
         rpm: Rates = None,
         tpm: Rates = None,
+        timeout: Timeouts = None,
+        roles: Collection[str] = (),
     ) -> RunLimits:
         """These limits with what is given now, which wins; what is not given stays as it is.
 
@@ -57,15 +67,18 @@ class RunLimits(BaseModel):
             prices: By model.
             rpm: Requests per minute.
             tpm: Tokens per minute.
+            timeout: Seconds of a try.
+            roles: Those that a time-out may be of.
 
         Raises:
-            RunError: If a rate is no whole number from 1.
+            RunError: If a rate is no whole number from 1, a time-out no number of seconds, or of no role that there is.
         """
         return RunLimits(
             budget=self.budget.changed(budget),
             prices={**self.prices, **(prices or {})},
             rpm=_changed("rpm", self.rpm, rpm),
             tpm=_changed("tpm", self.tpm, tpm),
+            timeouts=_changed_timeouts(self.timeouts, timeout, roles),
         )
 
     @classmethod
@@ -87,6 +100,7 @@ class RunLimits(BaseModel):
             budget=self.budget,
             prices=self.stated_prices,
             replay_only=replay_only,
+            timeouts=self.timeouts,
         )
 
     def check_prices(self, models: Iterable[str]) -> None:
@@ -168,3 +182,19 @@ def _changed(setting: str, kept: Mapping[str, int], given: Rates) -> dict[str, i
         if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int) or not 1 <= rate <= _FASTEST):
             raise RunError(f"{setting} {rate!r:.40} is no whole number from 1 to {_FASTEST:,}", setting=setting)
     return {model: rate for model, rate in rates.items() if rate is not None}
+
+
+def _changed_timeouts(kept: Mapping[str, float], given: Timeouts, roles: Collection[str]) -> dict[str, float]:
+    if given is None:
+        return dict(kept)
+    now = given if isinstance(given, Mapping) else {"": given}
+    for role, seconds in now.items():
+        if role and role not in roles:
+            raise RunError(f"timeout: unknown role {role!r}; the roles are {', '.join(roles)}", setting="timeout")
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if seconds is not None and not (is_number and 0 <= seconds <= _LONGEST):
+            raise RunError(
+                f"timeout {seconds!r:.40} is no number of seconds up to {_LONGEST:,.0f}, nor 0 for the usual one",
+                setting="timeout",
+            )
+    return {role: float(seconds) for role, seconds in {**kept, **now}.items() if seconds}

@@ -11,7 +11,7 @@ from dialoom.graphs import Recipe, Scenario, stream
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.cast import check_cast, check_understudies
-from dialoom.roles.gateway.gateway import check_model
+from dialoom.roles.gateway.gateway import check_model, check_parameters
 
 from .calling import prompts_of
 from .config import RunConfig
@@ -40,6 +40,7 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
     check_understudies(played, config.models)
     for model in dict.fromkeys(config.model_names.values()):
         check_model(model)
+    check_parameters(config.models)
     return library
 
 

@@ -18,7 +18,7 @@ from .exports import EXPORTERS
 from .nodes import PREFERRED, TreeState
 from .options import AloeOptions
 from .report import tables
-from .scenario import AloeScenario
+from .scenario import SPOKEN, AloeScenario
 
 
 class Aloe(Recipe):
@@ -34,6 +34,7 @@ class Aloe(Recipe):
         "rejected": 0.7,
         "judge": 0.0,
     }
+    reply_limits: ClassVar[Mapping[str, int]] = dict.fromkeys(("user", "preferred", "rejected"), SPOKEN)
     prompts = ("aloe/user", "aloe/induction", "aloe/preferred", "aloe/rejected", "aloe/judge-pair")
     reply_types = nodes.REPLY_TYPES
     options_type = AloeOptions

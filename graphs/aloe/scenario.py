@@ -6,6 +6,9 @@ from typing import Any
 
 from dialoom.graphs.scenario import Scenario
 
+SPOKEN = 300
+"""The most tokens of what users and assistants say (the release's limit); what is read as an object has none."""
+
 
 class PersonaScenario(Scenario):
     """A person who is talked with for a number of rounds.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator
 
 from dialoom.graphs.aloe.options import PersonaOptions
-from dialoom.graphs.aloe.scenario import PersonaScenario
+from dialoom.graphs.aloe.scenario import SPOKEN, PersonaScenario
 from dialoom.graphs.conversation import lines, messages_of
 from dialoom.graphs.outcome import Episode, Judgement, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError
@@ -44,6 +44,7 @@ class AloeEval(Recipe):
     summary = "How well an assistant comes to suit users who reveal themselves bit by bit, round by round (ALOE)."
     languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {"user": 0.8, "assistant": 0.0, "judge": 0.0}
+    reply_limits: ClassVar[Mapping[str, int]] = dict.fromkeys(("user", "assistant"), SPOKEN)
     prompts = ("aloe/user", "aloe/assistant", "aloe/judge-alignment")
     options_type = AloeEvalOptions
     scenario_type = PersonaScenario

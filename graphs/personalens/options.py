@@ -29,6 +29,12 @@ class PersonaLensOptions(RecipeOptions):
     )
     judge: bool = Field(True, description="Judge each dialogue once it has ended.")
     turn_scores: bool = Field(False, description="Judge personalization after each assistant reply as well.")
+    turn_limit: int | None = Field(
+        None,
+        ge=1,
+        le=1_000,
+        description="Turns after which a dialogue is ended; by default 20, over several domains 30.",
+    )
     limit: int | None = Field(None, ge=1, description="Plan no more than this many dialogues.")
 
     @field_validator("settings")

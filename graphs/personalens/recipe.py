@@ -27,6 +27,7 @@ class PersonaLens(Recipe):
     summary = "Task-oriented dialogues of simulated users, judged for personalization (PersonaLens)."
     languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {"user": 0.5, "assistant": 0.0, "judge": 0.0}
+    reply_limits: ClassVar[Mapping[str, int]] = {"user": 800, "assistant": 800, "judge": 4_000}  # the release's
     prompts = (
         "personalens/user",
         "personalens/assistant",
@@ -72,7 +73,7 @@ class PersonaLens(Recipe):
                         _tell(release.mendings.summary(), note)
                         return
                     planned += 1
-                    yield PersonaLensScenario.of(profile, task, setting)
+                    yield PersonaLensScenario.of(profile, task, setting, options.turn_limit)
         if unmet := sorted((ids or frozenset()) - met):
             raise RecipeError(f"tasks: none of the chosen people has the task {unmet[0]!r}", setting="tasks")
         _tell(release.mendings.summary(), note)

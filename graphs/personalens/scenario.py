@@ -45,8 +45,8 @@ class PersonaLensScenario(Scenario):
     turn_limit: int
 
     @classmethod
-    def of(cls, profile: Profile, task: Task, setting: Setting) -> PersonaLensScenario:
-        """The scenario of a person's task in a setting."""
+    def of(cls, profile: Profile, task: Task, setting: Setting, turn_limit: int | None = None) -> PersonaLensScenario:
+        """The scenario of a person's task in a setting; with the paper's turn limit, if none is given."""
         domains = tuple(
             DomainContext(
                 name=name,
@@ -66,7 +66,7 @@ class PersonaLensScenario(Scenario):
             intent=task.intent,
             goal=task.goal,
             relevant_affinities=task.relevant_affinities,
-            turn_limit=TURN_LIMITS[task.kind],
+            turn_limit=TURN_LIMITS[task.kind] if turn_limit is None else turn_limit,
         )
 
     @property

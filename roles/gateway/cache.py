@@ -1,10 +1,11 @@
 """Replies that are shared between runs: an SQLite file of its own, which any number of processes may use at once.
 
-A reply is found again by everything that shaped it: the model and where it is served, the temperature, the messages,
-the shape that was asked for, and the seed. The seed is also what tells samples apart. It follows from the run's seed,
-the conversation's thread and the call's place in it, so it is the same after a resume and in every run of the same plan
-and seed, and it differs between any two places: a request that is made five times in a run draws five replies, and each
-of them is found again at its own place. Runs of different seeds share nothing, nor should they: they are other samples.
+A reply is found again by everything that shaped it: the model and where it is served, temperature, reply limit and
+parameters, the messages, the shape that was asked for, and the seed. The seed is also what tells samples apart. It
+follows from the run's seed, the conversation's thread and the call's place in it, so it is the same after a resume and
+in every run of the same plan and seed, and it differs between any two places: a request that is made five times in a
+run draws five replies, and each of them is found again at its own place. Runs of different seeds share nothing, nor
+should they: they are other samples.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def cache_key(request: Request, place: CallPlace) -> bytes:
     shape = None if request.reply_type is None else _schema(request.reply_type)
     content = [
         [request.model, __version__ if request.model.startswith(OFFLINE) else None, request.api_base],
-        [request.temperature, shape],
+        [request.temperature, shape, *request.shaping],
         [request.seed, place.ask, place.sample],
         [[message["role"], message["content"]] for message in request.messages],
     ]

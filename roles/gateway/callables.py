@@ -16,7 +16,7 @@ from typing import Any
 
 from dialoom.prompts import ChatMessage
 from dialoom.roles.binding import OBJECT, CompiledGraph, Reply, is_async
-from dialoom.roles.errors import BindingError, PermanentProviderError
+from dialoom.roles.errors import BindingError, PermanentProviderError, TransientProviderError
 
 from .calls import Completion, Request
 from .reply_size import ensure_short
@@ -32,15 +32,23 @@ class CallableBackend:
     reply: Callable[[list[ChatMessage], str], Coroutine[Any, Any, str]]
 
     async def complete(self, request: Request, key: str) -> Completion:
-        """One call, in a context of its own: a graph called inside a graph must not take it for its parent."""
+        """One call, in a context of its own: a graph called inside a graph must not take it for its parent.
+
+        Raises:
+            TransientProviderError: If it takes longer than it may.
+            PermanentProviderError: If it raises something, or returns no text.
+        """
         messages: list[ChatMessage] = [{**message} for message in request.messages]
         task = asyncio.create_task(self.reply(messages, key), context=contextvars.Context())
         try:
-            text = await task
+            async with asyncio.timeout(request.timeout) as bound:
+                text = await task
         except asyncio.CancelledError:
             task.cancel()
             raise
         except Exception as error:
+            if bound.expired():
+                raise TransientProviderError(f"{self.name} did not answer within {request.timeout:g} s") from None
             raise PermanentProviderError(redacted(f"{self.name} raised {type(error).__name__}: {error}")) from error
         if not isinstance(text, str):
             raise PermanentProviderError(f"{self.name} returned {type(text).__name__} {text!r:.60}; text is needed")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
@@ -53,6 +54,9 @@ class Request:
     Attributes:
         reply_type: What the reply must become, for models that can be held to a shape; no part of the call's identity.
         api_base: Where the model is served, if not at its provider's own address; no part of it either.
+        max_reply: The most tokens of the reply; `None` for no limit.
+        params: Further parameters of sampling by name.
+        timeout: Seconds that an attempt may take, if that is said; no part of it either.
     """
 
     role: str
@@ -64,6 +68,14 @@ class Request:
     messages: tuple[ChatMessage, ...]
     reply_type: type[BaseModel] | None = None
     api_base: str | None = None
+    max_reply: int | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    timeout: float | None = None
+
+    @property
+    def shaping(self) -> list[Any]:
+        """What shapes the reply besides model, temperature and seed; empty if nothing does."""
+        return [self.max_reply, dict(sorted(self.params.items()))] if self.max_reply or self.params else []
 
     @property
     def expected_tokens(self) -> int:
@@ -74,7 +86,7 @@ class Request:
         """The call's identity (SHA-256): equal only for the same request at the same place."""
         content = [
             [place.scenario, place.node, place.step, place.ordinal, place.ask, place.sample],
-            [self.model, self.temperature, self.seed],
+            [self.model, self.temperature, self.seed, *self.shaping],
             [[message["role"], message["content"]] for message in self.messages],
         ]
         return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()

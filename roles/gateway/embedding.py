@@ -44,7 +44,7 @@ class EmbeddingBackend:
                     input=texts,
                     encoding_format="float",
                     api_base=request.api_base,
-                    timeout=TIMEOUT,
+                    timeout=request.timeout or TIMEOUT,
                     drop_params=True,
                     max_retries=0,
                     num_retries=0,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dialoom.roles.binding import OBJECT, CompiledGraph, Reply
+from dialoom.roles.binding import OBJECT, OFFLINE, CompiledGraph, ModelBinding, Reply
 from dialoom.roles.errors import BindingError, BudgetError, DrainedError, NotRecordedError, ProviderError
 
 from .attempts import MAX_ATTEMPTS, Attempts, Backend
@@ -17,12 +17,13 @@ from .callables import graph_backend, object_backend, python_backend
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request
 from .embedding import embedding_backend
 from .limits import AdaptiveLimit, LimitState
-from .litellm_backend import LiteLLMBackend, check_offline, ensure_known
+from .litellm_backend import LiteLLMBackend, check_offline, check_support, ensure_known
 from .pauses import Pauses
 from .prices import Prices
 from .tracing import Tracing
+from .under_way import UnderWay
 
-__all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model"]
+__all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model", "check_parameters"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Limits:
         prices: What tokens cost where LiteLLM does not know.
         longest_wait: Longest pause of our own choosing between attempts, in seconds.
         replay_only: Make no call at all: the ledger and the cache must hold every reply.
+        timeouts: Seconds that an attempt may take, by role; under the empty name, of every role.
     """
 
     concurrency: int = 16
@@ -46,6 +48,7 @@ class Limits:
     prices: Prices = field(default_factory=Prices)
     longest_wait: float = 30.0
     replay_only: bool = False
+    timeouts: Mapping[str, float] = field(default_factory=dict)
 
 
 class Gateway:
@@ -79,6 +82,12 @@ class Gateway:
         self._importing = asyncio.Lock()
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
         self._pauses = Pauses()
+        self._under_way: dict[str, UnderWay] = {}
+
+    @property
+    def under_way(self) -> Sequence[UnderWay]:
+        """The calls that were sent and have no reply yet, the longest first."""
+        return tuple(self._under_way.values())  # as they began
 
     @property
     def states(self) -> dict[str, LimitState]:
@@ -130,6 +139,8 @@ class Gateway:
         except BaseException:
             self._account.settle(expected, taken)
             raise
+        finally:
+            self._under_way.pop(key, None)
         self._account.settle(expected, taken)
         return completion
 
@@ -137,11 +148,13 @@ class Gateway:
         """The reply, and what it took: nothing if it was replayed."""
         limit = self._limit(request)
         backend = await self._backend_for_call(request.model)
+        request = replace(request, timeout=self._limits.timeouts.get(request.role, self._limits.timeouts.get("")))
         async with limit.slot(request.expected_tokens) as slot:
             begun = await self._ledger.begin(key, place, request)
             if isinstance(begun, Completion):
                 limit.unsent(slot)
                 return begun, Taken()
+            self._under_way[key] = UnderWay(request.role, request.model)
             attempts = Attempts(
                 backend,
                 request,
@@ -249,6 +262,19 @@ def check_model(model: str) -> None:
         check_offline(model)
     else:
         ensure_known(model)
+
+
+def check_parameters(models: Mapping[str, ModelBinding]) -> None:
+    """Make sure that what the roles' models are told reaches them.
+
+    Raises:
+        BindingError: If a parameter would be left out on the way to a model.
+    """
+    for role, binding in models.items():
+        kind, _, rest = binding.model.partition(":")
+        is_own = binding.model.startswith((OBJECT, OFFLINE)) or (kind in _CALLABLES and rest)
+        if binding.params and not is_own:
+            check_support(role, binding.model, binding.params)
 
 
 def _backend_for(model: str, objects: Mapping[str, Reply | CompiledGraph]) -> Backend:

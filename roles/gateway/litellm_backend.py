@@ -8,7 +8,7 @@ import gc
 import importlib
 import os
 import threading
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -17,6 +17,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles import offline
 from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
+from dialoom.roles.parameters import TRANSLATED
 
 from .admission import AdmissionGate
 from .cache_markers import marked, wants_markers
@@ -46,7 +47,7 @@ class LiteLLMBackend:
     """One HTTP request per attempt: retrying is the gateway's, so LiteLLM's and the SDKs' own is off.
 
     Args:
-        timeout: Seconds that an attempt may take.
+        timeout: Seconds that an attempt may take, if its request does not say.
     """
 
     def __init__(self, timeout: float = TIMEOUT) -> None:
@@ -76,7 +77,7 @@ class LiteLLMBackend:
         shown: list[object] = []
         body = Bound()
         try:
-            async with self._admission.passing() as sent, asyncio.timeout(self._timeout):
+            async with self._admission.passing() as sent, asyncio.timeout(request.timeout or self._timeout):
 
                 def note(details: dict[str, Any]) -> None:  # before the request is sent, and when its answer is there
                     sent()
@@ -104,7 +105,10 @@ class LiteLLMBackend:
         }
         if request.model.startswith(OFFLINE):
             return options
-        options["timeout"] = self._timeout
+        options["timeout"] = request.timeout or self._timeout
+        if request.max_reply is not None:
+            options["max_tokens"] = request.max_reply  # LiteLLM's name for it; it knows whose is another
+        options |= request.params
         if wants_markers(litellm, request.model):
             options["messages"] = marked(request.messages)
         if request.api_base is not None:
@@ -171,6 +175,32 @@ def ensure_known(model: str) -> None:
             f"unknown model {model!r}; give PROVIDER/NAME as LiteLLM knows it (openai/gpt-4o-mini), offline/attentive, "
             "python:package.module:function or graph:path/to/file.py:name"
         ) from error
+
+
+def check_support(role: str, model: str, params: Mapping[str, Any]) -> None:
+    """Refuse parameters that LiteLLM would leave out for a model without a word.
+
+    Args:
+        role: Whose they are, for the message.
+        model: One that LiteLLM knows.
+        params: The parameters.
+
+    Raises:
+        BindingError: Naming one, and what the model takes.
+    """
+    litellm = load_litellm()
+    name, provider, _, _ = litellm.get_llm_provider(model)
+    taken = litellm.get_supported_openai_params(model=name, custom_llm_provider=provider)
+    for each in params:
+        if taken is not None and each in TRANSLATED and each not in taken:
+            others = ", ".join(sorted(TRANSLATED.keys() & set(taken)))
+            is_openai_like = provider == "openai" or provider in litellm.openai_compatible_providers
+            more = ", and what LiteLLM does not know goes into extra_body" if is_openai_like else ""
+            raise BindingError(
+                f"params: {f'{role}.' if role else ''}{each} would be left out, as LiteLLM knows of no such parameter "
+                f"of {model}; it takes {others}{more}",
+                setting="params",
+            )
 
 
 _CACHING = ("creation", "read")

@@ -128,6 +128,11 @@ def _of_request(request: Request) -> dict[str, AttributeValue]:
         "gen_ai.request.seed": request.seed,
         "gen_ai.output.type": "text" if request.reply_type is None else "json",
     }
+    if request.max_reply is not None:
+        attributes["gen_ai.request.max_tokens"] = request.max_reply
+    for name in ("top_p", "top_k", "frequency_penalty", "presence_penalty"):
+        if name in request.params:
+            attributes[f"gen_ai.request.{name}"] = request.params[name]
     address = urlsplit(request.api_base or "")
     if address.hostname:
         attributes["server.address"] = address.hostname

@@ -12,7 +12,7 @@ import typer
 from dialoom.version import __version__
 
 from .agree_command import agree
-from .call_flags import CALLING
+from .call_flags import CALLING, SAMPLING
 from .doctor_command import doctor
 from .exit_codes import EXIT_USAGE
 from .export_command import register as register_export
@@ -47,7 +47,8 @@ def build_app(arguments: list[str]) -> typer.Typer:
     app.callback()(_common)
     register_run(app, arguments)
     for command in (resume, retry, status, show, judge, report, agree, compact):
-        made = with_more(command, CALLING) if command in _CALLING else command
+        more = {**SAMPLING, **CALLING} if command is judge else CALLING
+        made = with_more(command, more) if command in _CALLING else command
         app.command(epilog=_EPILOG if command in _CALLING else None)(made)
     app.command()(doctor)
     register_step(app, arguments)
@@ -184,7 +185,8 @@ def judge(
     """Judge a run's dialogues once more; the judgements are kept apart from the run's own, and can be compared."""
     from .playing import judge_run
 
-    raise typer.Exit(judge_run(run, name, model, temperature or [], concurrency, retry_failed, given))
+    judges = {"model": model, "temperature": temperature, **{flag: given.pop(flag) for flag in SAMPLING}}
+    raise typer.Exit(judge_run(run, name, judges, concurrency, retry_failed, given))
 
 
 def compact(run: Run) -> None:

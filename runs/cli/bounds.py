@@ -52,6 +52,9 @@ class RunBounds:
         told = [*self._bounds()]
         for what, rates in (("requests", self.limits.rpm), ("tokens", self.limits.tpm)):
             told += [f"{model or 'every model'}: at most {rate:,} {what} a minute" for model, rate in rates.items()]
+        told += [
+            f"{role or 'every role'}: at most {seconds:g} s a try" for role, seconds in self.limits.timeouts.items()
+        ]
         told += [f"{model}: priced {_priced(price)} a million tokens" for model, price in self.limits.prices.items()]
         told += [
             f"{model}: {each.attempts:,} attempts failed, {each.throttled:,} of them throttled"

@@ -11,6 +11,30 @@ from .flags import Flags
 
 _KEPT = "Kept for resume. "
 
+SAMPLING: Flags = {
+    "max_reply": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="[ROLE=]N|none",
+                help="The most tokens of a reply, thoughts included. Repeatable. [default: the recipe's own]",
+            ),
+        ],
+        None,
+    ),
+    "param": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="[ROLE.]KEY=VALUE",
+                help="top_p, stop, seed, reasoning_effort, ..., or extra_body, in YAML or JSON. Repeatable.",
+            ),
+        ],
+        None,
+    ),
+}
+"""How replies are drawn; part of what a run or a set of judgements is."""
+
 KEPT: Flags = {
     "max_cost": (
         Annotated[
@@ -51,8 +75,18 @@ KEPT: Flags = {
         ],
         None,
     ),
+    "timeout": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="[ROLE=]S|none",
+                help=f"Seconds after which a try is given up and made again. Repeatable. {_KEPT}[default: 600]",
+            ),
+        ],
+        None,
+    ),
 }
-"""Budget, prices and rates: the run's file keeps those that were given last."""
+"""Budget, prices, rates and time-outs: the run's file keeps those that were given last."""
 
 ANEW: Flags = {
     "env_file": (

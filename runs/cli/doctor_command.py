@@ -19,6 +19,15 @@ def doctor(
         ),
     ] = None,
     api_base: Annotated[str | None, typer.Option(metavar="URL", help="Where these models are served.")] = None,
+    max_reply: Annotated[
+        str | None, typer.Option(metavar="N|none", help="The most tokens of their replies, as in a run.")
+    ] = None,
+    param: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A parameter, as in a run. Repeatable.")
+    ] = None,
+    timeout: Annotated[
+        str | None, typer.Option(metavar="S", help="Seconds that a try may take. [default: 600]")
+    ] = None,
     env_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="NAME=VALUE lines with keys, beside the environment's.")
     ] = None,
@@ -26,11 +35,18 @@ def doctor(
 ) -> None:
     """Look whether Python, packages, keys and models are as a run needs them; exits with 1 if something is not."""
     from dialoom.roles.gateway.keys import load_env_file
-    from dialoom.runs.doctor import State, examine
+    from dialoom.runs.doctor import State, Told, examine
+    from dialoom.runs.errors import RunError
+
+    from .parameters import parameters, reply_limits, timeouts
 
     if env_file is not None:
         load_env_file(env_file)
-    checks = examine(model or (), api_base)
+    limits, seconds, params = reply_limits(_alone(max_reply)), timeouts(_alone(timeout)), parameters(param)
+    if roles := [role for role in params if role]:
+        raise RunError(f"params: {roles[0]} is a role, and a doctor knows none; give KEY=VALUE", setting="params")
+    told = Told(api_base, (limits or {}).get(""), params.get("", {}), (seconds or {}).get(""))
+    checks = examine(model or (), told)
     is_well = all(check.state is not State.FAILED for check in checks)
     if json_:
         say_json({"ok": is_well, "checks": [asdict(check) for check in checks]})
@@ -40,3 +56,8 @@ def doctor(
             say(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}")
         say("everything is in place" if is_well else "something is not as it should be: see 'failed' above")
     raise typer.Exit(0 if is_well else 1)
+
+
+def _alone(text: str | None) -> dict[str, str]:
+    """A value that is every model's, under the empty name."""
+    return {} if text is None else {"": text}

@@ -24,6 +24,7 @@ from dialoom.runs.store.status import Status
 
 from .bounds import RunBounds
 from .console import HarmlessConsole, make_console
+from .parameters import UNBOUNDED
 from .terminal import say, say_json
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
@@ -99,15 +100,19 @@ def print_config(path: Path) -> None:
     """The resolved configuration, in the form that `--config` takes (less the file's name)."""
     with RunFile(path) as run:
         config = run.config
+    recipe = load_recipe(config.recipe, path)
+    limits = {role: each.max_reply or UNBOUNDED for role, each in config.models.items()}
+    limits = {role: limit for role, limit in limits.items() if limit != UNBOUNDED or role in recipe.reply_limits}
     values: dict[str, Any] = {
         **config.options,
         "model": config.model_names,
         "temperature": {role: binding.temperature for role, binding in config.models.items()},
         "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
+        "max_reply": limits or None,
+        "param": {role: dict(each.params) for role, each in config.models.items() if each.params} or None,
         "seed": config.seed,
         "sample": config.sample,
     }
-    recipe = load_recipe(config.recipe, path)
     aliases = {name: field.alias for name, field in recipe.options_type.model_fields.items() if field.alias}
     values = {aliases.get(key, key): value for key, value in values.items() if value is not None}
     say(f"# dialoom run {config.recipe}\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .call_flags import ANEW, KEPT
+from .call_flags import ANEW, KEPT, SAMPLING
 from .flags import Flags, flags_of, with_options
 
 _RECIPE = "persona-pool"
@@ -43,6 +43,7 @@ _BUILD: Flags = {
         ],
         None,
     ),
+    **SAMPLING,
     "seed": (Annotated[int, typer.Option(help="Of every random draw.")], 0),
     "prompts": (
         Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -18,9 +19,10 @@ from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
 
 from .dry_run import print_estimate
 from .exit_codes import EXIT_DONE, EXIT_INTERRUPTED
-from .settings import assigned, call_settings, merged, numbers
+from .settings import call_settings, merged, players
 from .terminal import say
 from .watcher import Watcher
+from .wording import flag
 
 Operation = Callable[..., Coroutine[Any, Any, Any]]
 
@@ -88,16 +90,14 @@ def retry_run(
 def judge_run(
     path: Path,
     name: str | None,
-    models: list[str],
-    temperatures: list[str],
+    judges: Mapping[str, list[str] | None],
     concurrency: int,
     retry_failed: bool,
     given: Mapping[str, Any],
 ) -> int:
-    """Carry out `dialoom judge`; returns the exit code."""
+    """Carry out `dialoom judge`; returns the exit code. `judges` says who judges and how they sample, as flags do."""
     settings = call_settings(given, concurrency)
-    everyone, by_role = assigned(models)
-    who = " ".join(f"--model {model}" for model in models)
+    who = " ".join(f"{flag(name)} {shlex.quote(text)}" for name, texts in judges.items() for text in texts or ())
     watcher = Watcher(
         settings["control"],
         again=lambda ended: f"dialoom judge {path} --name {ended.judging!r} {who}",
@@ -105,15 +105,7 @@ def judge_run(
     )
 
     def judge(**watched: Any) -> Coroutine[Any, Any, Run]:
-        return ajudge(
-            path,
-            model=everyone,
-            models=by_role,
-            temperature=numbers("temperature", temperatures),
-            name=name,
-            retry_failed=retry_failed,
-            **{**settings, **watched},
-        )
+        return ajudge(path, name=name, retry_failed=retry_failed, **{**players(judges), **settings, **watched})
 
     carried_out(judge, watcher)
     return watcher.exit_code()

@@ -36,7 +36,7 @@ def build_pool(
         calling: How calls are made: budget, prices, rates and the like.
         out: The pool's file.
         prompts: A folder of overrides.
-        common: `seed`, and lists of `model`, `temperature` and `api_base` options.
+        common: `seed`, and lists of options that say who plays, and how they sample.
     """
     recipe = load_recipe(name)
     run = out.with_suffix(".run.db")

@@ -9,7 +9,7 @@ import typer
 
 from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 
-from .call_flags import CALLING
+from .call_flags import CALLING, SAMPLING
 from .exit_codes import EXIT_USAGE
 from .flags import flags_of, with_options
 from .terminal import say
@@ -37,6 +37,7 @@ COMMON: dict[str, tuple[Any, Any]] = {
         Annotated[list[str] | None, typer.Option(metavar="[ROLE=]T", help="Sampling temperature. Repeatable.")],
         None,
     ),
+    **SAMPLING,
     "seed": (Annotated[int | None, typer.Option(help="Of every random draw. [default: 0]", show_default=False)], None),
     "sample": (
         Annotated[

@@ -17,8 +17,7 @@ from dialoom.runs.config import DEFAULT_CONCURRENCY
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 
-UNBOUNDED = "none"
-"""The value that takes a bound away again."""
+from .parameters import UNBOUNDED, joined, parameters, reply_limits, timeouts
 
 
 class _Common(BaseModel):
@@ -29,6 +28,8 @@ class _Common(BaseModel):
     model: list[str] | str | dict[str, str] | None = None
     temperature: list[str] | float | str | dict[str, float] | None = None
     api_base: list[str] | str | dict[str, str] | None = None
+    max_reply: list[str] | int | str | dict[str, int | str | None] | None = None
+    param: list[str] | str | dict[str, Any] | None = None
     seed: int | None = None
     sample: int | None = None
     concurrency: int | None = None
@@ -40,6 +41,7 @@ class _Common(BaseModel):
     price: list[str] | str | dict[str, str | list[float]] | None = None
     rpm: list[str] | int | str | dict[str, int] | None = None
     tpm: list[str] | int | str | dict[str, int] | None = None
+    timeout: list[str] | float | str | dict[str, float | str | None] | None = None
     env_file: Path | None = None
     fail_on_error: int | str | None = None
     cache: Path | None = None
@@ -48,7 +50,7 @@ class _Common(BaseModel):
     log_format: Literal["text", "json"] | None = None
 
 
-_ADDED = ("model", "temperature", "api_base", "price", "rpm", "tpm")
+_ADDED = ("model", "temperature", "api_base", "max_reply", "price", "rpm", "tpm", "timeout")
 """What flags say of one role or model leaves alone what the file says of others."""
 
 
@@ -74,19 +76,37 @@ def merged(
     chosen = _Common.model_validate(values)
     if chosen.out is None and needs_path:
         raise RunError("-o RUN is missing: give the file in which the run is to be kept, such as -o run.db")
-    model, models = assigned(_texts(chosen.model))
+    params = joined(*(parameters(each.get("param")) for each in (from_file, common)))
     return {
         "path": chosen.out,
-        "model": model,
-        "models": models,
-        "temperature": numbers("temperature", _texts(chosen.temperature)),
-        "api_base": texts_by_name(_texts(chosen.api_base)),
+        **players(chosen.model_dump()),
+        "params": params,
         "options": {**own, **given},
         "seed": chosen.seed or 0,
         "sample": chosen.sample,
         "prompts": chosen.prompts,
         **call_settings(chosen.model_dump(), chosen.concurrency),
     }, chosen.log_format
+
+
+def players(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Who plays, and how they sample, as the door takes it.
+
+    Args:
+        given: By the names of the flags.
+
+    Raises:
+        RunError: Naming the flag and the value that is wrong.
+    """
+    model, models = assigned(_texts(given.get("model")))
+    return {
+        "model": model,
+        "models": models,
+        "temperature": numbers("temperature", _texts(given.get("temperature"))),
+        "api_base": texts_by_name(_texts(given.get("api_base"))),
+        "max_reply": reply_limits(texts_by_name(_texts(given.get("max_reply")), "max_reply")),
+        "params": joined(parameters(given.get("param"))),
+    }
 
 
 def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> dict[str, Any]:
@@ -108,6 +128,7 @@ def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> d
         "prices": _prices(_texts(given.get("price"))),
         "rpm": _rates("rpm", _texts(given.get("rpm"))),
         "tpm": _rates("tpm", _texts(given.get("tpm"))),
+        "timeout": timeouts(texts_by_name(_texts(given.get("timeout")), "timeout")),
         "fail_on_error": given.get("fail_on_error"),
         "cache": given.get("cache"),
         "otel": bool(given.get("otel")),

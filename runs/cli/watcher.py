@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +16,7 @@ import structlog
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dialoom.roles.gateway.limits import LimitState
+from dialoom.roles.gateway.under_way import UnderWay
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.control import Control
 from dialoom.runs.errors import Fault
@@ -41,6 +42,9 @@ from .wording import flag
 
 _EVERY = 5.0
 """Seconds between log lines, and at the least between readings of the ledger."""
+
+_LONG = 60.0
+"""Seconds after which a call is worth a word."""
 
 
 class Watcher:
@@ -222,6 +226,7 @@ class Watcher:
             output_tokens=usage.output_tokens,
             cost=usage.cost,
             models={model: asdict(state) for model, state in self.control.limits.items()},
+            **self._longest(),
         )
 
     def _tell_throttled(self) -> None:
@@ -246,7 +251,32 @@ class Watcher:
         if self._failed:
             parts.append(f"{self._failed:,} failed")
         parts += [_in_flight(model, state) for model, state in self.control.limits.items()]
+        if slow := under_way_for_long(self.control.under_way):
+            parts.append(slow)
         return " · ".join(parts)
+
+    def _longest(self) -> dict[str, Any]:
+        """The call that has been under way for longest, for programs."""
+        if not (calls := self.control.under_way):
+            return {}
+        first = calls[0]
+        return {"longest_call": {"role": first.role, "model": first.model, "seconds": round(first.age, 1)}}
+
+
+def under_way_for_long(calls: Sequence[UnderWay]) -> str:
+    """How many calls have been under way for long, the longest one's age, and whose it is; nothing if there is none.
+
+    Args:
+        calls: Those that are under way, the longest first.
+    """
+    slow = [call for call in calls if call.age >= _LONG]
+    if not slow:
+        return ""
+    minutes, seconds = divmod(int(slow[0].age), 60)
+    hours, minutes = divmod(minutes, 60)
+    age = f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{seconds:02d}s"
+    count = "1 call" if len(slow) == 1 else f"{len(slow):,} calls"
+    return f"{count} under way for {'up to ' if len(slow) > 1 else ''}{age} ({slow[0].role})"
 
 
 def _worded(stopping: Stopping) -> str:

@@ -8,6 +8,7 @@ _FLAGS = {
     "encoding": "--as",
     "metrics": "--metric",
     "models": "--model",
+    "params": "--param",
     "path": "-o",
     "prices": "--price",
     "recipe": "recipe",

@@ -47,6 +47,8 @@ async def aplay(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    max_reply: int | Mapping[str, int | None] | None = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
@@ -66,6 +68,11 @@ async def aplay(
         models: Who plays which role.
         temperature: Sampling temperature (0 to 2) of every role, or by role.
         api_base: Where models are served, for every role or by role.
+        max_reply: The most tokens of a reply, of every role or by role; 0 for no limit. By default the recipe's own
+            limits (`Recipe.reply_limits`). What a reasoning model thinks counts.
+        params: Parameters of sampling by role and name, such as `{"judge": {"top_p": 0.9}}`; under the empty name, of
+            every role. There are `top_p`, `stop`, `seed`, `reasoning_effort` and others, and `extra_body` for what
+            only a provider knows. Functions, graphs and understudies use none of them.
         options: The recipe's own options, by name.
         seed: Of every random draw.
         sample: Draw so many scenarios with the seed from all that the options give, spread evenly over the recipe's
@@ -88,6 +95,8 @@ async def aplay(
         "models": models,
         "temperature": temperature,
         "api_base": api_base,
+        "max_reply": max_reply,
+        "params": params,
         "options": options,
         "seed": seed,
         "sample": sample,
@@ -144,6 +153,8 @@ async def ajudge(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    max_reply: int | Mapping[str, int | None] | None = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
     name: str | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
@@ -157,6 +168,8 @@ async def ajudge(
         models: Who judges in which role.
         temperature: Of every judging role, or by role.
         api_base: Where the judges are served.
+        max_reply: The most tokens of a judge's reply; as for `play`.
+        params: Parameters of the judges' sampling; as for `play`.
         name: What the set is called; by default the judges' models.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
@@ -171,9 +184,18 @@ async def ajudge(
     with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe)) as store:
         found = store.recipe
         graph = judging_graph(found)
-        bound = bind(found.judging_roles(), model=model, models=models, temperature=temperature, api_base=api_base)
-        policy = call_policy(calls, RunLimits.of(store), bound.objects)
-        await asyncio.to_thread(check_judges, [binding.model for binding in bound.by_role.values()], policy.limits)
+        bound = bind(
+            found.judging_roles(),
+            model=model,
+            models=models,
+            temperature=temperature,
+            api_base=api_base,
+            max_reply=max_reply,
+            params=params,
+            reply_limits=found.reply_limits,
+        )
+        policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
+        await asyncio.to_thread(check_judges, bound.by_role, policy.limits)
         chosen = opened_set(store, name, bound.by_role)
         keep_limits(store, policy.limits)
         if retry_failed:

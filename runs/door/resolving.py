@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from dialoom.graphs import Recipe
 from dialoom.roles.binding import Bindings, ModelLike, bind
@@ -44,6 +44,8 @@ def resolve(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    max_reply: int | Mapping[str, int | None] | None = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
@@ -67,9 +69,12 @@ def resolve(
         models={**found.models_named(chosen), **(models or {})},
         temperature=temperature,
         api_base=api_base,
+        max_reply=max_reply,
+        params=params,
+        reply_limits=found.reply_limits,
     )
     plain = chosen.model_dump(mode="json")
     config = RunConfig(recipe=spec, options=plain, models=dict(bindings.by_role), seed=seed, sample=sample)
-    policy = call_policy(calls, RunLimits(), bindings.objects, option_names(found))
+    policy = call_policy(calls, RunLimits(), bindings.objects, found.roles, option_names(found))
     policy.limits.check_prices(config.model_names.values())
     return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))

@@ -17,7 +17,7 @@ from dialoom.runs.config import DEFAULT_CONCURRENCY
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event
-from dialoom.runs.limits import FailOnError, Rates, RunLimits
+from dialoom.runs.limits import FailOnError, Rates, RunLimits, Timeouts
 from dialoom.runs.store.connections import Synchronous
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
@@ -31,7 +31,9 @@ Options: TypeAlias = "Mapping[str, Any] | RecipeOptions"
 
 
 class CallSettings(TypedDict, total=False):
-    """How calls are made. Nothing of it changes what is said; budget, prices and rates are kept for whoever goes on.
+    """How calls are made. Nothing of it changes what is said.
+
+    Budget, prices, rates and time-outs are kept for whoever goes on.
 
     Attributes:
         concurrency: Scenarios under way at once, and calls in flight for each model (16).
@@ -39,6 +41,8 @@ class CallSettings(TypedDict, total=False):
         prices: Of models whose price LiteLLM does not know.
         rpm: Requests per minute, for every model or by model.
         tpm: Tokens per minute, likewise.
+        timeout: Seconds that one try of a call may take, for every role or by role (600 for models); what is not
+            answered by then is tried again. 0 takes the bound away again.
         fail_on_error: Stop after so many failed scenarios, or `"5%"` of 20 or more.
         cache: A file through which replies are shared with other runs of the same seed.
         otel: Send a span of each call to OpenTelemetry.
@@ -53,6 +57,7 @@ class CallSettings(TypedDict, total=False):
     prices: Mapping[str, Price] | None
     rpm: Rates
     tpm: Rates
+    timeout: Timeouts
     fail_on_error: int | str | None
     cache: PathLike | None
     otel: bool
@@ -69,6 +74,8 @@ class PlaySettings(CallSettings, total=False):
     models: Mapping[str, ModelLike] | None
     temperature: float | Mapping[str, float] | None
     api_base: str | Mapping[str, str] | None
+    max_reply: int | Mapping[str, int | None] | None
+    params: Mapping[str, Mapping[str, Any]] | None
     options: Options | None
     seed: int
     sample: int | None
@@ -76,7 +83,11 @@ class PlaySettings(CallSettings, total=False):
 
 
 def call_policy(
-    settings: CallSettings, kept: RunLimits, objects: Mapping[str, Any], options: Collection[str] = ()
+    settings: CallSettings,
+    kept: RunLimits,
+    objects: Mapping[str, Any],
+    roles: Collection[str],
+    options: Collection[str] = (),
 ) -> CallPolicy:
     """How calls are made: what the run's file keeps, and what is given now, which wins.
 
@@ -84,6 +95,7 @@ def call_policy(
         settings: What is given now.
         kept: What the run's file keeps.
         objects: Functions and graphs that play.
+        roles: The roles that there are.
         options: Names of the recipe's own options, for whoever gives one in the wrong place.
 
     Raises:
@@ -111,6 +123,8 @@ def call_policy(
             prices=settings.get("prices"),
             rpm=settings.get("rpm"),
             tpm=settings.get("tpm"),
+            timeout=settings.get("timeout"),
+            roles=roles,
         ),
         concurrency=concurrency,
         replay_only=settings.get("replay_only", False),

@@ -13,7 +13,7 @@ from dialoom.graphs import Recipe
 from dialoom.graphs.recipe import Graph
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import ModelLike, rebind
-from dialoom.roles.gateway.gateway import check_model
+from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.calling import CallPolicy, cast_of, open_gateway
 from dialoom.runs.control import Control
 from dialoom.runs.engine import Engine
@@ -76,7 +76,7 @@ async def reopened(
         def checked(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
             found = store.recipe
             bound = rebind(store.config.models, models)
-            policy = call_policy(calls, RunLimits.of(store), bound.objects)
+            policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             policy.limits.check_prices(store.config.model_names.values())
             if not store.is_planned:
                 write_plan(store, found, lambda text: tell(Noted(text)), is_given_up)
@@ -156,7 +156,7 @@ async def carry_out(
             policy.fail_on_error,
             gateway.drain,
         )
-        task.control.attach(engine, lambda: gateway.states)
+        task.control.attach(engine, gateway)
         try:
             await engine.run(work, is_resumed)
         finally:
@@ -176,14 +176,16 @@ def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
     return None if recipe is None else find_recipe(recipe)[1]
 
 
-def check_judges(models: Collection[str], limits: RunLimits) -> None:
-    """Make sure that judges can be called, and their cost be bounded.
+def check_judges(judges: Mapping[str, ModelBinding], limits: RunLimits) -> None:
+    """Make sure that judges can be called as they are to be, and their cost be bounded.
 
     Raises:
         BindingError, RunError: If not.
     """
+    models = [binding.model for binding in judges.values()]
     for model in models:
         check_model(model)
+    check_parameters(judges)
     limits.check_prices(models)
 
 
@@ -211,6 +213,8 @@ def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBind
         store.add_judgement_set(wanted)
     elif existing[wanted.name] != wanted:
         theirs = ", ".join(existing[wanted.name].model_names.values())
+        if existing[wanted.name].model_names == wanted.model_names:
+            theirs += ", told otherwise (prompts, temperature, address, reply limits or parameters)"
         raise RunError(
             f"name {wanted.name!r}: the judgements of that name were made by {theirs}; give these another",
             setting="name",

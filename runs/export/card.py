@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 import yaml
 
+from dialoom.roles import ModelBinding
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.shown import markdown_code, markdown_text
 from dialoom.version import __version__
@@ -79,7 +81,7 @@ class Card:
         )
         if request.license is None:
             yield from (_RIGHTS, "")
-        if offline := [role for role, model in self._models().items() if model[0].startswith("offline/")]:
+        if offline := [role for role, each in self._models().items() if each.model.startswith("offline/")]:
             yield from (f"**{_OFFLINE.format(roles=', '.join(offline))}**", "")
 
     def _held(self) -> Iterator[str]:
@@ -130,18 +132,22 @@ class Card:
             shown[name] = ", ".join(Path(each).name if is_path else str(each) for each in values)
         return {name: text for name, text in shown.items() if text}
 
-    def _models(self) -> dict[str, tuple[str, float]]:
-        bindings = dict(self._rows.run.config.models)
-        if self._rows.judging is not None:
-            bindings |= self._rows.judging.models
-        return {role: (binding.model, binding.temperature) for role, binding in bindings.items()}
+    def _models(self) -> dict[str, ModelBinding]:
+        judges = {} if self._rows.judging is None else self._rows.judging.models
+        return {**self._rows.run.config.models, **judges}
 
     def _roles(self) -> Iterator[str]:
         lines = [
-            [markdown_text(role), markdown_code(model), temperature]
-            for role, (model, temperature) in self._models().items()
+            [
+                markdown_text(role),
+                markdown_code(each.model),
+                each.temperature,
+                "none" if each.max_reply is None else each.max_reply,
+                ", ".join(markdown_code(f"{name}={json.dumps(value)}") for name, value in each.params.items()),
+            ]
+            for role, each in self._models().items()
         ]
-        yield from (*_table(["role", "model", "temperature"], lines), "")
+        yield from (*_table(["role", "model", "temperature", "reply limit in tokens", "parameters"], lines), "")
 
     def _prompts(self) -> Iterator[str]:
         library = self._rows.run.prompts

@@ -81,6 +81,7 @@ class Programme:
             role: ModelBinding(
                 model=asked.get(role) or self._models.get(role) or request.model or DEFAULT_MODEL,
                 temperature=temperature,
+                max_reply=self.recipe.reply_limits.get(role),
             )
             for role, temperature in self._roles.items()
         }

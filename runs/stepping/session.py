@@ -9,7 +9,7 @@ from typing import Any
 
 from dialoom.graphs import Outcome
 from dialoom.prompts import ChatMessage
-from dialoom.roles.gateway.gateway import check_model
+from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.calling import CallPolicy
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN
@@ -128,11 +128,12 @@ class Session(Navigation):
 
         Raises:
             SteppingError: If there is no such role.
-            BindingError: If there is no such model.
+            BindingError: If there is no such model, or it takes no such parameters as the role has.
         """
         if role not in self.context.models:
             raise SteppingError(f"there is no role {role!r}; there are {', '.join(self.roles)}")
         check_model(model)
+        check_parameters({role: self.context.models[role].model_copy(update={"model": model})})
         await self._leave_main()
         models = {**self._branch.models, role: model}
         if model == self.context.models[role].model:

@@ -36,7 +36,7 @@ async def test_litellms_functions_run_here_and_others_in_a_thread() -> None:
 
 
 async def test_a_loop_that_used_a_thread_before_prepares_here_too() -> None:
-    """asyncio gave it an executor then, which nobody chose."""
+    """By then asyncio had given it an executor, which nobody chose."""
     here, loop = threading.get_ident(), asyncio.get_running_loop()
     await asyncio.to_thread(threading.get_ident)
 

@@ -1,0 +1,113 @@
+"""What a model is told of its sampling besides the temperature: the names that there are, and what their values may be.
+
+A run's file keeps them, and a file may come from anywhere. So only names that are known to shape a reply are let
+through: none that would send a call, or the key that goes with it, elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from .errors import BindingError
+
+MOST_TOKENS = 10_000_000
+"""No reply is as long; more is a slip of the hand."""
+
+_NUMBER, _WHOLE, _TEXT = ((int, float), "a number"), ((int,), "a whole number"), ((str,), "a text")
+_MAPPING = ((dict,), "a mapping")
+
+TRANSLATED: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "frequency_penalty": _NUMBER,
+    "logit_bias": _MAPPING,
+    "presence_penalty": _NUMBER,
+    "reasoning_effort": _TEXT,
+    "seed": _WHOLE,
+    "service_tier": _TEXT,
+    "stop": ((str, list), "a text or a list of texts"),
+    "thinking": _MAPPING,
+    "top_p": _NUMBER,
+    "verbosity": _TEXT,
+}
+"""What LiteLLM translates for each provider, and leaves out where it knows that there is no such thing."""
+
+_PASSED_ON: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "extra_body": _MAPPING,
+    "min_p": _NUMBER,
+    "num_ctx": _WHOLE,
+    "repetition_penalty": _NUMBER,
+    "top_k": _WHOLE,
+}
+"""What goes to the provider as it stands."""
+
+_KNOWN = {**TRANSLATED, **_PASSED_ON}
+_OWN_OPTION = "it is an option of its own, {}"
+_RESERVED: Mapping[str, str] = {
+    **dict.fromkeys(("temperature",), _OWN_OPTION.format("temperature")),
+    **dict.fromkeys(("max_tokens", "max_completion_tokens"), _OWN_OPTION.format("max_reply")),
+    **dict.fromkeys(("timeout", "request_timeout"), _OWN_OPTION.format("timeout")),
+    **dict.fromkeys(("api_base", "base_url"), _OWN_OPTION.format("api_base")),
+    **dict.fromkeys(("model", "custom_llm_provider"), "a role's model is named in models"),
+    **dict.fromkeys(("messages", "prompt", "tools", "functions"), "what a role is asked is in its prompt"),
+    **dict.fromkeys(("api_key", "headers", "extra_headers"), "keys come by the environment, and stand in no file"),
+    **dict.fromkeys(("n", "stream", "stream_options"), "each call has one reply, which comes as a whole"),
+    "response_format": "the shape of a reply follows from its prompt",
+    **dict.fromkeys(("max_retries", "num_retries", "drop_params"), "how calls are tried again is dialoom's"),
+}
+
+
+def checked_parameters(given: Mapping[str, Any], role: str = "") -> dict[str, Any]:
+    """Parameters that may be sent, by name and in its order.
+
+    Args:
+        given: Values by name.
+        role: Whose they are, for the message; empty for every role's.
+
+    Raises:
+        BindingError: If a name is unknown or not to be given so, or a value is not of its kind.
+    """
+    where = f"{role}." if role else ""
+    for name, value in given.items():
+        if (why := _RESERVED.get(str(name))) is not None:
+            raise _wrong(f"{where}{name} cannot be given so: {why}")
+        if name not in _KNOWN:
+            like = get_close_matches(str(name), _KNOWN, 1)
+            meant = f"did you mean {like[0]}?" if like else f"there are {', '.join(sorted(_KNOWN))}"
+            raise _wrong(f"{where}{name} is unknown; {meant} (what only your provider knows goes into extra_body)")
+        types, what = _KNOWN[name]
+        if isinstance(value, bool) or not isinstance(value, types) or not _is_json(value):
+            raise _wrong(f"{where}{name} {value!r:.60} is not {what}")
+        if name == "extra_body" and (reserved := sorted(_RESERVED.keys() & given["extra_body"].keys())):
+            raise _wrong(f"{where}extra_body.{reserved[0]} cannot be given so: {_RESERVED[reserved[0]]}")
+    return {name: given[name] for name in sorted(given)}
+
+
+def checked_limit(value: Any, role: str = "") -> int | None:
+    """The most tokens of a reply; 0 and `None` are no limit.
+
+    Raises:
+        BindingError: If it is no such number.
+    """
+    if value is None or (value == 0 and not isinstance(value, bool)):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_TOKENS:
+        of = f" of {role}" if role else ""
+        raise BindingError(
+            f"max_reply{of}: {value!r:.40} is no whole number from 1 to {MOST_TOKENS:,}, nor 0 for no limit",
+            setting="max_reply",
+        )
+    return value
+
+
+def _is_json(value: Any) -> bool:
+    """Whether a value is the same after it was kept in a file."""
+    try:
+        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
+    except (TypeError, ValueError):
+        return False
+
+
+def _wrong(message: str) -> BindingError:
+    return BindingError(f"params: {message}", setting="params")

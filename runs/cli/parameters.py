@@ -1,0 +1,105 @@
+"""What flags and YAML files say of replies, by role: the parameters of their sampling, their length, their time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from dialoom.runs.errors import RunError
+
+UNBOUNDED = "none"
+"""The value that takes a bound away again."""
+
+
+def parameters(given: Any) -> dict[str, dict[str, Any]]:
+    """Parameters by role and name; those of every role stand under the empty name.
+
+    Args:
+        given: `[ROLE.]KEY=VALUE` texts with YAML or JSON as values; or a YAML file's mapping: by role, and of every
+            role by name.
+
+    Raises:
+        RunError: If a text is none of these, or a parameter is given twice.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for role, name, value in _of_mapping(given) if isinstance(given, Mapping) else map(_of_text, _listed(given)):
+        if name in found.setdefault(role, {}):
+            whole = f"{role}.{name}" if role else name
+            raise RunError(f"params: {whole} is given twice, as {found[role][name]!r} and {value!r}", setting="params")
+        found[role][name] = value
+    return found
+
+
+def joined(*given: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]] | None:
+    """Parameters of several sources, of which the later wins; `None` if there are none."""
+    roles = dict.fromkeys(role for each in given for role in each)
+    return {role: {name: each[role][name] for each in given for name in each.get(role, {})} for role in roles} or None
+
+
+def reply_limits(texts: Mapping[str, str] | None) -> dict[str, int | None] | None:
+    """The most tokens of a reply, by role.
+
+    Raises:
+        RunError: If one is neither a whole number nor `none`.
+    """
+    found: dict[str, int | None] = {}
+    for role, text in (texts or {}).items():
+        if text.lower() != UNBOUNDED and not text.isdecimal():
+            raise RunError(f"max_reply {text!r} is no whole number of tokens, nor {UNBOUNDED!r}", setting="max_reply")
+        found[role] = None if text.lower() == UNBOUNDED else int(text)
+    return found or None
+
+
+def timeouts(texts: Mapping[str, str] | None) -> dict[str, float | None] | None:
+    """Seconds of a try, by role.
+
+    Raises:
+        RunError: If one is neither a number nor `none`.
+    """
+    found: dict[str, float | None] = {}
+    for role, text in (texts or {}).items():
+        try:
+            found[role] = None if text.lower() == UNBOUNDED else float(text)
+        except ValueError as error:
+            raise RunError(f"timeout {text!r} is no number of seconds, nor {UNBOUNDED!r}", setting="timeout") from error
+    return found or None
+
+
+def _listed(given: Any) -> list[str]:
+    if given is None:
+        return []
+    return [str(each) for each in given] if isinstance(given, list) else [str(given)]
+
+
+def _of_text(text: str) -> tuple[str, str, Any]:
+    """Role, name and value of `[ROLE.]KEY=VALUE`."""
+    named, equals, written = text.partition("=")
+    if not equals or not named.strip() or not written.strip():
+        raise RunError(f"params {text!r} is not of the form [ROLE.]KEY=VALUE", setting="params")
+    role, _, name = named.strip().rpartition(".") if named.count(".") == 1 else ("", "", named.strip())
+    return role, name, _value(written, text)
+
+
+def _of_mapping(given: Mapping[Any, Any]) -> list[tuple[str, str, Any]]:
+    found: list[tuple[str, str, Any]] = []
+    for key, each in given.items():
+        role, dot, name = str(key).partition(".")
+        if dot or not isinstance(each, Mapping):
+            found.append((role, name, each) if dot else ("", role, each))
+        else:
+            found += [(role, str(name), value) for name, value in each.items()]
+    return found
+
+
+def _value(written: str, text: str) -> Any:
+    try:
+        return json.loads(written)  # YAML takes 1e-3 for a text
+    except ValueError:
+        pass
+    try:
+        return yaml.safe_load(written)
+    except yaml.YAMLError as error:
+        raise RunError(f"params {text!r}: the value is neither YAML nor JSON", setting="params") from error
