@@ -4,6 +4,7 @@ from .outcome import Episode, Judgement, Line, Outcome
 from .recipe import Exporter, ExportOptions, Recipe, RecipeError, RecipeOptions
 from .reporting import INTERVALS, Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, side_by_side
 from .scenario import Scenario
+from .shared import Shared
 from .stage import Scene, Stage, node, stream
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Scenario",
     "Scene",
     "Series",
+    "Shared",
     "Span",
     "Stage",
     "Table",

@@ -11,6 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from .shared import ByHash
+
 
 class Scenario(BaseModel, ABC):
     """One dialogue or one tree to be made. Equal content gives the equal id, anywhere."""
@@ -33,6 +35,6 @@ class Scenario(BaseModel, ABC):
     @cached_property
     def id(self) -> str:
         """The label made fit for a command line, and 10 hex digits of the content's SHA-256."""
-        content = json.dumps(self.model_dump(mode="json"), ensure_ascii=False)
+        content = json.dumps(self.model_dump(mode="json", context=ByHash()), ensure_ascii=False)
         digest = hashlib.sha256(content.encode()).hexdigest()[:10]
         return f"{re.sub(r'[^0-9A-Za-z]+', '-', self.label).strip('-')}-{digest}"

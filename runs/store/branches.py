@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .passages import read_messages, reading
+
 MadeCall = tuple[str, str, bool]
 """A call that led to a checkpoint: its node, its key in hexadecimal digits, and whether a person wrote the request."""
 
@@ -225,7 +227,9 @@ class BranchTable:
             model=row["model"],
             prompt=row["prompt"],
             sample=row["sample"],
-            messages=tuple((role, self._text(id_)) for role, id_ in json.loads(row["messages"])),
+            messages=tuple(
+                (role, self._text(id_)) for role, id_ in read_messages(row["messages"], reading(self._reader))
+            ),
             reply=None if row["reply"] is None else self._text(row["reply"]),
             input_tokens=row["input_tokens"],
             output_tokens=row["output_tokens"],

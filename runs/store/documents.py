@@ -42,6 +42,11 @@ def unpack(text: str, fetch: Callable[[bytes], str]) -> Any:
     return _unpacked(json.loads(text), fetch)
 
 
+def fetched(hash_: str, fetch: Callable[[bytes], str]) -> Any:
+    """The value of a document, by its hash in hex digits; `fetch` as in `unpack`."""
+    return unpack(fetch(bytes.fromhex(hash_)), fetch)
+
+
 def _packed(value: Any, keep: Callable[[bytes, str], None], top: bool = False) -> Any:
     if isinstance(value, dict):
         value = {key: _packed(part, keep) for key, part in value.items()}
@@ -60,7 +65,7 @@ def _packed(value: Any, keep: Callable[[bytes, str], None], top: bool = False) -
 def _unpacked(value: Any, fetch: Callable[[bytes], str]) -> Any:
     if isinstance(value, dict):
         if value.keys() == {_REFERENCE}:
-            return unpack(fetch(bytes.fromhex(value[_REFERENCE])), fetch)
+            return fetched(value[_REFERENCE], fetch)
         return {key: _unpacked(part, fetch) for key, part in value.items()}
     if isinstance(value, list):
         return [_unpacked(part, fetch) for part in value]

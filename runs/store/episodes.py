@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from dialoom.graphs import Judgement, Line, Outcome
 from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
+
+from .passages import Said, read_messages, reading
 
 _PAGE = 200
 
@@ -29,8 +32,9 @@ def read_episode(connection: sqlite3.Connection, judging: str | None, position: 
 
 def read_outcome(connection: sqlite3.Connection, position: int) -> Outcome:
     """A finished scenario's outcome, without judgements."""
-    row = connection.execute("SELECT * FROM outcomes WHERE scenario = ?", (position,)).fetchone()
-    return _outcome(row, _texts(connection, [row]), ())
+    row = connection.execute("SELECT *, scenario AS position FROM outcomes WHERE scenario = ?", (position,)).fetchone()
+    said, texts = _said(connection, [row])
+    return _outcome(row, said[position], texts, ())
 
 
 def _page(
@@ -43,7 +47,7 @@ def _page(
         if not rows:
             return []
         last = rows[-1]["position"]
-        texts = _texts(connection, rows)
+        said, texts = _said(connection, rows)
         judgements = _judgements(connection, judging, after, last)
         tokens = _output_tokens(connection, after, last)
     finally:
@@ -55,7 +59,7 @@ def _page(
                 id=row["id"],
                 facets=json.loads(row["facets"]),
                 state=row["state"],
-                outcome=_outcome(row, texts, tuple(judgements.get(row["position"], ()))),
+                outcome=_outcome(row, said[row["position"]], texts, tuple(judgements.get(row["position"], ()))),
                 output_tokens=tokens.get(row["position"], {}),
                 error=row["error"],
                 branch=row["branch"] and BranchTaken.model_validate_json(row["branch"]),
@@ -71,15 +75,19 @@ FROM scenarios JOIN outcomes ON scenario = position
 WHERE state IN ('done', 'failed') AND position > ? AND position < ? ORDER BY position LIMIT ?"""
 
 
-def _texts(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> dict[int, str]:
-    """The texts that the rows' messages refer to."""
-    ids = {id_ for row in rows for _, id_ in json.loads(row["messages"])}
+def _said(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> tuple[dict[int, list[Said]], dict[int, str]]:
+    """What was said in each scenario by its position, and the texts of all that."""
+    passage = lru_cache(maxsize=None)(reading(connection))
+    said = {row["position"]: read_messages(row["messages"], passage) for row in rows}
+    ids = {id_ for messages in said.values() for _, id_ in messages}
     query = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
-    return dict(connection.execute(query, (json.dumps(sorted(ids)),)).fetchall())
+    return said, dict(connection.execute(query, (json.dumps(sorted(ids)),)).fetchall())
 
 
-def _outcome(row: sqlite3.Row, texts: Mapping[int, str], judgements: tuple[Judgement, ...]) -> Outcome:
-    messages = tuple(Line(role=role, content=texts[id_]) for role, id_ in json.loads(row["messages"]))
+def _outcome(
+    row: sqlite3.Row, said: Sequence[Said], texts: Mapping[int, str], judgements: tuple[Judgement, ...]
+) -> Outcome:
+    messages = tuple(Line(role=role, content=texts[id_]) for role, id_ in said)
     counts, details = json.loads(row["counts"]), json.loads(row["details"] or "{}")
     return Outcome(messages=messages, ended_by=row["ended_by"], counts=counts, details=details, judgements=judgements)
 

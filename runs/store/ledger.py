@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 from dialoom.roles import CallPlace, Completion
 from dialoom.roles.gateway import Attempt, CallRecord, Request
 
+from .passages import Passages
 from .texts import Texts
 from .writer import Writer
 
@@ -44,9 +44,10 @@ class SQLiteLedger:
     in between and nobody can know whether the provider has billed it.
     """
 
-    def __init__(self, writer: Writer, texts: Texts, threads: Threads) -> None:
+    def __init__(self, writer: Writer, texts: Texts, passages: Passages, threads: Threads) -> None:
         self._writer = writer
         self._texts = texts
+        self._passages = passages
         self._threads = threads
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
@@ -109,7 +110,7 @@ class SQLiteLedger:
             "prompt": request.prompt_id,
             "temperature": request.temperature,
             "seed": request.seed,
-            "messages": json.dumps(messages, separators=(",", ":")),
+            "messages": self._passages.text_of(connection, messages),
         }
         names, marks = ", ".join(row), ", ".join("?" * len(row))
         cursor = connection.execute(f"INSERT INTO calls ({names}) VALUES ({marks})", tuple(row.values()))

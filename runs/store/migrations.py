@@ -1,7 +1,7 @@
 """Bringing a run's file up to the present layout: each step in one transaction with its own record.
 
-The layout is in its first version, so there is no step yet. A later version adds one: a function that takes a file of
-the version before to the next, in a transaction that is open already.
+A later version adds a step: a function that takes a file of the version before to the next, in a transaction that is
+open already (sqlite-utils would commit it).
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from collections.abc import Callable, Mapping
 Step = Callable[[sqlite3.Connection], None]
 """Changes a file's tables and rows from one version to the next."""
 
-STEPS: dict[int, Step] = {}
+
+def _add_passages(connection: sqlite3.Connection) -> None:
+    """Long lists of messages consist of passages; those that are in the file stay as they are."""
+    connection.execute("CREATE TABLE passages (id INTEGER PRIMARY KEY, hash BLOB, messages TEXT)")
+    connection.execute("CREATE UNIQUE INDEX idx_passages_hash ON passages (hash)")
+
+
+STEPS: dict[int, Step] = {1: _add_passages}
 """The steps, each under the version that it starts from."""
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable
 
 from dialoom.graphs import Scenario
+from dialoom.graphs.shared import ByHash
 
 from .documents import canonical, pack
 from .errors import StoreError
@@ -21,10 +23,18 @@ def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -
     def keep(hash_: bytes, content: str) -> None:
         connection.execute("INSERT OR IGNORE INTO documents VALUES (?, ?)", (hash_, content))
 
+    shared: set[str] = set()
+
+    def keep_shared(hash_: str, content: str) -> None:
+        if hash_ not in shared:
+            keep(bytes.fromhex(hash_), pack(json.loads(content), keep))
+            shared.add(hash_)
+
+    by_hash = ByHash(keep_shared)
     insert = "INSERT INTO scenarios (position, id, facets, content, state) VALUES (?, ?, ?, ?, 'pending')"
     count = 0
     for count, scenario in enumerate(scenarios, start=1):
-        content = pack(scenario.model_dump(mode="json"), keep)
+        content = pack(scenario.model_dump(mode="json", context=by_hash), keep)
         try:
             connection.execute(insert, (count - 1, scenario.id, canonical(scenario.facets()), content))
         except sqlite3.IntegrityError as error:

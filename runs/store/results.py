@@ -12,6 +12,7 @@ from .branches import MAIN, exchange_calls
 from .documents import canonical
 from .judgement_sets import OWN_JUDGEMENTS
 from .judgements import insert_judgements, replace_unparsed
+from .passages import Passages
 from .texts import Texts
 from .transactions import Transactions
 from .work import JudgeWork, PlayWork, RejudgeWork, Work
@@ -23,11 +24,13 @@ class Results:
     Args:
         transactions: Write to the file.
         texts: Its texts.
+        passages: Its passages of messages.
     """
 
-    def __init__(self, transactions: Transactions, texts: Texts) -> None:
+    def __init__(self, transactions: Transactions, texts: Texts, passages: Passages) -> None:
         self._transactions = transactions
         self._texts = texts
+        self._passages = passages
 
     async def finish(self, work: Work, outcome: Outcome) -> None:
         """Keep what came of work: the outcome of a scenario that was played, or the judgements of one that was judged.
@@ -117,11 +120,17 @@ class Results:
         await self._transactions.soon(exchange)
 
     def _insert_outcome(self, connection: sqlite3.Connection, position: int, outcome: Outcome) -> None:
-        messages = [[line.role, self._texts.id_of(connection, line.content)] for line in outcome.messages]
+        messages = [(line.role, self._texts.id_of(connection, line.content)) for line in outcome.messages]
         details = canonical(dict(outcome.details)) if outcome.details else None
         connection.execute(
             "INSERT INTO outcomes (scenario, ended_by, counts, messages, details) VALUES (?, ?, ?, ?, ?)",
-            (position, outcome.ended_by, canonical(dict(outcome.counts)), canonical(messages), details),
+            (
+                position,
+                outcome.ended_by,
+                canonical(dict(outcome.counts)),
+                self._passages.text_of(connection, messages),
+                details,
+            ),
         )
 
 

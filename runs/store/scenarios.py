@@ -11,6 +11,7 @@ from typing import Any
 
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe, Scenario
+from dialoom.graphs.shared import SharedValues
 
 from . import documents
 from .errors import StoreError
@@ -30,6 +31,7 @@ class ScenarioTable:
         self._path = path
         self._reader = reader
         self._document = lru_cache(maxsize=512)(self._read_document)
+        self._shared = SharedValues(lambda hash_: documents.fetched(hash_, self._document))
 
     def rows(self, query: str, *values: Any) -> Iterator[sqlite3.Row]:
         """A query's rows, read page by page as they are asked for, so that no read lasts long.
@@ -50,7 +52,8 @@ class ScenarioTable:
         Raises:
             StoreError: If the file lacks a part of it.
         """
-        return recipe.scenario_type.model_validate(documents.unpack(content, self._document))
+        plain = documents.unpack(content, self._document)
+        return recipe.scenario_type.model_validate(plain, context=self._shared)
 
     def resolve(self, name: str) -> int:
         """The position of a scenario by its id, the beginning of its id, or its place in the plan (from 1).

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
 
 
@@ -109,12 +109,13 @@ def _branches(database: Database) -> None:
 
 
 def _calls(database: Database) -> None:
-    """The ledger: calls, each text of their requests and replies once, and attempts that failed.
+    """The ledger: calls, each text and each passage of their requests once, and attempts that failed.
 
     The attempt that was answered is the call's own row.
     """
     database.table("texts").create({"id": int, "hash": bytes, "content": str}, pk="id")
     database.table("texts").create_index(["hash"], unique=True)
+    create_passages(database)
     database.table("calls").create(
         {
             "id": int,
@@ -154,6 +155,12 @@ def _calls(database: Database) -> None:
     database.table("attempts").create(
         {"call": int, "number": int, "latency": float, "error": str, "retry_after": float}, pk=("call", "number")
     )
+
+
+def create_passages(database: Database) -> None:
+    """The table of the passages that long lists of messages consist of."""
+    database.table("passages").create({"id": int, "hash": bytes, "messages": str}, pk="id")
+    database.table("passages").create_index(["hash"], unique=True)
 
 
 def _checkpoints(database: Database) -> None:

@@ -21,6 +21,7 @@ from .errors import StoreError, store_error
 from .judgement_sets import JudgementSet, insert_judgement_set
 from .ledger import Booking, SQLiteLedger
 from .lock import WriteLock
+from .passages import Passages
 from .planning import insert_plan
 from .queue import WorkQueue
 from .results import Results
@@ -64,12 +65,12 @@ class RunStore(RunFile):
             self._writer = Writer(lambda: open_for_writing(path, synchronous))
             opened.pop_all()  # from here on, `close` closes them
         bookings: dict[str, Booking] = {}
-        texts = self._writer.only(Texts)
+        texts, passages = self._writer.only(Texts), self._writer.only(Passages)
         self._transactions = Transactions(self._writer, path)
         self.queue = WorkQueue(self._reader, self._scenarios, bookings)
-        self.results = Results(self._transactions, texts)
+        self.results = Results(self._transactions, texts, passages)
         self.retries = Retries(self._transactions)
-        self.ledger = SQLiteLedger(self._writer, texts, bookings)
+        self.ledger = SQLiteLedger(self._writer, texts, passages, bookings)
         self.branches = BranchTable(self._reader, self._transactions.soon)
 
     @classmethod

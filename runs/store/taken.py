@@ -37,8 +37,14 @@ FROM (SELECT *, input_tokens IS NOT NULL AND output_tokens IS NOT NULL AS known 
 WHERE {_TOOK} GROUP BY model ORDER BY model"""
 
 _UNCOUNTED = f"""
-SELECT model, count(*), sum(
-    (SELECT coalesce(sum(length(content)), 0)
-     FROM json_each(messages) JOIN texts ON texts.id = json_extract(value, '$[1]')))
+SELECT model, count(*), sum((
+    WITH RECURSIVE part (entry) AS (
+        SELECT value FROM json_each(calls.messages)
+        UNION ALL
+        SELECT value FROM part JOIN passages ON passages.id = part.entry, json_each(passages.messages)
+    )
+    SELECT coalesce(sum(length(content)), 0)
+    FROM part JOIN texts ON texts.id = json_extract(entry, '$[1]')
+))
 FROM calls
 WHERE (input_tokens IS NULL OR output_tokens IS NULL) AND {_TOOK} GROUP BY model"""

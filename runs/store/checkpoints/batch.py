@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from .ids import HashedRows, Ids, Recent, insert_rows
 from .items import Put, PutWrite, PutWrites
-from .memory import Chain, Key, Packed, Thread
+from .memory import Chain, Kept, Key, Packed, Thread, parts_of
+from .stretches import Stretch, cut
 from .values import Large, Value, json_text, text_of
 
 _REMEMBERED = 4096
@@ -88,38 +89,52 @@ class Batches:
         self._values.store(connection, values, lambda hash_: (text_of(values[hash_]),))
 
     def _store_lists(self, connection: sqlite3.Connection, puts: Iterable[Put]) -> None:
-        chains = [value for put in puts for value in put.values.values() if isinstance(value, Chain)]
+        chains = [
+            part for put in puts for kept in put.values.values() for part in parts_of(kept) if type(part) is Chain
+        ]
         by_hash = {chain.hash: chain for chain in chains}
         # Of a list that builds on nothing, every beginning may be stored.
         self._lists.find(connection, [hash_ for chain in chains if not chain.start for hash_ in chain.hashes])
         self._lists.find(connection, [chain.prefix for chain in chains if chain.prefix is not None])
+        rows = {hash_: self._list(chain) for hash_, chain in by_hash.items() if hash_ not in self._lists.ids.known}
+        stretches = {part.hash: part for _, rest in rows.values() for part in rest if type(part) is Stretch}
+        self._lists.store(connection, stretches, lambda hash_: (None, self._elements(stretches[hash_].elements)))
         self._lists.store(connection, by_hash, lambda hash_: self._list_columns(by_hash[hash_]))
 
     def _list_columns(self, chain: Chain) -> tuple[int | None, str]:
+        prefix, rest = self._list(chain)
+        return prefix, self._elements(rest)
+
+    def _list(self, chain: Chain) -> tuple[int | None, Sequence[Value | Stretch]]:
         """The longest beginning that is stored, and what follows on it."""
         known = self._lists.ids.known
         for length in range(len(chain.elements) - 1, chain.start, -1):
             if (prefix := known.get(chain.hashes[length - 1])) is not None:
-                return prefix, self._elements(chain.elements[length:])
+                return prefix, cut(chain.elements[length:])
         if chain.prefix is None:
-            return None, self._elements(chain.elements)
+            return None, cut(chain.elements)
         if chain.prefix not in known:
             raise UnknownPrefixError(chain.prefix.hex())
-        return known[chain.prefix], self._elements(chain.elements[chain.start :])
+        return known[chain.prefix], cut(chain.elements[chain.start :])
 
-    def _elements(self, elements: Iterable[Value]) -> str:
-        """Elements as JSON: the id of a value, or in brackets the value itself."""
-        known = self._values.ids.known
-        return f"[{','.join(str(known[e.hash]) if isinstance(e, Large) else f'[{_short_text(e)}]' for e in elements)}]"
+    def _elements(self, elements: Iterable[Value | Stretch]) -> str:
+        """Elements as JSON: the id of a value, or in brackets the value itself, or a list that stands there whole."""
+        return f"[{','.join(map(self._element, elements))}]"
+
+    def _element(self, element: Value | Stretch) -> str:
+        if type(element) is Large:
+            return str(self._values.ids.known[element.hash])
+        if type(element) is Stretch:
+            return f'{{"list":{self._lists.ids.known[element.hash]}}}'
+        return f"[{_short_text(element)}]"
 
     def _checkpoint_row(self, put: Put) -> tuple[object, ...]:
         thread = put.key[0]
-        versions, lists = put.versions, self._lists.ids.known
+        versions = put.versions
         channels: list[str] = []
         for name, value in put.values.items():
             head = _head(name, versions.get(name))
-            kept = f'"list",{lists[value.hash]}' if isinstance(value, Chain) else self._value(value)
-            channels.append(f"{head},{kept}]")
+            channels.append(f"{head},{self._kept(value)}]")
         channels += [f"{_head(name, version)}]" for name, version in versions.items() if name not in put.values]
         self._has_writes.setdefault(put.key, False)
         return (
@@ -133,6 +148,14 @@ class Batches:
             put.updated,
             put.metadata,
         )
+
+    def _kept(self, kept: Kept) -> str:
+        if type(kept) is Chain:
+            return f'"list",{self._lists.ids.known[kept.hash]}'
+        if type(kept) is dict:
+            fields = (f"{_head(name, None)},{self._kept(part)}]" for name, part in kept.items())
+            return f'"fields",{{{",".join(fields)}}}'
+        return self._value(kept)  # type: ignore[arg-type]
 
     def _value(self, value: Value) -> str:
         if isinstance(value, Large):
@@ -214,11 +237,12 @@ def _values_in(puts: Iterable[Put], writes: Iterable[dict[tuple[str, int], _Writ
     """The values that get rows of their own, by their hashes."""
     found: dict[bytes, bytes] = {}
     for put in puts:
-        for value in put.values.values():
-            if type(value) is Large:
-                found[value.hash] = value.body
-            elif type(value) is Chain:
-                _add_large(found, value.elements[value.start :])
+        for kept in put.values.values():
+            for part in parts_of(kept):
+                if type(part) is Large:
+                    found[part.hash] = part.body
+                elif type(part) is Chain:
+                    _add_large(found, part.elements[part.start :])
     for of_checkpoint in writes:
         for _, write in of_checkpoint.values():
             _add_large(found, write.value if isinstance(write.value, list) else [write.value])

@@ -16,8 +16,9 @@ from langgraph.checkpoint.base import (
     get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.types import ERROR
+from langgraph.constants import START
 
-from .memory import Chain, Id, Key, Memory, Packed, Thread
+from .memory import Chain, Id, Kept, Key, Memory, Packed, PackedFields, Thread
 from .values import INLINE, Large, Packer, RecordedError, UnstorableError, Value, json_text, pack, plain_text, sized
 
 _NONE = pack(None)
@@ -40,7 +41,7 @@ class Put(NamedTuple):
     time: str
     format: int
     versions: ChannelVersions
-    values: Mapping[str, Value | Chain]
+    values: Mapping[str, Kept]
     seen: str
     updated: str | None
     metadata: str
@@ -49,8 +50,18 @@ class Put(NamedTuple):
     def anew(self, memory: Memory) -> Put:
         """The same put, made as if nothing of its thread were stored."""
         memory.forget(self.key[0])
-        packed = {name: value.elements if isinstance(value, Chain) else value for name, value in self.values.items()}
+        packed = {name: _as_packed(value) for name, value in self.values.items()}
         return self._replace(values=memory.follow(self.key, self.versions, packed))
+
+
+def _as_packed(kept: Kept) -> Packed | PackedFields:
+    if type(kept) is dict:
+        return {name: _elements(part) for name, part in kept.items()}
+    return _elements(kept)  # type: ignore[arg-type]
+
+
+def _elements(kept: Value | Chain) -> Packed:
+    return kept.elements if isinstance(kept, Chain) else kept
 
 
 class PutWrite(NamedTuple):
@@ -124,10 +135,15 @@ def put_of(
     updated = checkpoint.get("updated_channels")
     versions = dict(checkpoint["channel_versions"])
     before = memory.held(key[0], parent)
-    packed: dict[str, Packed | Chain] = {}
+    packed: dict[str, Packed | PackedFields | Kept] = {}
     for channel, value in checkpoint["channel_values"].items():
         same = None if before is None else before.unchanged(channel, versions)
-        packed[channel] = _packed(channel, value, packer) if same is None else same
+        if same is not None:
+            packed[channel] = same
+        elif channel == START and type(value) is dict and all(type(name) is str for name in value):
+            packed[channel] = {name: _packed(channel, part, packer, (name,)) for name, part in value.items()}
+        else:
+            packed[channel] = _packed(channel, value, packer)
     return Put(
         key,
         parent,
@@ -186,7 +202,7 @@ def _packed_write(channel: str, value: object, packer: Packer) -> Packed:
     return _packed(channel, value, packer)
 
 
-def _packed(channel: str, value: object, packer: Packer) -> Packed:
+def _packed(channel: str, value: object, packer: Packer, within: tuple[str, ...] = ()) -> Packed:
     """A value; a list that is not short as its elements, so that a conversation's new message is stored once."""
     if value is None:
         return _NONE
@@ -196,7 +212,8 @@ def _packed(channel: str, value: object, packer: Packer) -> Packed:
         elements = packer.pack(value)
         return elements if _is_long(elements) else sized(pack(value))
     except UnstorableError as error:
-        raise UnstorableError(f"channel {channel!r}{_place_in(value)}: {error}") from None
+        place = "".join(f"[{name!r}]" for name in within) + _place_in(value)
+        raise UnstorableError(f"channel {channel!r}{place}: {error}") from None
 
 
 def _place_in(value: object, depth: int = 8) -> str:

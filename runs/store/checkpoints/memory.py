@@ -8,13 +8,14 @@ shorter stored list, its prefix, and what follows on it.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from threading import Lock
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from langgraph.checkpoint.base import ChannelVersions
 
-from .values import Large, Value, digest
+from .stretches import own_hash
+from .values import Value, digest
 
 Thread: TypeAlias = tuple[str, str]
 """A thread's name and a namespace in it (empty for the graph itself, another one for each subgraph)."""
@@ -27,7 +28,10 @@ Key: TypeAlias = tuple[Thread, Id]
 """Which checkpoint."""
 
 Packed: TypeAlias = "Value | list[Value]"
-"""A channel's packed value; of a list that is not short, its elements."""
+"""A packed value; of a list that is not short, its elements."""
+
+PackedFields: TypeAlias = dict[str, Packed]
+"""What a graph was begun with: its fields, so that what goes into a channel as it is shares that channel's rows."""
 
 
 class Chain(NamedTuple):
@@ -51,6 +55,18 @@ class Chain(NamedTuple):
         return self.hashes[self.start - 1] if self.start else None
 
 
+Kept: TypeAlias = "Value | Chain | dict[str, Value | Chain]"
+"""What a channel holds, as it is stored."""
+
+
+def parts_of(kept: Kept) -> Iterator[Value | Chain]:
+    """What a channel's value consists of: itself, if it is no dict of fields."""
+    if type(kept) is dict:
+        yield from kept.values()
+    else:
+        yield kept  # type: ignore[misc]
+
+
 class _List:
     """A list as it was at the last put: its elements, its beginnings' hashes, and the lengths that were stored."""
 
@@ -70,7 +86,7 @@ class _List:
         hashes = self._hashes
         start = self._stored[-1] if self._stored else 0
         for element in elements[common:]:
-            own = element.hash if isinstance(element, Large) else digest(element)
+            own = own_hash(element)
             hashes.append(digest(hashes[-1] + own) if hashes else own)
         if start < len(elements):
             self._stored.append(len(elements))
@@ -89,9 +105,9 @@ class Held(NamedTuple):
 
     id: Id
     versions: ChannelVersions
-    values: Mapping[str, Value | Chain]
+    values: Mapping[str, Kept]
 
-    def unchanged(self, channel: str, versions: ChannelVersions) -> Value | Chain | None:
+    def unchanged(self, channel: str, versions: ChannelVersions) -> Kept | None:
         """What a checkpoint that follows on that one, with these versions, holds in a channel, if it is the same."""
         version = versions.get(channel)
         return self.values.get(channel) if version is not None and self.versions.get(channel) == version else None
@@ -104,11 +120,17 @@ class _Thread:
         self.held: Held | None = None
         self.lists: dict[str, _List] = {}
 
-    def list(self, channel: str) -> _List:
-        known = self.lists.get(channel)
-        if known is None:
-            known = self.lists[channel] = _List()
-        return known
+    def follow(self, channel: str, packed: Packed | PackedFields | Kept) -> Kept:
+        """How to store a channel's value."""
+        if type(packed) is list:
+            known = self.lists.get(channel)
+            if known is None:
+                known = self.lists[channel] = _List()
+            return known.follow(packed)
+        if type(packed) is dict:
+            fields = {name: self.follow(f"{channel}\0{name}", part) for name, part in packed.items()}
+            return cast("dict[str, Value | Chain]", fields)
+        return cast(Kept, packed)
 
 
 class Memory:
@@ -130,8 +152,8 @@ class Memory:
         return held if held is not None and held.id == id_ else None
 
     def follow(
-        self, key: Key, versions: ChannelVersions, packed: Mapping[str, Packed | Chain]
-    ) -> Mapping[str, Value | Chain]:
+        self, key: Key, versions: ChannelVersions, packed: Mapping[str, Packed | PackedFields | Kept]
+    ) -> Mapping[str, Kept]:
         """How to store a checkpoint's channels, of which some may be known to be what they were."""
         thread, id_ = key
         with self._lock:
@@ -142,10 +164,7 @@ class Memory:
                     self._threads.popitem(last=False)
             else:
                 self._threads.move_to_end(thread)
-            values = {
-                channel: known.list(channel).follow(value) if isinstance(value, list) else value
-                for channel, value in packed.items()
-            }
+            values = {channel: known.follow(channel, value) for channel, value in packed.items()}
             known.held = Held(id_, versions, values)
             return values
 

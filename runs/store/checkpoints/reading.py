@@ -111,18 +111,36 @@ class CheckpointReader:
 
     def _channel_values(self, described: Mapping[str, list[Any]]) -> dict[str, Any]:
         """Values of channels that are described as `[version]` or `[version, kind, reference]`."""
-        held = {channel: (part[1], part[2]) for channel, part in described.items() if len(part) > 1}
-        for channel, (kind, reference) in held.items():
-            if kind == "list":
-                held[channel] = ("items", self._elements(reference))
-            elif kind == "is":
-                held[channel] = (kind, revived(reference))
-        return self._resolved(held)
+        held: dict[tuple[str, ...], tuple[str, Any]] = {}
+        for channel, part in described.items():
+            if len(part) > 1 and part[1] == "fields":
+                held |= {(channel, name): self._held(each[1], each[2]) for name, each in part[2].items()}
+            elif len(part) > 1:
+                held[channel,] = self._held(part[1], part[2])
+        values: dict[str, Any] = {channel: {} for channel, part in described.items() if len(part) > 1}
+        for (channel, *field), value in self._resolved(held).items():
+            if field:
+                values[channel][field[0]] = value
+            else:
+                values[channel] = value
+        return values
+
+    def _held(self, kind: str, reference: Any) -> tuple[str, Any]:
+        if kind == "list":
+            return "items", self._elements(reference)
+        return kind, revived(reference) if kind == "is" else reference
 
     def _elements(self, list_: int) -> list[int | list[Any]]:
         """A list's elements from its first on: ids of values, or values in brackets."""
         rows = self._connection.execute(_LIST, (list_,)).fetchall()
-        return [element for (elements,) in rows for element in value_of(elements)]
+        found: list[int | list[Any]] = []
+        for (elements,) in rows:
+            for element in value_of(elements):
+                if isinstance(element, dict):
+                    found += self._elements(element["list"])
+                else:
+                    found.append(element)
+        return found
 
     def _writes(self, thread: int, checkpoint: Id) -> list[PendingWrite]:
         query = (

@@ -14,18 +14,22 @@ DELETE FROM pending_writes WHERE NOT EXISTS (
 _SWEEP_LISTS = """
 DELETE FROM checkpoint_lists WHERE id NOT IN (
     WITH RECURSIVE live (id) AS (
-        SELECT json_extract(channel.value, '$[2]') FROM checkpoints, json_each(checkpoints.channels) AS channel
-        WHERE json_extract(channel.value, '$[1]') = 'list'
+        SELECT json_extract(part.value, '$[2]') FROM checkpoints, json_tree(checkpoints.channels) AS part
+        WHERE CASE part.type WHEN 'array' THEN json_extract(part.value, '$[1]') = 'list' END
         UNION
         SELECT prefix FROM live JOIN checkpoint_lists USING (id) WHERE prefix IS NOT NULL
+        UNION
+        SELECT json_extract(element.value, '$.list')
+        FROM live JOIN checkpoint_lists USING (id), json_each(elements) AS element WHERE element.type = 'object'
     )
-    SELECT id FROM live
+    SELECT id FROM live WHERE id IS NOT NULL
 )
 """
 _SWEEP_VALUES = """
 DELETE FROM checkpoint_values WHERE id NOT IN (
-    SELECT json_extract(channel.value, '$[2]') FROM checkpoints, json_each(checkpoints.channels) AS channel
-    WHERE json_extract(channel.value, '$[1]') = 'value'
+    SELECT json_extract(part.value, '$[2]') FROM checkpoints, json_tree(checkpoints.channels) AS part
+    WHERE CASE part.type WHEN 'array' THEN json_extract(part.value, '$[1]') = 'value' END
+        AND json_extract(part.value, '$[2]') IS NOT NULL
     UNION ALL
     SELECT element.value FROM checkpoint_lists, json_each(elements) AS element WHERE element.type = 'integer'
     UNION ALL

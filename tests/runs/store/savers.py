@@ -20,7 +20,7 @@ def place(thread: str, checkpoint: str | None = None, namespace: str = "") -> Ru
     return {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, **named}}
 
 
-_VERSIONS = count_from(1)
+_VERSIONS = count_from(1000)  # beyond those that tests give themselves
 
 
 def checkpoint_of(values: dict[str, Any], version: int | None = None) -> Checkpoint:

@@ -15,7 +15,7 @@ from dialoom.runs.store.schema import SCHEMA_VERSION
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
 
-OLDER = SCHEMA_VERSION - 1
+OLDER = 0
 
 
 @pytest.fixture
@@ -40,11 +40,12 @@ def make_older(path: Path) -> None:
     """Take a run back to an imagined version in which outcomes had no details."""
     with closing(sqlite3.connect(path)) as file:
         file.execute("ALTER TABLE outcomes DROP COLUMN details")
+        file.execute("DROP TABLE passages")
         file.execute(f"PRAGMA user_version = {OLDER}")
 
 
 def add_details(connection: sqlite3.Connection) -> None:
-    """The step from that version to the present one."""
+    """The step from that version to the first one."""
     connection.execute("ALTER TABLE outcomes ADD COLUMN details TEXT")
 
 
@@ -117,3 +118,25 @@ def test_a_run_of_a_later_version_is_refused_and_left_alone(dialoom: Command, ru
     for command in ("status", "resume"):
         assert "newer dialoom" in dialoom(command, "run.db", code=2).stderr
     assert run.read_bytes() == before
+
+
+def test_files_of_the_first_version_get_what_is_missing(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """The tables that a new file has, while their own rows stay as they are."""
+    with closing(sqlite3.connect(run)) as file:
+        file.execute("DROP TABLE passages")
+        file.execute("PRAGMA user_version = 1")
+    dialoom("resume", "run.db", "--max-calls", "none")
+    for name in ("run", "whole"):
+        dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
+    assert lines_of(tmp_path / "run.jsonl") == lines_of(tmp_path / "whole.jsonl")
+    assert layout_of(run) == layout_of(tmp_path / "whole.db")
+
+
+def layout_of(path: Path) -> dict[str, object]:
+    """The columns and indexes of all tables."""
+    with closing(sqlite3.connect(path)) as file:
+        names = file.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {
+            name: [file.execute(f"PRAGMA {what}({name})").fetchall() for what in ("table_info", "index_list")]
+            for (name,) in names
+        }

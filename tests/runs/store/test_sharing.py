@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +121,31 @@ async def test_a_channel_whose_version_stands_is_not_looked_at_again(tmp_path: P
         assert values_of(saver, "t") == {"profile": {"facts": ["x" * 100]}}
         put(saver, "t", {"profile": profile}, second, version=2)
         assert values_of(saver, "t") == {"profile": {"facts": ["x" * 100, "unwritten"]}}
+
+
+async def test_conversations_that_begin_differently_share_their_long_middle(tmp_path: Path) -> None:
+    """Whatever stands before it and after it; also with what they were begun with. Compaction leaves it whole."""
+    path = tmp_path / "x.db"
+    middle = [HumanMessage(f"turn {number} " * 9, id=f"t{number}") for number in range(300)]
+    stated = {f"t{number}": [said(number, "first"), *middle, said(number, "last")] for number in range(12)}
+    async with RunSaver.open(path) as saver:
+        for thread, messages in stated.items():
+            begun = put(saver, thread, {"__start__": {"messages": messages, "note": None}})
+            put(saver, thread, {"messages": messages}, begun, 1)
+        once = size_of_lists(path)
+        assert once < 300 * 10 + 12 * 600  # 12 lists of 300 ids would be 14,000 letters and more
+        saver.delete_thread("t7")
+        saver.compact()
+        assert size_of_lists(path) < once
+    async with RunSaver.open(path) as saver:
+        for thread, messages in stated.items():
+            if thread != "t7":
+                assert values_of(saver, thread) == {"messages": messages}
+                history = [each.checkpoint["channel_values"] for each in saver.list(place(thread))]
+                assert history[-1] == {"__start__": {"messages": messages, "note": None}}
+
+
+def size_of_lists(path: Path) -> int:
+    """Letters in the table of lists."""
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute("SELECT sum(length(elements)) FROM checkpoint_lists").fetchone()[0])

@@ -1,0 +1,183 @@
+"""What long requests cost: preferences and questions, asked by several methods after hundreds of fixed turns.
+
+    python benchmarks/long_requests.py [--pairs 50] [--methods 5] [--turns 298] [--in-state]
+
+Each scenario is one call whose request is a preference, the reply to it, the fixed turns and a question. The fixed
+turns are the same for all, preferences are a pair's own, and the methods of a pair differ in their last message. With
+`--in-state` the whole conversation also stands in the state and in the outcome, as of a recipe that plays it turn by
+turn. What counts is the bytes of the file as a multiple of the distinct text in it, and what another pair adds to both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import BaseMessage
+from langgraph.graph import END, START, StateGraph
+
+import dialoom
+from dialoom.graphs import Line, Outcome, Recipe, RecipeOptions, Scenario, Scene, Shared, Stage, node
+from dialoom.graphs.conversation import appended, lines, messages_of, said, utterances
+from dialoom.prompts import ChatMessage
+
+WORDS = "she asked once for a table near the window and later for a quiet seat with an early train to the coast".split()
+
+
+def text(seed: str, size: int) -> str:
+    """A text of so many letters that only this seed gives."""
+    draw = random.Random(seed)
+    return (seed + " " + " ".join(draw.choices(WORDS, k=size // 3)))[:size]
+
+
+def opening(pair: int) -> tuple[Line, ...]:
+    """The preference, and the reply to it."""
+    return Line(role="user", content=text(f"p{pair}", 100)), Line(role="assistant", content=text(f"r{pair}", 300))
+
+
+def fixed(turns: int) -> tuple[Line, ...]:
+    """The turns that all have in the middle."""
+    return tuple(
+        Line(role=role, content=text(f"{role} {turn}", size))
+        for turn in range(turns)
+        for role, size in (("user", 150), ("assistant", 700))
+    )
+
+
+async def assistant(messages: list[ChatMessage]) -> str:
+    """An answer of its own to every question."""
+    return text(f"{messages[-1]['content'][:30]} {messages[0]['content'][:10]}", 1000)
+
+
+class Options(RecipeOptions):
+    """How many, and how long."""
+
+    pairs: int = 50
+    methods: int = 5
+    turns: int = 298
+    in_state: bool = False
+
+
+class Item(Scenario):
+    """A pair and a method."""
+
+    pair: int
+    method: int
+    opening: tuple[Line, ...]
+    fixed: Shared[tuple[Line, ...]]
+    in_state: bool
+
+    def before(self) -> list[BaseMessage]:
+        """All that was said before the question."""
+        return messages_of([*self.opening, *self.fixed.value])
+
+    @property
+    def label(self) -> str:
+        """Both."""
+        return f"pair {self.pair} method {self.method}"
+
+    def facets(self) -> dict[str, Any]:
+        """Both."""
+        return {"pair": self.pair, "method": self.method}
+
+
+class State(TypedDict):
+    """What is checkpointed."""
+
+    messages: Annotated[list[BaseMessage], appended]
+
+
+async def answer(state: State, scene: Scene) -> dict[str, Any]:
+    """Ask the question after everything else."""
+    item = scene.scenario
+    question = text(f"q{item.pair} m{item.method}", 100)
+    history = utterances(state["messages"] if item.in_state else item.before())
+    reply = await scene.ask("recalling/assistant", history=history, question=question)
+    place = len(state["messages"])
+    return {"messages": [said("user", question, place), said("assistant", reply, place + 1)]}
+
+
+class Recalling(Recipe):
+    """Asks after many turns."""
+
+    name = "recalling"
+    summary = "A question after many turns."
+    roles = {"assistant": 0.0}  # noqa: RUF012
+    prompts = ("recalling/assistant",)
+    templates = Path(__file__).parent / "prompts"
+    options_type = Options
+    scenario_type = Item
+
+    def scenarios(self, options: Any, draw: random.Random, note: Callable[[str], None]) -> Iterator[Item]:
+        """Every pair by every method."""
+        middle = Shared(fixed(options.turns))
+        for pair in range(options.pairs):
+            for method in range(options.methods):
+                yield Item(pair=pair, method=method, opening=opening(pair), fixed=middle, in_state=options.in_state)
+
+    def graph(self, options: Any) -> StateGraph[Any, Any, Any, Any]:
+        """One node."""
+        builder = StateGraph(State, context_schema=Stage)
+        builder.add_node("answer", node(answer))
+        builder.add_edge(START, "answer")
+        builder.add_edge("answer", END)
+        return builder
+
+    def initial(self, scenario: Any) -> dict[str, Any]:
+        """All that was said, or nothing."""
+        return {"messages": scenario.before() if scenario.in_state else []}
+
+    def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """What the state holds."""
+        return Outcome(messages=lines(state["messages"]), ended_by="error" if failed else "answered")
+
+
+def measured(path: Path) -> tuple[int, int]:
+    """Bytes of the file and of the distinct text in it."""
+    with closing(sqlite3.connect(path)) as connection:
+        (spoken,) = connection.execute("SELECT sum(length(CAST(content AS BLOB))) FROM texts").fetchone()
+    return path.stat().st_size, spoken
+
+
+def main() -> None:
+    """Play it at two sizes, and print both and what the difference adds."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--pairs", type=int, default=50)
+    parser.add_argument("--methods", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=298)
+    parser.add_argument("--in-state", action="store_true")
+    arguments = parser.parse_args()
+    figures: list[tuple[int, int]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for pairs in (arguments.pairs // 5, arguments.pairs):
+            path = Path(folder) / f"{pairs}.db"
+            options = {**vars(arguments), "pairs": pairs}
+            started = time.perf_counter()
+            run = dialoom.play(Recalling, path=path, options=options, models={"assistant": assistant})
+            seconds = time.perf_counter() - started
+            if run.status().failed:
+                raise RuntimeError("a scenario failed")
+            print(f"{pairs} pairs x {arguments.methods}: {pairs * arguments.methods / seconds:.0f} scenarios/s")
+            figures.append(measured(path))
+            size, spoken = figures[-1]
+            print(f"  {size:,} bytes, {spoken:,} of distinct text: {size / spoken:.2f}")
+    (few, few_spoken), (many, many_spoken) = figures
+    pairs = arguments.pairs - arguments.pairs // 5
+    more, more_spoken = (many - few) / pairs, (many_spoken - few_spoken) / pairs
+    print(f"a pair more: {more:,.0f} bytes, {more_spoken:,.0f} of distinct text")
+    left = 1000 - arguments.pairs
+    whole, whole_spoken = (many + more * left) / 1e6, (many_spoken + more_spoken * left) / 1e6
+    print(f"1,000 pairs: {whole:.1f} MB, {whole_spoken:.1f} MB of distinct text: {whole / whole_spoken:.2f}")
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
