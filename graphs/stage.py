@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dialoom.prompts import ChatMessage
 from dialoom.roles import CallPlace, Cast
 
 from .scenario import Scenario
@@ -77,6 +78,14 @@ class Scene:
             RoleError: If the model cannot be had or its reply cannot be parsed.
         """
         return await self._stage.cast[prompt_id](inputs, at=self)
+
+    def rendered(self, prompt_id: str, **inputs: Any) -> list[ChatMessage]:
+        """What `ask` would send; nobody is asked.
+
+        Raises:
+            PromptError: If the prompt cannot be rendered.
+        """
+        return self._stage.cast[prompt_id].prompt.render(inputs)
 
     def tell(self, text: str) -> None:
         """Say something to whoever watches the run, e.g. how far a long piece of work is. Nothing of it is kept."""

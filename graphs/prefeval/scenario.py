@@ -21,6 +21,7 @@ class PrefEvalScenario(Scenario):
         method: How the assistant is helped.
         turns: How many distractor turns there are (n).
         tokens: The tokens of all that precedes the question, without the model's own replies to preferences.
+        token_limit: The length asked for, where it was given in tokens; else 0.
         counter: What counted them.
         position: The share of the distractors that stands before the preference's block.
         extras: Explicit preferences of other topics, spread evenly; in the conflict setting the one that comes first.
@@ -36,6 +37,7 @@ class PrefEvalScenario(Scenario):
     method: Method
     turns: int
     tokens: int
+    token_limit: int = 0
     counter: str
     position: float = 0.0
     extras: tuple[PreferencePair, ...] = ()
@@ -61,6 +63,7 @@ class PrefEvalScenario(Scenario):
             "method": self.method,
             "turns": self.turns,
             "tokens": self.tokens,
+            "token_limit": self.token_limit,
             "position": self.position,
             "preferences": 1 + len(self.extras),
             "arm": self.arm,

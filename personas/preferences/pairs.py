@@ -55,7 +55,9 @@ class PreferencePairs:
         if self.path.is_file():
             self._own = _by_topic(self.path)
         elif not (self.path / _FOLDERS["explicit"]).is_dir():
-            raise DataError(path, f"holds no folder {_FOLDERS['explicit']}; give PrefEval's benchmark_dataset, or a file")
+            raise DataError(
+                path, f"holds no folder {_FOLDERS['explicit']}; give PrefEval's benchmark_dataset, or a file"
+            )
 
     def topics(self) -> list[str]:
         """All topics, in alphabetical order."""
@@ -131,7 +133,9 @@ def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Utte
             turn = talk.get(str(number))
             if not isinstance(turn, dict):
                 raise DataError(path, f"{place}: 'conversation' has no turn {str(number)!r}; they count from '0'")
-            said += [(speaker, text_of(path, f"{place}, turn {number}", turn, speaker)) for speaker in ("user", "assistant")]
+            said += [
+                (speaker, text_of(path, f"{place}, turn {number}", turn, speaker)) for speaker in ("user", "assistant")
+            ]
     return tuple(Utterance.model_validate({"speaker": speaker, "content": content}) for speaker, content in said)
 
 
@@ -147,7 +151,9 @@ def _by_topic(path: Path) -> dict[str, list[dict[str, Any]]]:
 
 def _same_length(path: Path, rows: list[dict[str, Any]], count: int) -> None:
     if len(rows) != count:
-        raise DataError(path, f"has {len(rows)} rows where the topic's other file has {count}; row i is one pair in each")
+        raise DataError(
+            path, f"has {len(rows)} rows where the topic's other file has {count}; row i is one pair in each"
+        )
 
 
 def _is_text(value: object) -> bool:
