@@ -3,9 +3,10 @@
     python benchmarks/long_requests.py [--pairs 50] [--methods 5] [--turns 298] [--in-state]
 
 Each scenario is one call whose request is a preference, the reply to it, the fixed turns and a question. The fixed
-turns are the same for all, preferences are a pair's own, and the methods of a pair differ in their last message. With
-`--in-state` the whole conversation also stands in the state and in the outcome, as of a recipe that plays it turn by
-turn. What counts is the bytes of the file as a multiple of the distinct text in it, and what another pair adds to both.
+turns are the same for all; a preference is a pair's own, and replied to once; the methods of a pair differ in their
+last message. With `--in-state` the whole conversation also stands in the state and in the outcome, as of a recipe that
+plays it turn by turn. What counts is the bytes of the file as a multiple of the distinct text in it, and what another
+pair adds to both.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ def text(seed: str, size: int) -> str:
     return (seed + " " + " ".join(draw.choices(WORDS, k=size // 3)))[:size]
 
 
-def opening(pair: int) -> tuple[Line, ...]:
-    """The preference, and the reply to it."""
-    return Line(role="user", content=text(f"p{pair}", 100)), Line(role="assistant", content=text(f"r{pair}", 300))
+def preference(pair: int) -> str:
+    """What a pair begins with."""
+    return text(f"p{pair}", 100)
 
 
 def fixed(turns: int) -> tuple[Line, ...]:
@@ -53,8 +54,10 @@ def fixed(turns: int) -> tuple[Line, ...]:
 
 
 async def assistant(messages: list[ChatMessage]) -> str:
-    """An answer of its own to every question."""
-    return text(f"{messages[-1]['content'][:30]} {messages[0]['content'][:10]}", 1000)
+    """A reply of its own to every preference, and an answer to every question."""
+    if len(messages) == 1:
+        return text(f"reply to {messages[0]['content'][:30]}", 300)
+    return text(f"{messages[-1]['content'][:30]} {messages[1]['content'][:30]}", 1000)
 
 
 class Options(RecipeOptions):
@@ -71,13 +74,13 @@ class Item(Scenario):
 
     pair: int
     method: int
-    opening: tuple[Line, ...]
+    preference: str
     fixed: Shared[tuple[Line, ...]]
     in_state: bool
 
     def before(self) -> list[BaseMessage]:
-        """All that was said before the question."""
-        return messages_of([*self.opening, *self.fixed.value])
+        """All that is said before the question, but for the reply to the preference."""
+        return messages_of([Line(role="user", content=self.preference), *self.fixed.value])
 
     @property
     def label(self) -> str:
@@ -92,17 +95,24 @@ class Item(Scenario):
 class State(TypedDict):
     """What is checkpointed."""
 
+    reply: str
     messages: Annotated[list[BaseMessage], appended]
+
+
+async def reply(_state: State, scene: Scene) -> dict[str, Any]:
+    """Ask what the preference is replied to, once for all methods."""
+    return {"reply": await scene.ask_common("recalling/reply", preference=scene.scenario.preference)}
 
 
 async def answer(state: State, scene: Scene) -> dict[str, Any]:
     """Ask the question after everything else."""
     item = scene.scenario
     question = text(f"q{item.pair} m{item.method}", 100)
-    history = utterances(state["messages"] if item.in_state else item.before())
-    reply = await scene.ask("recalling/assistant", history=history, question=question)
+    first, *rest = utterances(state["messages"] if item.in_state else item.before())
+    history = [first, {"speaker": "assistant", "content": state["reply"]}, *rest]
+    answered = await scene.ask("recalling/assistant", history=history, question=question)
     place = len(state["messages"])
-    return {"messages": [said("user", question, place), said("assistant", reply, place + 1)]}
+    return {"messages": [said("user", question, place), said("assistant", answered, place + 1)]}
 
 
 class Recalling(Recipe):
@@ -111,7 +121,7 @@ class Recalling(Recipe):
     name = "recalling"
     summary = "A question after many turns."
     roles = {"assistant": 0.0}  # noqa: RUF012
-    prompts = ("recalling/assistant",)
+    prompts = ("recalling/reply", "recalling/assistant")
     templates = Path(__file__).parent / "prompts"
     options_type = Options
     scenario_type = Item
@@ -121,19 +131,23 @@ class Recalling(Recipe):
         middle = Shared(fixed(options.turns))
         for pair in range(options.pairs):
             for method in range(options.methods):
-                yield Item(pair=pair, method=method, opening=opening(pair), fixed=middle, in_state=options.in_state)
+                yield Item(
+                    pair=pair, method=method, preference=preference(pair), fixed=middle, in_state=options.in_state
+                )
 
     def graph(self, options: Any) -> StateGraph[Any, Any, Any, Any]:
-        """One node."""
+        """Two nodes."""
         builder = StateGraph(State, context_schema=Stage)
+        builder.add_node("reply", node(reply))
         builder.add_node("answer", node(answer))
-        builder.add_edge(START, "answer")
+        builder.add_edge(START, "reply")
+        builder.add_edge("reply", "answer")
         builder.add_edge("answer", END)
         return builder
 
     def initial(self, scenario: Any) -> dict[str, Any]:
         """All that was said, or nothing."""
-        return {"messages": scenario.before() if scenario.in_state else []}
+        return {"reply": "", "messages": scenario.before() if scenario.in_state else []}
 
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """What the state holds."""

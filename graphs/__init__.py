@@ -2,13 +2,12 @@
 
 from .outcome import Episode, Judgement, Line, Outcome
 from .recipe import Exporter, ExportOptions, Recipe, RecipeError, RecipeOptions
-from .reporting import INTERVALS, Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, side_by_side
+from .reporting import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, intervals, side_by_side
 from .scenario import Scenario
 from .shared import Shared
 from .stage import Scene, Stage, node, stream
 
 __all__ = [
-    "INTERVALS",
     "Chart",
     "Episode",
     "Estimate",
@@ -30,6 +29,7 @@ __all__ = [
     "Stage",
     "Table",
     "Tally",
+    "intervals",
     "node",
     "side_by_side",
     "stream",

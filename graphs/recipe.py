@@ -91,6 +91,7 @@ class Recipe(ABC):
         scales: The lowest and the highest score of each metric that is scored in whole numbers; others are verdicts.
         split_by: The facet by which an export may be split into train and test, e.g. `user`: what belongs to one user
             is then all on one side. `None` if there is nothing to split by.
+        resampled: What those are called that differ in this facet, in the plural: intervals are made over them.
         evaluated: The role under evaluation, if there is one: reports name a run by its model.
         languages: What is spoken, as ISO 639 codes, for the cards of exports.
     """
@@ -107,6 +108,7 @@ class Recipe(ABC):
     metrics: ClassVar[tuple[str, ...]] = ()
     scales: ClassVar[Mapping[str, tuple[int, int]]] = {}
     split_by: ClassVar[str | None] = None
+    resampled: ClassVar[str] = "people"
     evaluated: ClassVar[str | None] = None
     languages: ClassVar[tuple[str, ...]] = ()
 

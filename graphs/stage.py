@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dialoom.prompts import ChatMessage
-from dialoom.roles import CallPlace, Cast
+from dialoom.roles import CallPlace, Cast, UnparsedReplyError
 
 from .scenario import Scenario
 
@@ -87,6 +89,23 @@ class Scene:
         """
         return self._stage.cast[prompt_id].prompt.render(inputs)
 
+    async def ask_common(self, prompt_id: str, **inputs: Any) -> Any:
+        """As `ask`, of what belongs to no scenario, such as a model's own reply to something that many begin with.
+
+        It is asked once however many scenarios want it, at the same time or later, and all of them get the same answer,
+        or the same failure. What follows from chance follows from what is asked, and from the run's seed. A scenario
+        that is tried again after a reply that could not be read asks anew, once for all that do.
+
+        Raises:
+            PromptError: If the prompt cannot be rendered.
+            RoleError: If the model cannot be had or its reply cannot be parsed.
+        """
+        role, ordinal = self._stage.cast[prompt_id], next(self._ordinals)
+        for sample in range(self._stage.sample):
+            with suppress(UnparsedReplyError):
+                return await role(inputs, at=_Common(self, prompt_id, ordinal, sample))
+        return await role(inputs, at=_Common(self, prompt_id, ordinal, self._stage.sample))
+
     def tell(self, text: str) -> None:
         """Say something to whoever watches the run, e.g. how far a long piece of work is. Nothing of it is kept."""
         self._stage.tell(text)
@@ -95,12 +114,31 @@ class Scene:
         """A private random stream of this scenario for a purpose."""
         return stream(self._stage.seed, self._stage.scenario.id, purpose)
 
-    def place(self) -> CallPlace:
-        """The place of the next call."""
+    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:  # noqa: ARG002
+        """The place of the next call, whatever it asks."""
         stage, ordinal = self._stage, next(self._ordinals)
         where = (stage.seed, stage.thread, self._node, self._step, ordinal)
         seed = _digest(*where, *([stage.sample] if stage.sample else [])) % 2**31
         return CallPlace(stage.thread, self._node, self._step, ordinal, seed, sample=stage.sample)
+
+    def common_place(self, prompt_id: str, messages: Sequence[ChatMessage], ordinal: int, sample: int) -> CallPlace:
+        """The place of a common call: seen from here one like any other, but its seed follows from what is asked."""
+        asked = json.dumps([[message["role"], message["content"]] for message in messages])
+        seed = _digest(self._stage.seed, "common", prompt_id, asked, sample) % 2**31
+        return CallPlace(self._stage.thread, self._node, self._step, ordinal, seed, sample=sample, is_common=True)
+
+
+class _Common:
+    """Where a common call is made from."""
+
+    def __init__(self, scene: Scene, prompt_id: str, ordinal: int, sample: int) -> None:
+        self._scene = scene
+        self._prompt_id = prompt_id
+        self._ordinal = ordinal
+        self._sample = sample
+
+    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
+        return self._scene.common_place(self._prompt_id, messages, self._ordinal, self._sample)
 
 
 Update = dict[str, Any]

@@ -9,14 +9,17 @@ from collections.abc import Iterable
 STRAY_KEY = "domain names with stray characters mended"
 EMPTY = "empty affinities left out"
 WITHHELD = "'[Redacted]' or 'N/A' values left out"
-OUTSIDE = "values outside the schema kept"
+OUTSIDE = "values that the schema does not list"
 FOREIGN_AFFINITY = "affinities that a task names but its domains lack"
 RESPELT_AFFINITY = "affinities matched by another spelling (Favourite/Favorite)"
 TAGGED_AFFINITY = "affinities matched without their '(Domain)' suffix"
-NON_ASCII = "profiles with non-ASCII text"
-FREE_SITUATION = "free-form device, day or time values kept"
+NON_ASCII = "profiles with letters beyond ASCII"
+FREE_SITUATION = "devices, days or times told in free words"
 HALVES = "values with half a character in a text, which was replaced"
 MASKED_TASK = "tasks left out because a domain of theirs is masked"
+
+_FINE = frozenset({OUTSIDE, NON_ASCII, FREE_SITUATION})
+"""What is kept as it is and needs nothing to be done: it is said because somebody may not expect it."""
 
 _WITHHELD = re.compile(r"^\W*(redacted|n\s*/\s*a)\W*$", re.IGNORECASE)
 _SUFFIX = re.compile(r"\s*\([^)]*\)\s*$")
@@ -30,8 +33,11 @@ class Mendings(Counter[str]):
 
     def summary(self) -> str:
         """One line, or an empty text when nothing was met."""
-        met = [f"{self[kind]:,} {kind}" for kind in sorted(self) if self[kind]]
-        return "; ".join(met)
+        met = {kind: f"{self[kind]:,} {kind}" for kind in sorted(self) if self[kind]}
+        parts = [text for kind, text in met.items() if kind not in _FINE]
+        if fine := [text for kind, text in met.items() if kind in _FINE]:
+            parts.append(f"kept as they are, nothing needs to be done: {', '.join(fine)}")
+        return "; ".join(parts)
 
 
 def domain_name(key: str, known: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,8 +19,8 @@ from .replies import parse_reply
 class CallSite(Protocol):
     """Where calls are made from: each gets a place of its own, in the order in which they are made."""
 
-    def place(self) -> CallPlace:
-        """The place of the next call."""
+    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
+        """The place of the next call, which asks this."""
         ...
 
 
@@ -56,7 +56,7 @@ class Role:
             UnparsedReplyError: If neither reply is of the type.
         """
         messages = self.prompt.render(inputs)
-        place = at.place()
+        place = at.place(messages)
         first = await self._call(messages, place)
         try:
             return self._read(first)

@@ -1,7 +1,7 @@
 """How many tokens a text has, by the published encoding cl100k_base, whose table comes with LiteLLM.
 
-Lengths in papers are given in it. No model but OpenAI's of those years counts like this, so whoever writes such a number
-down names the counter, too.
+Lengths in papers are given in it. Few models count like this, so whoever writes such a number down names the counter,
+too.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ class _Unkept:
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
         return 0
 
-    async def find(self, key: str) -> Completion | None:  # noqa: ARG002
+    async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
         return None
 
     async def failed(self, id_: int, attempt: Attempt) -> None:

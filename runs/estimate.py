@@ -48,7 +48,8 @@ class CostEstimate:
         sampled: How many of them were played to find out.
         by_role: Role, model and what they take, for all scenarios.
         total: Of all roles.
-        least: What the run would take if every scenario were like the one that took the fewest tokens; `most` the most.
+        least: What the run would take if every scenario were like the one that took the fewest tokens, `most` the most;
+            without common calls, which belong to no scenario.
     """
 
     scenarios: int
@@ -96,9 +97,10 @@ async def estimated(
             positions = sorted(draw.sample(range(total), min(SAMPLE, total)))
             await _play(store, recipe, positions, control)
             taken = list(store.usage_by_scenario().values())
-    if not taken:
+            common = store.common_usage()
+    if not taken and not any(common):
         raise RunError(f"recipe {recipe.name!r} makes no call in the scenarios that were tried: nothing to estimate")
-    return _scaled(taken, total, len(positions), config, limits.stated_prices)
+    return _scaled(taken, common, total, len(positions), config, limits.stated_prices)
 
 
 def _with_understudies(config: RunConfig) -> RunConfig:
@@ -143,18 +145,41 @@ def _not_playable(recipe: Recipe, why: str) -> RunError:
 
 
 def _scaled(
-    taken: Sequence[Mapping[str, Usage]], total: int, sampled: int, config: RunConfig, prices: Prices
+    taken: Sequence[Mapping[str, Usage]],
+    common: tuple[Mapping[str, Usage], Mapping[str, Usage]],
+    total: int,
+    sampled: int,
+    config: RunConfig,
+    prices: Prices,
 ) -> CostEstimate:
-    """From what the scenarios of the sample took to what all take."""
+    """From what the scenarios of the sample took to what all take.
+
+    How many common calls there will be is how many distinct things there are by a sample: those that were seen once
+    count with the square root of the factor, all others once. No estimate that knows the sample alone can be surer to
+    err by less (Charikar, Chaudhuri, Motwani, Narasayya, "Towards estimation error guarantees for distinct values",
+    PODS 2000, the estimator GEE).
+    """
     factor = total / sampled
+    seen_once, shared = common
     by_role = [
-        (role, model, _expected([each.get(role, Usage()) for each in taken], factor, model, prices))
+        (
+            role,
+            model,
+            _sum(
+                [
+                    _expected([each.get(role, Usage()) for each in taken], factor, model, prices),
+                    _expected([seen_once.get(role, Usage())], factor**0.5, model, prices),
+                    _expected([shared.get(role, Usage())], 1, model, prices),
+                ]
+            ),
+        )
         for role, model in config.model_names.items()
     ]
     each_total = [
         _sum([_expected([usage], total, config.model_names[role], prices) for role, usage in scenario.items()])
         for scenario in taken
     ]
+    each_total = each_total or [Expected(0, 0, 0, 0.0)]  # all calls are common
     ordered = sorted(each_total, key=lambda expected: expected.input_tokens + expected.output_tokens)
     return CostEstimate(
         total, sampled, by_role, _sum([expected for _, _, expected in by_role]), ordered[0], ordered[-1]

@@ -33,6 +33,9 @@ OF_EACH = (
 """What every recipe's scenarios have; beside these stand its own facets, counts and metrics, by their names."""
 
 
+_OF_WORDS = frozenset({"lines", "messages", "judgements"})
+
+
 class Score(float):
     """A metric's mean score of a whole conversation, with that of each target as an attribute: `naturalness.user`."""
 
@@ -106,6 +109,11 @@ class Where:
             raise RunError(f"{setting}: there is no {unknown[0]!r}; there are {', '.join(known)}", setting=setting)
         return cls(text, setting, run, value, frozenset(names))
 
+    @property
+    def needs_words(self) -> bool:
+        """Whether it asks for what was said, and not only for figures."""
+        return not self._names.isdisjoint(_OF_WORDS)
+
     def keeps(self, episode: RecordedEpisode) -> bool:
         """Whether what came of a scenario is wanted.
 
@@ -143,28 +151,38 @@ def selected(run: RunFile, judging: str | None, where: str | None) -> Iterator[R
     return episodes if where is None else filter(Where.parse(where, run).keeps, episodes)
 
 
-def every(run: RunFile, judging: str | None, where: str | None) -> Iterator[tuple[int, RecordedEpisode]]:
-    """Every scenario's position and what came of it, in plan order; a pending one has neither messages nor ending.
+def every(
+    run: RunFile, judging: str | None, where: str | None, sort: Where | None = None
+) -> Iterator[tuple[int, RecordedEpisode]]:
+    """Every scenario's position and the figures of it, in plan order; words are there only if an expression needs them.
 
     Args:
         run: The run.
         judging: The set of judgements; by default the oldest.
         where: Only those that this expression holds of.
+        sort: What they will be sorted by.
 
     Raises:
         RunError: If the expression is wrong.
         StoreError: If there is no such set.
     """
     wanted = None if where is None else Where.parse(where, run)
+    needs_words = any(each is not None and each.needs_words for each in (wanted, sort))
+    for position, episode in _whole(run, judging) if needs_words else run.figures(judging):
+        if wanted is None or wanted.keeps(episode):
+            yield position, episode
+
+
+def _whole(run: RunFile, judging: str | None) -> Iterator[tuple[int, RecordedEpisode]]:
+    """Every scenario as exports have it; a pending one has neither messages nor ending."""
     finished = run.episodes(judging)
     ahead = next(finished, None)
     for (position, id_, _, _), facets in zip(run.listing(), run.planned_facets(), strict=True):
         if ahead is not None and ahead.id == id_:
-            episode, ahead = ahead, next(finished, None)
+            yield position, ahead
+            ahead = next(finished, None)
         else:
-            episode = RecordedEpisode(id_, facets, "pending", Outcome(messages=(), ended_by=""))
-        if wanted is None or wanted.keeps(episode):
-            yield position, episode
+            yield position, RecordedEpisode(id_, facets, "pending", Outcome(messages=(), ended_by=""))
 
 
 def in_order(

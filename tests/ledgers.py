@@ -24,12 +24,12 @@ class MemoryLedger:
     replays: int = 0
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
-        if (known := await self.find(key)) is not None:
+        if (known := await self.find(key, place)) is not None:
             return known
         self.begun.append((key, place, request))
         return len(self.begun) - 1
 
-    async def find(self, key: str) -> Completion | None:
+    async def find(self, key: str, place: CallPlace) -> Completion | None:
         for number, (begun, _, _) in enumerate(self.begun):
             if begun == key and number in self.records and (completion := self.records[number].completion):
                 self.replays += 1

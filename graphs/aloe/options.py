@@ -27,6 +27,7 @@ class PersonaOptions(RecipeOptions):
         None, description="JSONL of personas, with profile and personality; without it, the shipped samples."
     )
     rounds: int = Field(10, ge=1, le=100, description="Messages of the user in each conversation.")
+    limit: int | None = Field(None, ge=1, description="Take no more than this many personas, from the first on.")
 
     @field_validator("personas")
     @classmethod
@@ -45,7 +46,6 @@ class PersonaOptions(RecipeOptions):
 class AloeOptions(PersonaOptions):
     """The options of the recipe `aloe`."""
 
-    limit: int | None = Field(None, ge=1, description="Take no more than this many personas, from the first on.")
     branching: int = Field(
         0, ge=0, le=8, description="Follow both replies in this many of the first rounds: 2^D conversations each."
     )

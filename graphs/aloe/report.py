@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.reporting.statistics import INTERVALS, Tally
+from dialoom.graphs.reporting.statistics import Tally, intervals
 from dialoom.graphs.reporting.table import Table
 
 from .display import sentences
@@ -43,7 +43,7 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
     table.notes.append(
         "Sentences: what the induction had found by then. Forks follow both replies and count as neither."
     )
-    table.notes.append(INTERVALS)
+    table.notes.append(intervals())
     return [table] if by_depth else []
 
 

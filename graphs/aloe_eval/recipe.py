@@ -1,4 +1,4 @@
-"""The benchmark as a recipe: cases from personas, the conversation with its judge, and alignment levels."""
+"""The benchmark as a recipe: conversations with personas, the conversation with its judge, and alignment levels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from .nodes import TalkState
 class AloeEvalOptions(PersonaOptions):
     """The options of the recipe `aloe-eval`."""
 
-    cases: int | None = Field(None, ge=1, description="How many personas, drawn with the seed; without it, all.")
     unlike: Path | None = Field(
         None, description="JSONL of the personas that were trained on: who shares a profile with them is left out."
     )
@@ -54,18 +53,13 @@ class AloeEval(Recipe):
     evaluated = "assistant"
 
     def scenarios(
-        self, options: AloeEvalOptions, draw: random.Random, note: Callable[[str], None]
+        self,
+        options: AloeEvalOptions,
+        draw: random.Random,  # noqa: ARG002 - everybody is taken, or the first
+        note: Callable[[str], None],
     ) -> Iterator[PersonaScenario]:
-        """The cases, in the file's order."""
-        people = _unlike(options.people(), options.unlike, note)
-        if options.cases is not None:
-            if options.cases > len(people):
-                raise RecipeError(
-                    f"cases {options.cases}: there are {len(people)} personas to draw from", setting="cases"
-                )
-            chosen = sorted(draw.sample(range(len(people)), options.cases))
-            people = [people[index] for index in chosen]
-        for person in people:
+        """A conversation for each persona, in the file's order."""
+        for person in _unlike(options.people(), options.unlike, note)[: options.limit]:
             yield PersonaScenario(
                 person=person.id, profile=person.profile, personality=person.personality, rounds=options.rounds
             )

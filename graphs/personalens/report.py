@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from dialoom.graphs.outcome import Episode, Judgement
-from dialoom.graphs.reporting.statistics import INTERVALS, Tally
+from dialoom.graphs.reporting.statistics import Tally, intervals
 from dialoom.graphs.reporting.table import Cell, Table
 
 from .scenario import SETTINGS
@@ -131,7 +131,7 @@ def _overall(scores: _Scores, dialogues: dict[Group, _Dialogues]) -> Table:
     table.notes.append(
         "TCR: share of dialogues whose goal was reached. P: personalization, 1 to 4. Nat., Coh.: 1 to 5."
     )
-    table.notes.append(INTERVALS)
+    table.notes.append(intervals())
     return table
 
 
@@ -139,7 +139,7 @@ def _by_domain(scores: _Scores) -> Table:
     table = Table("domains", "Scores by setting and domain", ["setting", "domain", *COLUMNS])
     kinds = set(_KINDS.values())
     table.rows = [[*group, *scores.row(group)] for group in scores.groups() if group[1] not in kinds]
-    table.notes += ["A multi-domain dialogue counts in each of its domains.", INTERVALS]
+    table.notes += ["A multi-domain dialogue counts in each of its domains.", intervals()]
     return table
 
 
@@ -153,7 +153,7 @@ def _by_turn(scores: _Scores) -> Table:
             tally = scores.tallies.get((group, "personalization", "assistant", turn))
             cells.append(tally.estimate() if tally else None)
         table.rows.append([*group, *cells])
-    table.notes.append(INTERVALS)
+    table.notes.append(intervals())
     return table
 
 

@@ -151,9 +151,7 @@ class _Others:
                 raise DataError(
                     self._source.path, f"{pair.topic}, row {pair.index}: conflict needs a 'conflicting_preference'"
                 )
-            return (
-                PreferencePair(**_named(pair), form="explicit", preference=pair.conflicting, question=pair.question),
-            )
+            return (_told_only(pair.model_copy(update={"preference": pair.conflicting})),)
         return ()
 
 
@@ -164,11 +162,9 @@ def _stripped(pair: PreferencePair, task: Task) -> PreferencePair:
 
 
 def _told_only(pair: PreferencePair) -> PreferencePair:
-    return PreferencePair(**_named(pair), form="explicit", preference=pair.preference, question=pair.question)
-
-
-def _named(pair: PreferencePair) -> dict[str, Any]:
-    return {"topic": pair.topic, "index": pair.index}
+    return PreferencePair(
+        topic=pair.topic, index=pair.index, form="explicit", preference=pair.preference, question=pair.question
+    )
 
 
 def _told_tokens(pair: PreferencePair) -> int:

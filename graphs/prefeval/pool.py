@@ -63,8 +63,8 @@ class Distractors:
         turns = bisect_right(self._tokens, most - taken) - 1
         if turns == self._most and self.tokens(turns) + taken < most:
             raise RecipeError(
-                f"tokens {most:,}: {self.path} has {self.tokens(turns):,} tokens in {turns} turns; give no more than that, "
-                "or another pool as distractors",
+                f"tokens {most:,}: {self.path} has {self.tokens(turns):,} tokens in {turns} turns; give no more than "
+                "that, or another pool as distractors",
                 setting="tokens",
             )
         return turns

@@ -71,7 +71,7 @@ class PrefEval(Recipe):
         return items(options, draw, note)
 
     def graph(self, options: PrefEvalOptions) -> Graph:
-        """The model's replies to preferences; retrieval, answer, critique and revision as the method has them; checkers."""
+        """Replies to preferences; retrieval, answer, critique and revision as the method has them; the checkers."""
         from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
 
         builder = StateGraph(ItemState, context_schema=Stage)

@@ -25,8 +25,8 @@ def error_type(
 ) -> str | None:
     """The error of an answer; `None` if it is right.
 
-    An answer that does not help is `unhelpful` whatever else it does: the paper's table leaves out those that violate as
-    well, which would then be no error, while the released scripts count them so.
+    An answer that does not help is `unhelpful` whatever else it does: the paper's table leaves out those that violate
+    as well, which would then be no error, while the released scripts count them so.
 
     Args:
         violates: Whether it goes against the preference; `None`, as for all others, if that could not be had.

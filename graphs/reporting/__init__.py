@@ -3,11 +3,10 @@
 from .chart import Chart, FittedLine, Series
 from .comparison import side_by_side
 from .outline import Outline, Span
-from .statistics import INTERVALS, LEVEL, RESAMPLES, Estimate, Tally, wilson
+from .statistics import LEVEL, RESAMPLES, Estimate, Tally, intervals, wilson
 from .table import Cell, Table
 
 __all__ = [
-    "INTERVALS",
     "LEVEL",
     "RESAMPLES",
     "Cell",
@@ -19,6 +18,7 @@ __all__ = [
     "Span",
     "Table",
     "Tally",
+    "intervals",
     "side_by_side",
     "wilson",
 ]

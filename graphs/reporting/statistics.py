@@ -12,14 +12,20 @@ LEVEL = 0.95
 FEWEST = 5
 """Of the scores of fewer people no interval is made: resampling them says next to nothing."""
 
-INTERVALS = (
-    "In brackets: 95 % intervals. Of verdicts they are Wilson's; of means they are bootstrapped over people, as the "
-    f"dialogues of one person are not independent (none for fewer than {FEWEST} people)."
-)
-"""What a table says of the intervals of its tallies."""
-
 _Z = 1.959963984540054
 """The normal distribution's quantile of 0.975."""
+
+
+def intervals(units: str = "people") -> str:
+    """What a table says of the intervals of its tallies.
+
+    Args:
+        units: What is resampled, in the plural: those of which each was told apart when scores were added.
+    """
+    return (
+        f"In brackets: 95 % intervals. Of verdicts they are Wilson's; of means they are bootstrapped over {units}, as "
+        f"scores of one and the same are not independent (none for fewer than {FEWEST} {units})."
+    )
 
 
 @dataclass(frozen=True, slots=True)

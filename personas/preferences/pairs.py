@@ -2,8 +2,8 @@
 
 The release's `benchmark_dataset/`: `explicit_preference/<topic>.json`, `implicit_preference/choice-based/<topic>.json`,
 `implicit_preference/persona-driven/<topic>.json` and `mcq_options/<topic>.json`; row i of a topic is the same pair in
-each. The topics are the names in `explicit_preference`; files of other names are not looked at. A file of one's own is a
-list of rows with `topic`, `preference`, `question` and, where wanted, the other files' keys.
+each. The topics are the names in `explicit_preference`; files of other names are not looked at. A file of one's own is
+a list of rows with `topic`, `preference`, `question` and, where wanted, the other files' keys.
 """
 
 from __future__ import annotations

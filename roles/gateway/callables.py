@@ -19,6 +19,7 @@ from dialoom.roles.binding import OBJECT, CompiledGraph, Reply, is_async
 from dialoom.roles.errors import BindingError, PermanentProviderError, TransientProviderError
 
 from .calls import Completion, Request
+from .frames import users_frames
 from .reply_size import ensure_short
 from .secrets import redacted
 from .thinking import without_thinking
@@ -49,7 +50,9 @@ class CallableBackend:
         except Exception as error:
             if bound.expired():
                 raise TransientProviderError(f"{self.name} did not answer within {request.timeout:g} s") from None
-            raise PermanentProviderError(redacted(f"{self.name} raised {type(error).__name__}: {error}")) from error
+            place = f" [{frames}]" if (frames := users_frames(error)) else ""
+            told = redacted(f"{self.name} raised {type(error).__name__}: {error}{place}")
+            raise PermanentProviderError(told) from error
         if not isinstance(text, str):
             raise PermanentProviderError(f"{self.name} returned {type(text).__name__} {text!r:.60}; text is needed")
         ensure_short(self.name, text)

@@ -32,6 +32,8 @@ class CallPlace:
         seed: For the model's sampling: from the run's seed and this place, so equal places draw alike.
         ask: 1, or 2 when an unparsable reply is asked for again.
         sample: Set apart by forks and deliberate re-samples.
+        is_common: Whether the call belongs to no scenario: whoever asks the same shares one reply, and the seed follows
+            from what is asked.
     """
 
     scenario: str
@@ -41,6 +43,7 @@ class CallPlace:
     seed: int
     ask: int = 1
     sample: int = 0
+    is_common: bool = False
 
     def again(self) -> CallPlace:
         """The place of the second ask."""
@@ -83,9 +86,10 @@ class Request:
         return expected_tokens(sum(len(message["content"]) for message in self.messages))
 
     def key(self, place: CallPlace) -> str:
-        """The call's identity (SHA-256): equal only for the same request at the same place."""
+        """The call's identity (SHA-256): equal only for the same request at the same place; a common call has none."""
+        at = [place.scenario, place.node, place.step, place.ordinal]
         content = [
-            [place.scenario, place.node, place.step, place.ordinal, place.ask, place.sample],
+            [*(["common", self.prompt_id] if place.is_common else at), place.ask, place.sample],
             [self.model, self.temperature, self.seed, *self.shaping],
             [[message["role"], message["content"]] for message in self.messages],
         ]
@@ -195,7 +199,7 @@ class Ledger(Protocol):
         """
         ...
 
-    async def find(self, key: str) -> Completion | None:
+    async def find(self, key: str, place: CallPlace) -> Completion | None:
         """The reply that an earlier call of this identity got, counted as a replay; nothing is begun."""
         ...
 

@@ -82,6 +82,7 @@ class Gateway:
         self._importing = asyncio.Lock()
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
         self._pauses = Pauses()
+        self._asked: dict[str, asyncio.Future[None]] = {}
         self._under_way: dict[str, UnderWay] = {}
 
     @property
@@ -118,6 +119,38 @@ class Gateway:
             CacheError: If the cache's file cannot be used.
         """
         key = request.key(place)
+        if place.is_common:
+            return await self._common(key, request, place)
+        return await self._complete(key, request, place)
+
+    async def _common(self, key: str, request: Request, place: CallPlace) -> Completion:
+        """A reply that others may want at the same time: one of them asks, and its failure is everybody's."""
+        if (known := await self._ledger.find(key, place)) is not None:
+            return known
+        while (asked := self._asked.get(key)) is not None:
+            await asyncio.wait([asked])
+            if asked.cancelled():
+                continue
+            if (error := asked.exception()) is not None:
+                raise error
+            return await self._complete(key, request, place)  # the ledger has it now, and notes who used it
+        asked = self._asked[key] = asyncio.get_running_loop().create_future()
+        try:
+            completion = await self._complete(key, request, place)
+        except asyncio.CancelledError:
+            asked.cancel()
+            raise
+        except BaseException as failure:
+            asked.set_exception(failure)
+            asked.exception()  # seen, though nobody may be waiting
+            raise
+        finally:
+            del self._asked[key]
+            if not asked.done():
+                asked.set_result(None)
+        return completion
+
+    async def _complete(self, key: str, request: Request, place: CallPlace) -> Completion:
         if self._cache is not None and (shared := await self._cache.find(request, place)) is not None:
             return await self._booked(shared, key, request, place)
         if self._limits.replay_only:
@@ -126,7 +159,7 @@ class Gateway:
         try:
             self._account.reserve(expected)
         except BudgetError:
-            if (known := await self._ledger.find(key)) is not None:
+            if (known := await self._ledger.find(key, place)) is not None:
                 return known
             await self._account.claim(expected)
         taken = Taken()
@@ -207,7 +240,7 @@ class Gateway:
         return free
 
     async def _replayed(self, key: str, request: Request, place: CallPlace) -> Completion:
-        known = await self._ledger.find(key)
+        known = await self._ledger.find(key, place)
         if known is None:
             raise NotRecordedError(
                 f"the call of {request.role} at node {place.node!r}, step {place.step} of {place.scenario} is not "

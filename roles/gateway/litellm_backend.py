@@ -70,7 +70,7 @@ class LiteLLMBackend:
                 with prepared_inline(True), _asking(request):
                     return completion_of(await _unlogged(litellm, litellm.acompletion(**options)), request.model)
             except Exception as error:  # LiteLLM takes it for a lost connection
-                if isinstance(error.__context__, offline.NoUnderstudyError):
+                if isinstance(error.__context__, offline.UnderstudyError):
                     raise PermanentProviderError(f"{request.model}: {error.__context__}") from None
                 raise
         _ensure_key(litellm, request)

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 
 from .draws import Draws
 from .request import MarkedRequest, Part, SpokenLine, read_request
-from .understudy import NoUnderstudyError, cast, plays, understudy
-from .words import Words, heard, joined, tidy
+from .understudy import NoUnderstudyError, SilentUnderstudyError, UnderstudyError, cast, plays, understudy
+from .words import Words, heard, joined, noting_the_unsaid, tidy
 
 MODELS: frozenset[str] = frozenset({"attentive", "generic"})
 
@@ -24,7 +24,9 @@ __all__ = [
     "MarkedRequest",
     "NoUnderstudyError",
     "Part",
+    "SilentUnderstudyError",
     "SpokenLine",
+    "UnderstudyError",
     "Words",
     "answer",
     "heard",
@@ -56,10 +58,15 @@ def answer(
     Raises:
         ValueError: The model is not one of `MODELS`.
         NoUnderstudyError: Nobody plays the role that the messages name.
+        SilentUnderstudyError: Whoever plays it found no words in its data file.
     """
     if model not in MODELS:
         raise ValueError(f"unknown offline model {model!r}; there are {', '.join(sorted(MODELS))}")
     request = read_request(messages, model, role)
     shown = [(part.tag, part.body) for part in request.shown]
     said = [(line.speaker, line.text) for line in request.lines]
-    return cast(request, system)(request, Draws(model, request.role, request.system, shown, said, seed))
+    with noting_the_unsaid() as unsaid:
+        reply = cast(request, system)(request, Draws(model, request.role, request.system, shown, said, seed))
+    if not reply.strip():
+        raise SilentUnderstudyError(request.role, unsaid)
+    return reply

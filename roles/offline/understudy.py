@@ -15,7 +15,11 @@ _BUILT_IN = ("personalens", "aloe", "pools")
 _PACKAGE = __name__.rpartition(".")[0]
 
 
-class NoUnderstudyError(ValueError):
+class UnderstudyError(ValueError):
+    """An understudy cannot answer: a mistake in the system's own module or data file."""
+
+
+class NoUnderstudyError(UnderstudyError):
     """A request asks for a role that no understudy plays."""
 
     def __init__(self, system: str, role: str) -> None:
@@ -27,6 +31,15 @@ class NoUnderstudyError(ValueError):
             f"no understudy plays the role {role!r}{whose}: give it a model, or register a function for it with "
             f"@understudy({system or 'SYSTEM'!r}, {role!r}); understudies play {known}"
         )
+
+
+class SilentUnderstudyError(UnderstudyError):
+    """An understudy found no words: a bank or a slot of its data file has another name than it asks for."""
+
+    def __init__(self, role: str, unsaid: Sequence[str]) -> None:
+        """Name the role, and the banks that it asked for in vain, with their files."""
+        found = "; ".join(dict.fromkeys(unsaid)) or "it gave an empty text without asking for any"
+        super().__init__(f"the understudy of the role {role!r} found no words: {found}")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +26,23 @@ _SEAMS = (
     (re.compile(r"([.!?][\"”]?)\.(?=\s|$)"), r"\1"),
 )
 _START = re.compile(r"(^[\"“]?|(?<![A-Z]\.[A-Z])(?<!\b[ap]\.m)(?<!\b(?:St|Mr|Dr|vs))[.!?][\"”]?\s+[\"“]?)([a-z])")
+
+
+_unsaid: ContextVar[list[str] | None] = ContextVar("unsaid", default=None)
+
+
+@contextmanager
+def noting_the_unsaid() -> Iterator[list[str]]:
+    """Give a list in which each bank stands, with its file and what is wrong, of which nothing could be said meanwhile.
+
+    That is no mistake in itself: many banks are there for some domains only. It is what to look at if nothing was said.
+    """
+    notes: list[str] = []
+    token = _unsaid.set(notes)
+    try:
+        yield notes
+    finally:
+        _unsaid.reset(token)
 
 
 def joined(items: Sequence[str], last: str = "and") -> str:
@@ -70,9 +89,25 @@ class Words:
     def say(self, name: str, draws: Draws, slots: Mapping[str, str] | None = None) -> str:
         """Fill a template of the bank at a dotted name; empty if there is no such bank or no template can be filled."""
         bank = self.get(name, ())
-        if isinstance(bank, Mapping):
-            return ""
-        return say([bank] if isinstance(bank, str) else bank, draws, slots)
+        templates = [] if isinstance(bank, Mapping) else [bank] if isinstance(bank, str) else bank
+        text = say(templates, draws, slots)
+        if not text and (notes := _unsaid.get()) is not None:
+            notes.append(f"{self._path}: {self._wanting(name, templates, slots or {})}")
+        return text
+
+    def _wanting(self, name: str, templates: Sequence[str], slots: Mapping[str, str]) -> str:
+        """Why nothing was said: there is no such bank, or each of its templates lacks a slot."""
+        if templates:
+            lacking = sorted({slot for each in templates for slot in _slots(_parse(each)) if not slots.get(slot)})
+            given = ", ".join(slot for slot, value in slots.items() if value) or "none"
+            return f"{name} wants {', '.join(f'{{{slot}}}' for slot in lacking)}; the slots that are filled: {given}"
+        table, _, last = name.rpartition(".")
+        beside = self.get(table) if table else self.table
+        if not isinstance(beside, Mapping):
+            return f"there is no {table}; there are {', '.join(self.table)}"
+        known = [each for each, bank in beside.items() if not isinstance(bank, Mapping)]
+        where = f"in {table}" if table else "at its top"
+        return f"there is no bank {last} {where}; there are {', '.join(known) or 'none'}"
 
 
 def say(templates: Sequence[str], draws: Draws, slots: Mapping[str, str] | None = None) -> str:
@@ -99,6 +134,16 @@ def heard(templates: Sequence[str], text: str) -> dict[str, str] | None:
 @lru_cache(maxsize=4096)
 def _pattern(template: str) -> re.Pattern[str]:
     return re.compile(_regular(_parse(template.strip().rstrip(".!?"))), re.IGNORECASE)
+
+
+def _slots(pieces: Iterable[_Piece]) -> Iterator[str]:
+    """The slots without which a template cannot be filled."""
+    for piece in pieces:
+        if isinstance(piece, _Slot):
+            yield piece.name
+        elif isinstance(piece, _Choice):
+            for option in piece.options:
+                yield from _slots(option)
 
 
 def _regular(pieces: Iterable[_Piece]) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .completion import judgings, metrics
 from .flags import WHERE
 from .terminal import say, say_json
 
@@ -32,7 +33,8 @@ def agree(
         ),
     ] = None,
     metric: Annotated[
-        list[str] | None, typer.Option("--metric", metavar="NAME", help="Only this metric. Repeatable.")
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="Only this metric. Repeatable.", autocompletion=metrics),
     ] = None,
     scale: Annotated[
         list[str] | None,
@@ -44,7 +46,13 @@ def agree(
         int | None, typer.Option(help="Of the sample's draw. [default: the run's]", show_default=False)
     ] = None,
     judging: Annotated[
-        str | None, typer.Option("--judging", metavar="NAME", help="A set of judgements; by default the run's own.")
+        str | None,
+        typer.Option(
+            "--judging",
+            metavar="NAME",
+            help="A set of judgements; by default the run's own.",
+            autocompletion=judgings,
+        ),
     ] = None,
     where: Annotated[str | None, WHERE] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,

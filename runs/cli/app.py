@@ -13,8 +13,10 @@ from dialoom.version import __version__
 
 from .agree_command import agree
 from .call_flags import CALLING, SAMPLING
+from .command_list import CommandList
+from .completion import judgings, tables, words_so_far
 from .doctor_command import doctor
-from .exit_codes import EXIT_USAGE
+from .exit_codes import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING
 from .export_command import register as register_export
 from .flags import WHERE, with_more
 from .personas_command import register as register_personas
@@ -26,11 +28,15 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Concurrency = Annotated[int, typer.Option(min=1, help="Dialogues under way at once.")]
 JudgingName = Annotated[
-    str | None, typer.Option("--judging", metavar="NAME", help="A set of judgements; by default the run's own.")
+    str | None,
+    typer.Option(
+        "--judging",
+        metavar="NAME",
+        help="A set of judgements; by default the run's own.",
+        autocompletion=judgings,
+    ),
 ]
 WhereText = Annotated[str | None, WHERE]
-
-_EPILOG = "Exit codes: 0 all done, 1 some scenarios failed, 2 bad usage or data, 3 stopped early and resumable."
 
 
 def build_app(arguments: list[str]) -> typer.Typer:
@@ -38,9 +44,9 @@ def build_app(arguments: list[str]) -> typer.Typer:
     app = typer.Typer(
         name="dialoom",
         help="Language models that talk to each other in roles: every step kept, every run resumable.",
-        epilog=_EPILOG,
+        epilog=OF_PLAYING,
+        cls=CommandList,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
@@ -49,8 +55,8 @@ def build_app(arguments: list[str]) -> typer.Typer:
     for command in (resume, retry, status, show, judge, report, agree, compact):
         more = {**SAMPLING, **CALLING} if command is judge else CALLING
         made = with_more(command, more) if command in _CALLING else command
-        app.command(epilog=_EPILOG if command in _CALLING else None)(made)
-    app.command()(doctor)
+        app.command(epilog=OF_PLAYING if command in _CALLING else OF_LOOKING)(made)
+    app.command(epilog=OF_DOCTOR)(doctor)
     register_step(app, arguments)
     register_export(app, arguments)
     register_personas(app, arguments)
@@ -60,8 +66,9 @@ def build_app(arguments: list[str]) -> typer.Typer:
 def main() -> None:
     """Run the command line; an expected mistake prints one line and exits with 2."""
     arguments = sys.argv[1:]
+    completed = words_so_far()
     try:
-        build_app(arguments)(args=arguments, prog_name="dialoom")
+        build_app(arguments if completed is None else completed)(args=arguments, prog_name="dialoom")
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
@@ -122,7 +129,10 @@ def retry(
         typer.Option(metavar="ID", help="A scenario, from its beginning and with replies of its own. Repeatable."),
     ] = None,
     judging: Annotated[
-        str | None, typer.Option("--judging", metavar="NAME", help="Of which set; by default the run's own.")
+        str | None,
+        typer.Option(
+            "--judging", metavar="NAME", help="Of which set; by default the run's own.", autocompletion=judgings
+        ),
     ] = None,
     concurrency: Concurrency = 16,
     **given: Any,
@@ -205,10 +215,22 @@ def report(
         typer.Option("-o", "--out", metavar="DIR", help="Write Markdown and CSV there, and the recipe's charts."),
     ] = None,
     judging: Annotated[
-        str | None, typer.Option("--judging", metavar="NAME", help="One set of judgements; by default all, compared.")
+        str | None,
+        typer.Option(
+            "--judging",
+            metavar="NAME",
+            help="One set of judgements; by default all, compared.",
+            autocompletion=judgings,
+        ),
     ] = None,
     table: Annotated[
-        list[str] | None, typer.Option("--table", metavar="NAME", help="Only this table, e.g. scores. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--table",
+            metavar="NAME",
+            help="Only this table, e.g. scores. Repeatable.",
+            autocompletion=tables,
+        ),
     ] = None,
     where: WhereText = None,
     cost: Annotated[

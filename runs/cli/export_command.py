@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from .completion import formats as known_formats
+from .completion import judgings
+from .exit_codes import OF_LOOKING
 from .flags import WHERE, Flags, flags_of, with_options
 from .terminal import say
 
@@ -33,7 +36,15 @@ _COMMON: Flags = {
         ...,
     ),
     "format": (
-        Annotated[str, typer.Option("--format", metavar="FORMAT", help="dialogues, or one of the recipe's own.")],
+        Annotated[
+            str,
+            typer.Option(
+                "--format",
+                metavar="FORMAT",
+                help="dialogues, or one of the recipe's own.",
+                autocompletion=known_formats,
+            ),
+        ],
         "dialogues",
     ),
     "encoding": (
@@ -57,7 +68,13 @@ _COMMON: Flags = {
     ),
     "judging": (
         Annotated[
-            str | None, typer.Option("--judging", metavar="NAME", help="A set of judgements; by default the run's own.")
+            str | None,
+            typer.Option(
+                "--judging",
+                metavar="NAME",
+                help="A set of judgements; by default the run's own.",
+                autocompletion=judgings,
+            ),
         ],
         None,
     ),
@@ -100,7 +117,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 
         text += "\n\nFormats of this run: " + "; ".join(f"{name} ({what})" for name, what in formats(recipe).items())
         flags = {**_format_flags(recipe), **_COMMON}
-    app.command("export", help=text, context_settings=settings)(with_options(_export, flags))
+    app.command("export", help=text, epilog=OF_LOOKING, context_settings=settings)(with_options(_export, flags))
 
 
 def _recipe(arguments: list[str]) -> Recipe | None:

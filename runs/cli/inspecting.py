@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.selection import Where, every, in_order, scores_of
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, Usage
+from dialoom.runs.store.calls import CommonCall
 from dialoom.runs.store.lock import is_written
 from dialoom.runs.store.status import Status
 
@@ -130,9 +132,10 @@ def list_scenarios(
     with RunFile(path) as run:
         chosen = run.judgement_set(judging)
         metrics = [] if chosen is None else run.metrics_of(chosen.name)
-        found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where)
-        if sort is not None:
-            found = in_order(found, Where.parse(sort, run, "sort"), is_reversed)
+        by = None if sort is None else Where.parse(sort, run, "sort")
+        found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where, by)
+        if by is not None:
+            found = in_order(found, by, is_reversed)
         elif is_reversed:
             found = reversed(list(found))
         if metrics and not as_json:
@@ -158,18 +161,23 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> 
         scenario = run.scenario(recipe, position)
         episode = run.episode(position, chosen.name if chosen else None) or run.so_far(position)
         models, prompts = exporting.provenance(run, chosen)
+        common = run.common_calls(position)
     if as_json:
         line = exporting.dialogue(episode, scenario, recipe, models, prompts)
-        say_json({**line, "state": episode.state})
+        say_json({**line, "state": episode.state, "common_calls": [asdict(call) for call in common]})
         return
-    _print_episode(episode, scenario.described(), models, recipe.outline(episode))
+    _print_episode(episode, scenario.described(), models, common, recipe.outline(episode))
     if episode.state == "pending":
         begun = "not finished yet, this is how far it is" if episode.outcome.messages else "not begun yet"
         say(f"\n{scenario.id} is {begun}; go on with: dialoom resume {path}")
 
 
 def _print_episode(
-    episode: RecordedEpisode, described: dict[str, Any], models: dict[str, str], outline: Outline | None
+    episode: RecordedEpisode,
+    described: dict[str, Any],
+    models: dict[str, str],
+    common: Sequence[CommonCall],
+    outline: Outline | None,
 ) -> None:
     console = make_console()
     console.print(episode.id, style="bold")
@@ -181,6 +189,9 @@ def _print_episode(
         )
         _print_named(console, key, text)
     _print_named(console, "models", ", ".join(f"{role} {model}" for role, model in models.items()))
+    for call in common:
+        users = f"{call.scenarios} scenarios" if call.scenarios > 1 else "so far this scenario alone"
+        _print_named(console, "common call", f"{call.role}, {call.prompt} (asked once, used by {users})")
     if episode.branch is not None:
         done = episode.branch.done()
         _print_named(console, "branch", f"{episode.branch.name}, made step by step" + (f" ({done})" if done else ""))

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from .call_flags import ANEW, KEPT, SAMPLING
+from .exit_codes import OF_LOOKING, OF_POOLS
 from .flags import Flags, flags_of, with_options
 
 _RECIPE = "persona-pool"
-_EPILOG = "Exit codes: 0 done, 1 the writer failed, 2 bad usage or data, 3 stopped early and resumable."
 
 _BUILD: Flags = {
     "out": (
@@ -69,10 +69,10 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
         rich_markup_mode=None,
     )
     options = _pool_options() if arguments[:2] == ["personas", "build"] else {}
-    personas.command("build", epilog=_EPILOG)(with_options(_build, {**options, **_BUILD, **_CALLING}))
+    personas.command("build", epilog=OF_POOLS)(with_options(_build, {**options, **_BUILD, **_CALLING}))
     for command in (combine, check):
-        personas.command()(command)
-    personas.command("import")(import_)
+        personas.command(epilog=OF_LOOKING)(command)
+    personas.command("import", epilog=OF_LOOKING)(import_)
     app.add_typer(personas, name="personas")
 
 

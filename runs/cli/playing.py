@@ -15,6 +15,7 @@ from dialoom.graphs import Recipe
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.door import Run, aestimate, ajudge, aplay, aresume, aretry
 from dialoom.runs.errors import StoppedError
+from dialoom.runs.events import Ended
 from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
 
 from .dry_run import print_estimate
@@ -98,9 +99,14 @@ def judge_run(
     """Carry out `dialoom judge`; returns the exit code. `judges` says who judges and how they sample, as flags do."""
     settings = call_settings(given, concurrency)
     who = " ".join(f"{flag(name)} {shlex.quote(text)}" for name, texts in judges.items() for text in texts or ())
+
+    def same(ended: Ended) -> str:
+        return f"dialoom judge {path} --name {ended.judging!r} {who}"
+
     watcher = Watcher(
         settings["control"],
-        again=lambda ended: f"dialoom judge {path} --name {ended.judging!r} {who}",
+        again=same,
+        retry=lambda ended: f"{same(ended)} --retry-failed",
         log_format=given.get("log_format"),
     )
 

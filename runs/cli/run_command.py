@@ -10,7 +10,9 @@ import typer
 from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 
 from .call_flags import CALLING, SAMPLING
-from .exit_codes import EXIT_USAGE
+from .command_list import RecipeList
+from .completion import words_so_far
+from .exit_codes import EXIT_USAGE, OF_PLAYING
 from .flags import flags_of, with_options
 from .terminal import say
 
@@ -86,7 +88,9 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `run` to the commands; only the recipe that the arguments name is imported."""
     runs = typer.Typer(
         help="Make a run: plan it, play every scenario, keep every step. The recipe is one of those below, or one of "
-        "your own: path/to/file.py:NAME.",
+        "your own: path/to/file.py:NAME. 'dialoom run RECIPE --help' lists its options.",
+        epilog=OF_PLAYING,
+        cls=RecipeList,
         no_args_is_help=True,
         rich_markup_mode=None,
     )
@@ -98,8 +102,9 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     if wanted is not None and (wanted in names or is_file_spec(wanted)):
         _add(runs, wanted)
         names = [name for name in names if name != wanted]
+    is_listed = wanted is None and arguments[:1] == ["run"] and words_so_far() is None
     for name in names:
-        runs.command(name, help=f"See 'dialoom run {name} --help'.")(_placeholder)
+        runs.command(name, help=_summary(name) if is_listed else "")(_placeholder)
     app.add_typer(runs, name="run")
 
 
@@ -114,6 +119,14 @@ def _placeholder() -> None:
     """Stands for a recipe that these arguments do not name."""
 
 
+def _summary(name: str) -> str:
+    """What a recipe says of itself; of one that is installed but cannot be imported, that."""
+    try:
+        return load_recipe(name).summary
+    except Exception as error:  # somebody else's package: the other recipes are listed all the same
+        return f"(cannot be loaded: {error})"
+
+
 def _add(runs: typer.Typer, spec: str) -> None:
     from dialoom.runs.errors import RunError
 
@@ -122,7 +135,7 @@ def _add(runs: typer.Typer, spec: str) -> None:
     except RunError as error:
         say(f"dialoom: {error}", err=True)
         raise SystemExit(EXIT_USAGE) from error
-    runs.command(spec, help=recipe.summary)(_command(spec, recipe))
+    runs.command(spec, help=recipe.summary, epilog=OF_PLAYING)(_command(spec, recipe))
 
 
 def _command(spec: str, recipe: Recipe) -> Any:

@@ -10,6 +10,7 @@ import typer
 from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 
 from .call_flags import ANEW, KEPT, REPLAY_ONLY
+from .exit_codes import OF_REPLAYING, OF_STEPPING
 from .flags import WHERE, Flags, flags_of, with_options
 from .run_command import COMMON
 from .terminal import say
@@ -20,11 +21,6 @@ _HELP = (
     "'dialoom run') and its first scenario stepped through. 'help' at its prompt lists the commands; see "
     "docs/debugging.md."
 )
-_EPILOG = (
-    "Exit codes: 0 every line was carried out, 1 a step failed (provider or reply), 2 bad usage, configuration or "
-    "data, or a line that cannot be carried out, 3 stopped early (budget, Ctrl-C). Nothing that was played is lost."
-)
-_REPLAY_EPILOG = "Exit codes: 0 the same path, 1 another one (a line for each departure), 2 no case."
 _SCRIPTED: Flags = {
     "script": (
         Annotated[
@@ -59,8 +55,8 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `step` to the commands; only the recipe that the arguments name is imported."""
     spec = _recipe(arguments)
     command = _run_command() if spec is None else _recipe_command(spec)
-    app.command("step", help=_HELP, epilog=_EPILOG)(command)
-    app.command("replay", epilog=_REPLAY_EPILOG)(replay)
+    app.command("step", help=_HELP, epilog=OF_STEPPING)(command)
+    app.command("replay", epilog=OF_REPLAYING)(replay)
 
 
 def replay(

@@ -6,17 +6,14 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import structlog
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from dialoom.roles.gateway.limits import LimitState
-from dialoom.roles.gateway.under_way import UnderWay
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.control import Control
 from dialoom.runs.errors import Fault
@@ -37,14 +34,12 @@ from dialoom.shown import harmless, json_line
 
 from .console import HarmlessConsole
 from .exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
+from .progress import ProgressDisplay, Standing, pauses, under_way_for_long
 from .terminal import say
 from .wording import flag
 
 _EVERY = 5.0
 """Seconds between log lines, and at the least between readings of the ledger."""
-
-_LONG = 60.0
-"""Seconds after which a call is worth a word."""
 
 
 class Watcher:
@@ -53,7 +48,7 @@ class Watcher:
     Args:
         control: Of the work.
         again: Gives the command that goes on with work that has ended.
-        retry: Gives the command that tries again what failed; by default the same with `--retry-failed`.
+        retry: Gives the command that tries again what failed.
         log_format: `text` or `json`, of the lines on standard error.
 
     Attributes:
@@ -65,7 +60,7 @@ class Watcher:
         control: Control,
         *,
         again: Callable[[Ended], str] = lambda ended: f"dialoom resume {ended.path}",
-        retry: Callable[[Ended], str] | None = None,
+        retry: Callable[[Ended], str] = lambda ended: f"dialoom retry {ended.path}",
         log_format: str | None = None,
     ) -> None:
         self.control = control
@@ -74,13 +69,13 @@ class Watcher:
         self._json = log_format == "json"
         self._done = self._failed = self._total = 0
         self._what = ""
+        self._judging: str | None = None
         self._ended: Ended | None = None
         self._throttled: dict[str, int] = {}
         self._run: RunFile | None = None
         self._started = self._shown = time.monotonic()
         self._console = HarmlessConsole(stderr=True)
-        self._bar: Progress | None = None
-        self._task: Any = None
+        self._bar: ProgressDisplay | None = None
         self._log = _logger(self._json)
 
     def __enter__(self) -> Self:
@@ -150,16 +145,10 @@ class Watcher:
         self._total, self._done, self._failed = event.scenarios, 0, 0
         self._started = self._shown = time.monotonic()
         self._run = RunFile(event.path)
+        sets = [each.name for each in self._run.judgement_sets()]
+        self._judging = event.judging or next(iter(sets), None)
         if self._console.is_terminal and self._total and not self._json:
-            self._bar = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[figures]}", markup=False),
-                TimeRemainingColumn(),
-                console=self._console,
-            )
-            self._task = self._bar.add_task(self._what, total=self._total, figures="")
+            self._bar = ProgressDisplay(self._what, self._total, self._console, self._notices)
             self._bar.start()
 
     def _end(self, event: Ended) -> None:
@@ -174,15 +163,15 @@ class Watcher:
             f"({status.done:,} of {status.total:,} scenarios of the run are done)"
         )
         again = self._again(event)
-        retry = f"{again} --retry-failed" if self._retry is None else self._retry(event)
         if event.stopped is not None:
             say(f"stopped: {_worded(event.stopped)}")
             more = f"{again} {flag(event.stopped.setting or '')} MORE"
-            say(f"what was answered is kept. Go on with: {more if event.stopped.fault else retry}")
+            rest = f"{again} (what failed: {self._retry(event)})"
+            say(f"what was answered is kept. Go on with: {more if event.stopped.fault else rest}")
         elif not event.is_complete:
             say(f"stopped early; nothing is lost. Go on with: {again}")
         elif event.failed:
-            say(f"what failed can be tried again with: {retry}")
+            say(f"what failed can be tried again with: {self._retry(event)}")
         elif event.judging is None and status.failed:
             say(f"{_scenarios(status.failed)} failed before; try again with: dialoom retry {event.path}")
         if event.is_complete and event.stopped is None and event.judging is None and status.pending:
@@ -204,23 +193,22 @@ class Watcher:
         if due:
             self._shown = now
         if self._bar is not None:
-            if due or finished == 1:
-                self._bar.update(self._task, figures=self._figures())
-            self._bar.update(self._task, completed=finished)
+            self._bar.show(finished, self._standing().figures() if due or finished == 1 else None)
         elif due:
             self._log_progress(finished)
 
     def _log_progress(self, finished: int) -> None:
         if not self._json:
-            self._log.info(self._what, scenarios=f"{finished:,}/{self._total:,}", figures=self._figures())
+            self._log.info(self._what, scenarios=f"{finished:,}/{self._total:,}", figures=self._told_figures())
             return
-        assert self._run is not None
-        usage = self._run.status().usage
+        standing = self._standing()
+        usage = standing.usage
         self._log.info(
             self._what,
             finished=finished,
             total=self._total,
             failed=self._failed,
+            unparsed=standing.unparsed,
             calls=usage.calls,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
@@ -238,22 +226,25 @@ class Watcher:
                 paused = {"paused": f"{state.paused:.0f} s"} if state.paused else {}
                 self._log.warning("throttled", model=model, calls=more, limit=state.limit, **paused)
 
-    def _figures(self) -> str:
+    def _standing(self) -> Standing:
         assert self._run is not None
-        usage = self._run.status().usage
-        rate = (self._done + self._failed) / max(time.monotonic() - self._started, 1e-9)
-        parts = [f"{rate:.1f}/s"]
-        if usage.input_tokens is None or usage.output_tokens is None:
-            parts.append("tokens unknown")
-        else:
-            parts.append(f"{(usage.input_tokens + usage.output_tokens) / 1000:,.0f}k tokens")
-        parts.append("cost unknown" if usage.cost is None else f"${usage.cost:,.2f}")
-        if self._failed:
-            parts.append(f"{self._failed:,} failed")
-        parts += [_in_flight(model, state) for model, state in self.control.limits.items()]
-        if slow := under_way_for_long(self.control.under_way):
-            parts.append(slow)
-        return " · ".join(parts)
+        return Standing(
+            finished=self._done + self._failed,
+            failed=self._failed,
+            total=self._total,
+            unparsed=0 if self._judging is None else self._run.unparsed(self._judging),
+            seconds=time.monotonic() - self._started,
+            usage=self._run.status().usage,
+            limits=dict(self.control.limits),
+        )
+
+    def _told_figures(self) -> str:
+        return " · ".join([*self._standing().figures(), *self._notices()])
+
+    def _notices(self) -> list[str]:
+        """What the work waits for just now, a line each: below the bar, or at the end of a log line."""
+        slow = under_way_for_long(self.control.under_way)
+        return [*pauses(self.control.limits), *([slow] if slow else [])]
 
     def _longest(self) -> dict[str, Any]:
         """The call that has been under way for longest, for programs."""
@@ -261,22 +252,6 @@ class Watcher:
             return {}
         first = calls[0]
         return {"longest_call": {"role": first.role, "model": first.model, "seconds": round(first.age, 1)}}
-
-
-def under_way_for_long(calls: Sequence[UnderWay]) -> str:
-    """How many calls have been under way for long, the longest one's age, and whose it is; nothing if there is none.
-
-    Args:
-        calls: Those that are under way, the longest first.
-    """
-    slow = [call for call in calls if call.age >= _LONG]
-    if not slow:
-        return ""
-    minutes, seconds = divmod(int(slow[0].age), 60)
-    hours, minutes = divmod(minutes, 60)
-    age = f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{seconds:02d}s"
-    count = "1 call" if len(slow) == 1 else f"{len(slow):,} calls"
-    return f"{count} under way for {'up to ' if len(slow) > 1 else ''}{age} ({slow[0].role})"
 
 
 def _worded(stopping: Stopping) -> str:
@@ -303,14 +278,6 @@ def _scenarios(count: int) -> str:
 def _has_failures(path: Path) -> bool:
     with RunFile(path) as run:
         return run.status().failed > 0
-
-
-def _in_flight(model: str, state: LimitState) -> str:
-    """A model's calls in flight, its limit, and how often its provider has turned calls away."""
-    text = f"{model} {state.in_flight}/{state.limit} in flight"
-    if state.throttled:
-        text += f", {state.throttled:,} throttled"
-    return text + (f", paused for {state.paused:.0f} s" if state.paused else "")
 
 
 def _made_harmless(_logger: Any, _method: str, values: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

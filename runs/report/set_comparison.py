@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from dialoom.graphs import INTERVALS, Judgement, Table, Tally
+from dialoom.graphs import Judgement, Table, Tally, intervals
 from dialoom.runs.selection import Where
 from dialoom.runs.store import JudgementSet, RunFile
 
@@ -39,7 +39,8 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
     for what, (first, second_, difference, equal) in tallies.items():
         estimates = [tally.estimate() for tally in (first, second_, difference, equal)]
         table.rows.append([what, first.n, *estimates])
-    table.notes += ["Only judgements that both sets have a score for; verdicts count as 1 and 0.", INTERVALS]
+    units = "scenarios" if person is None else run.recipe.resampled
+    table.notes += ["Only judgements that both sets have a score for; verdicts count as 1 and 0.", intervals(units)]
     return table
 
 

@@ -16,13 +16,13 @@ class MemoryLedger:
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
         """The reply to a call of this identity, or the number of a new one."""
-        if (known := await self.find(key)) is not None:
+        if (known := await self.find(key, place)) is not None:
             return known
         self._begun += 1
         self._under_way[self._begun] = key
         return self._begun
 
-    async def find(self, key: str) -> Completion | None:
+    async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
         """The reply to a call of this identity."""
         return self._replies.get(key)
 

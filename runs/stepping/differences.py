@@ -91,6 +91,9 @@ def spoken(transcript: Sequence[Line] | Outline) -> list[SpokenLine]:
 
 
 def _beside(left: Sequence[SpokenLine], right: Sequence[SpokenLine]) -> list[Pair]:
+    """Line beside line by their places, as long as the same speakers have these; else what is equal side by side."""
+    if all(one[0] == other[0] != "" for one, other in zip(left, right, strict=False)):
+        return [Pair(one, other) for one, other in zip_longest(left, right)]
     pairs: list[Pair] = []
     for _, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         pairs += [Pair(one, other) for one, other in zip_longest(left[a:b], right[c:d])]

@@ -108,10 +108,10 @@ class SteppingGateway:
             request = replace(request, model=model, api_base=None)
         key, written = request.key(place), self._instead(request, place)
         if written is not None:
-            request = replace(request, messages=written)
+            request, place = replace(request, messages=written), replace(place, is_common=False)
         if key in self._changes.said:
             text, sample = self._changes.said[key]
-            request, place = replace(request, model=SAID), replace(place, sample=sample)
+            request, place = replace(request, model=SAID), replace(place, sample=sample, is_common=False)
             completion = await self._say(request, place, text)
         else:
             completion = await self._gateway.complete(request, place)

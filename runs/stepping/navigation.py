@@ -16,10 +16,10 @@ from .view import SessionView
 
 
 class Navigation(SessionView):
-    """Moves along the branches of a scenario; its own line only goes forward, and a step elsewhere makes a branch."""
+    """Moves along the branches of a scenario; its own line only goes forward, and what is new elsewhere is a branch."""
 
     async def step(self, changed: CallOverrides | None = None) -> Stop:
-        """Play one superstep.
+        """Go one superstep on: to what was played from here already if it would be played so again, else by playing it.
 
         Args:
             changed: What is different in its calls; see `say` and `ask_instead`.
@@ -29,13 +29,15 @@ class Navigation(SessionView):
             RoleError, PromptError: What a node met; the session stays where it is.
         """
         await self._ensure_more()
+        if changed is None and (played := await self._played_already()) is not None:
+            return await self._stand(played)
         if self.branch != MAIN or not self._main_goes_on():
             await self._leave_main()
         await self._play(changed or CallOverrides())
         return await self.here()
 
     async def run(self, until: Sequence[Condition] = (), on_stop: Callable[[Stop], None] | None = None) -> Stop:
-        """Play on until one of the conditions is met, or to the end; at least one step.
+        """Go on until one of the conditions is met, or to the end; at least one step, as `step` goes.
 
         Args:
             until: The conditions.
@@ -103,6 +105,32 @@ class Navigation(SessionView):
     async def _ensure_more(self) -> None:
         if not await self.context.nodes_after(self.context.points()[self._head]):
             raise SteppingError(f"{self.branch} is at its end; go back first")
+
+    async def _played_already(self) -> Point | None:
+        """The step after this one that was played on this branch as it would be played now; `None` if there is none."""
+        points, befores, after = self.context.points(), {self._head}, list[Point]()
+        for point in points.values():
+            if point.parent in befores and self._branch.thread in point.threads:
+                if point.source == "fork":
+                    befores.add(point.id)  # LangGraph's mark of a rewind: nothing happened there
+                elif point.source == "loop":
+                    after.append(point)
+        for point in reversed(after):
+            if self.branch == MAIN or await self._is_as_now(point):
+                return point
+        return None
+
+    async def _is_as_now(self, point: Point) -> bool:
+        """Whether what led to a checkpoint is what this branch asks now: of these models, and nothing by a person."""
+        context, branch = self.context, self._branch
+        if context.store.branches.calls_of(context.work.position, point.id) is None:
+            return False  # a step that was killed before it was told
+        return all(
+            call.model == branch.models.get(call.role, context.models[call.role].model)
+            and not call.is_edited
+            and branch.sample in (call.sample, context.main().sample)
+            for call in await context.calls(context.line(point.id))
+        )
 
     def _main_goes_on(self) -> bool:
         """Whether a step here is one of `main`: that goes only forward, and only while it is to be played."""

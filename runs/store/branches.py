@@ -58,6 +58,7 @@ class StepCall:
         messages: The request: role and content.
         seconds: How long it took, waiting between attempts included.
         branch: The branch that alone uses it; `None` if the scenario's outcome does.
+        is_common: Whether it belongs to no scenario: it was made once for all that asked the same.
     """
 
     id: int
@@ -78,6 +79,7 @@ class StepCall:
     replays: int
     is_edited: bool
     branch: str | None
+    is_common: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,27 +203,25 @@ class BranchTable:
         if self._reader.execute(noted, (scenario, checkpoint)).fetchone() is None:
             return None
         query = (
-            "SELECT calls.*, is_edited FROM calls JOIN step_calls ON step_calls.key = calls.key AND reply IS NOT NULL "
+            "SELECT calls.*, is_edited, step_calls.node AS at_node, coalesce(ordinal, (SELECT min(ordinal) FROM "
+            "common_uses AS used WHERE used.key = calls.key AND used.scenario = step_calls.scenario "
+            "AND used.node = step_calls.node)) AS at_ordinal "
+            "FROM calls JOIN step_calls ON step_calls.key = calls.key AND reply IS NOT NULL "
             "WHERE step_calls.scenario = ? AND checkpoint = ? ORDER BY number"
         )
         return [self._call(row) for row in self._reader.execute(query, (scenario, checkpoint))]
 
     def calls_at(self, scenario: int, step: int, nodes: Iterable[str]) -> list[StepCall]:
         """The calls of the scenario's own line at a step of some nodes, by their places in the ledger."""
-        query = (
-            "SELECT calls.*, 0 AS is_edited FROM calls WHERE scenario = ? AND judging IS NULL AND step = ? "
-            "AND branch IS NULL AND node IN (SELECT value FROM json_each(?)) AND reply IS NOT NULL "
-            "AND sample >= (SELECT take FROM scenarios WHERE position = scenario) ORDER BY node, ordinal, ask, id"
-        )
-        place = (scenario, step, json.dumps(sorted(nodes)))
-        return [self._call(row) for row in _latest_sample(self._reader.execute(query, place).fetchall())]
+        rows = self._reader.execute(_CALLS_AT, (scenario, step, json.dumps(sorted(nodes)))).fetchall()
+        return [self._call(row) for row in _latest_sample(rows)]
 
     def _call(self, row: sqlite3.Row) -> StepCall:
         return StepCall(
             id=row["id"],
             key=row["key"].hex(),
-            node=row["node"],
-            ordinal=row["ordinal"],
+            node=row["at_node"],
+            ordinal=row["at_ordinal"],
             ask=row["ask"],
             role=row["role"],
             model=row["model"],
@@ -238,19 +238,32 @@ class BranchTable:
             replays=row["replays"],
             is_edited=bool(row["is_edited"]),
             branch=row["branch"],
+            is_common=row["scenario"] is None,
         )
 
     def _text(self, id_: int) -> str:
         return str(self._reader.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()[0])
 
 
+_AT = """step = ?2 AND {0}.judging IS NULL AND {0}.branch IS NULL AND {0}.node IN (SELECT value FROM json_each(?3))
+    AND {0}.sample >= (SELECT take FROM scenarios WHERE position = ?1) AND reply IS NOT NULL"""
+
+_CALLS_AT = f"""
+SELECT calls.*, 0 AS is_edited, node AS at_node, ordinal AS at_ordinal, sample AS at_sample
+FROM calls WHERE scenario = ?1 AND {_AT.format("calls")}
+UNION ALL
+SELECT calls.*, 0, used.node, used.ordinal, used.sample
+FROM common_uses AS used JOIN calls USING (key) WHERE used.scenario = ?1 AND used.{_AT.format("used")}
+ORDER BY at_node, at_ordinal, ask, id"""
+
+
 def _latest_sample(rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
     """Of the calls at each place those with the latest sample: it is theirs that the engine went on with."""
     latest: dict[tuple[str, int], int] = {}
     for row in rows:
-        place = (row["node"], row["ordinal"])
-        latest[place] = max(latest.get(place, 0), row["sample"])
-    return [row for row in rows if row["sample"] == latest[row["node"], row["ordinal"]]]
+        place = (row["at_node"], row["at_ordinal"])
+        latest[place] = max(latest.get(place, 0), row["at_sample"])
+    return [row for row in rows if row["at_sample"] == latest[row["at_node"], row["at_ordinal"]]]
 
 
 def exchange_calls(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 _PAGE = 500
@@ -13,7 +14,8 @@ def read_calls(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     """Every call in the order in which they were begun, without its request.
 
     Yields:
-        `number` (the scenario's place in the plan, from 1), `id`, `node`, `step`, `role`, `model`, `prompt`, `sample`,
+        `number` (the scenario's place in the plan, from 1), `id`, `node`, `step` (all `None` of a common call, which
+        belongs to no scenario), `role`, `model`, `prompt`, `sample`,
         `judging` (a later set's name), `branch`, `reply`, `error`, `finish_reason`, tokens, `cost` (US dollars),
         `attempts`, `latency` (seconds) and `replays`.
     """
@@ -23,9 +25,36 @@ def read_calls(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         yield from (dict(row) for row in rows)
 
 
+@dataclass(frozen=True, slots=True)
+class CommonCall:
+    """A call that belongs to no scenario.
+
+    Attributes:
+        node: Where a scenario used it.
+        scenarios: How many used it.
+    """
+
+    role: str
+    model: str
+    prompt: str
+    node: str
+    scenarios: int
+
+
+def read_common_calls(connection: sqlite3.Connection, position: int) -> list[CommonCall]:
+    """The answered common calls that a scenario used in the run itself, in the order of its steps."""
+    return [CommonCall(*row) for row in connection.execute(_COMMON, (position,))]
+
+
+_COMMON = """
+SELECT role, model, prompt, used.node, (SELECT count(DISTINCT scenario) FROM common_uses WHERE key = calls.key)
+FROM common_uses AS used JOIN calls USING (key)
+WHERE used.scenario = ? AND used.judging IS NULL AND used.branch IS NULL AND reply IS NOT NULL
+GROUP BY calls.id ORDER BY min(used.step), used.node, min(used.ordinal), calls.id"""
+
 _CALLS = """
 SELECT calls.id AS call, position + 1 AS number, scenarios.id AS id, judging, calls.branch AS branch, node, step, role,
     model, prompt, calls.sample AS sample, texts.content AS reply, calls.error AS error, finish_reason, input_tokens,
     output_tokens, cached_tokens, cost, attempts, latency, replays
-FROM calls JOIN scenarios ON position = calls.scenario LEFT JOIN texts ON texts.id = reply
+FROM calls LEFT JOIN scenarios ON position = calls.scenario LEFT JOIN texts ON texts.id = reply
 WHERE calls.id > ? ORDER BY calls.id LIMIT ?"""

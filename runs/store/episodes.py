@@ -30,6 +30,35 @@ def read_episode(connection: sqlite3.Connection, judging: str | None, position: 
     return next(read_episodes(connection, judging, position - 1, position + 1), None)
 
 
+def read_figures(connection: sqlite3.Connection, judging: str | None) -> Iterator[tuple[int, RecordedEpisode]]:
+    """Every scenario's position and what can be counted of it, in plan order: no lines, no explanations, no tokens.
+
+    A list of a hundred thousand scenarios shows none of these, and they are nearly all that a run's file holds.
+    """
+    after = -1
+    while rows := connection.execute(_FIGURES, (after, _PAGE)).fetchall():
+        last = rows[-1]["position"]
+        scores: dict[int, list[Judgement]] = {}
+        for scenario, metric, target, turn, score, is_verdict in connection.execute(_SCORES, (judging, after, last)):
+            value = score if score is None else _score(score, is_verdict)
+            scores.setdefault(scenario, []).append(
+                Judgement.model_construct(metric=metric, target=target, turn=turn, score=value)
+            )
+        for row in rows:
+            position = row["position"]
+            outcome = Outcome.model_construct(
+                messages=(),
+                ended_by=row["ended_by"] or "",
+                counts=json.loads(row["counts"] or "{}"),
+                judgements=() if row["state"] == "pending" else tuple(scores.get(position, ())),
+                details={},
+            )
+            branch = row["branch"] and BranchTaken.model_validate_json(row["branch"])
+            facets = json.loads(row["facets"])
+            yield position, RecordedEpisode(row["id"], facets, row["state"], outcome, error=row["error"], branch=branch)
+        after = last
+
+
 def read_outcome(connection: sqlite3.Connection, position: int) -> Outcome:
     """A finished scenario's outcome, without judgements."""
     row = connection.execute("SELECT *, scenario AS position FROM outcomes WHERE scenario = ?", (position,)).fetchone()
@@ -75,6 +104,16 @@ FROM scenarios JOIN outcomes ON scenario = position
 WHERE state IN ('done', 'failed') AND position > ? AND position < ? ORDER BY position LIMIT ?"""
 
 
+_FIGURES = """
+SELECT position, id, facets, state, error, branch, ended_by, counts
+FROM scenarios LEFT JOIN outcomes ON scenario = position AND state IN ('done', 'failed')
+WHERE position > ? ORDER BY position LIMIT ?"""
+
+_SCORES = """
+SELECT scenario, metric, target, turn, score, is_verdict FROM judgements
+WHERE judging = ? AND scenario > ? AND scenario <= ? ORDER BY scenario, ordinal"""
+
+
 def _said(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> tuple[dict[int, list[Said]], dict[int, str]]:
     """What was said in each scenario by its position, and the texts of all that."""
     passage = lru_cache(maxsize=None)(reading(connection))
@@ -103,9 +142,7 @@ def _judgements(
 
 
 def _judgement(row: sqlite3.Row) -> Judgement:
-    score = row["score"]
-    if score is not None:
-        score = bool(score) if row["is_verdict"] else int(score) if score.is_integer() else score
+    score = None if row["score"] is None else _score(row["score"], row["is_verdict"])
     return Judgement(
         metric=row["metric"],
         target=row["target"],
@@ -114,6 +151,10 @@ def _judgement(row: sqlite3.Row) -> Judgement:
         status=row["status"],
         explanation=row["explanation"],
     )
+
+
+def _score(score: float, is_verdict: int) -> bool | int | float:
+    return bool(score) if is_verdict else int(score) if score.is_integer() else score
 
 
 def _output_tokens(connection: sqlite3.Connection, after: int, last: int) -> dict[int, dict[str, int | None]]:

@@ -10,6 +10,7 @@ from typing import Any
 from dialoom.roles import CallPlace, Completion
 from dialoom.roles.gateway import Attempt, CallRecord, Request
 
+from .documents import digest
 from .passages import Passages
 from .texts import Texts
 from .writer import Writer
@@ -57,13 +58,16 @@ class SQLiteLedger:
         """
 
         def work(connection: sqlite3.Connection) -> Completion | int:
-            return self._replayed(connection, key) or self._insert(connection, key, place, request)
+            return self._replayed(connection, key, place) or self._insert(connection, key, place, request)
 
         return await self._writer.submit(work)
 
-    async def find(self, key: str) -> Completion | None:
-        """The reply that a call of this identity got, counted as a replay; nothing is begun."""
-        return await self._writer.submit(lambda connection: self._replayed(connection, key))
+    async def find(self, key: str, place: CallPlace) -> Completion | None:
+        """The reply that a call of this identity got, counted as a replay; nothing is begun.
+
+        The use of a common call is no replay, and is noted with its place.
+        """
+        return await self._writer.submit(lambda connection: self._replayed(connection, key, place))
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
         """Write down a failed attempt; durable on return."""
@@ -75,11 +79,14 @@ class SQLiteLedger:
         """Write down what came of it; durable on return."""
         await self._writer.submit(lambda connection: self._fill_in(connection, id_, record))
 
-    def _replayed(self, connection: sqlite3.Connection, key: str) -> Completion | None:
+    def _replayed(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> Completion | None:
         row = connection.execute(_FIND, (_key(key),)).fetchone()
         if row is None:
             return None
-        connection.execute("UPDATE calls SET replays = replays + 1 WHERE id = ?", (row[0],))
+        if place.is_common:
+            self._note_use(connection, key, place)
+        else:
+            connection.execute("UPDATE calls SET replays = replays + 1 WHERE id = ?", (row[0],))
         if row[1] is not None and self._is_played(row[2]):
             # The scenario's own line has come to what a branch had asked before it.
             connection.execute("UPDATE calls SET branch = NULL WHERE id = ?", (row[0],))
@@ -103,6 +110,7 @@ class SQLiteLedger:
             "node": place.node,
             "step": place.step,
             "ordinal": place.ordinal,
+            **(dict.fromkeys(("scenario", "branch", "node", "step", "ordinal")) if place.is_common else {}),
             "ask": place.ask,
             "sample": place.sample,
             "role": request.role,
@@ -112,10 +120,18 @@ class SQLiteLedger:
             "seed": request.seed,
             "messages": self._passages.text_of(connection, messages),
         }
+        if place.is_common:
+            self._note_use(connection, key, place)
         names, marks = ", ".join(row), ", ".join("?" * len(row))
         cursor = connection.execute(f"INSERT INTO calls ({names}) VALUES ({marks})", tuple(row.values()))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
+
+    def _note_use(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> None:
+        """Write down where the reply of a common call is used; again, if a crash came in between."""
+        booking = self._threads[place.scenario]
+        where = (booking.judging, booking.branch, place.node, place.step, place.ordinal, place.ask)
+        connection.execute(_USE, (digest(repr((place.scenario, *where, key))), booking.position, *where, _key(key)))
 
     def _fill_in(self, connection: sqlite3.Connection, id_: int, record: CallRecord) -> None:
         row: dict[str, Any] = {
@@ -140,6 +156,11 @@ class SQLiteLedger:
 _FIND = """
 SELECT calls.id, branch, scenario, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason
 FROM calls JOIN texts ON texts.id = reply WHERE key = ? AND reply IS NOT NULL"""
+
+
+_USE = """
+INSERT OR IGNORE INTO common_uses (place, scenario, sample, judging, branch, node, step, ordinal, ask, key)
+SELECT ?1, position, sample, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM scenarios WHERE position = ?2"""
 
 
 def _key(key: str) -> bytes:

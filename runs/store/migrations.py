@@ -19,7 +19,17 @@ def _add_passages(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE UNIQUE INDEX idx_passages_hash ON passages (hash)")
 
 
-STEPS: dict[int, Step] = {1: _add_passages}
+def _add_common_uses(connection: sqlite3.Connection) -> None:
+    """Some calls belong to no scenario; no file has one yet."""
+    connection.execute(
+        "CREATE TABLE common_uses (place BLOB PRIMARY KEY, scenario INTEGER, sample INTEGER, judging TEXT, "
+        "branch TEXT, node TEXT, step INTEGER, ordinal INTEGER, ask INTEGER, key BLOB)"
+    )
+    for column in ("scenario", "key"):
+        connection.execute(f"CREATE INDEX idx_common_uses_{column} ON common_uses ({column})")
+
+
+STEPS: dict[int, Step] = {1: _add_passages, 2: _add_common_uses}
 """The steps, each under the version that it starts from."""
 
 

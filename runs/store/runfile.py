@@ -16,14 +16,14 @@ from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import check_same, load_recipe
 
-from .calls import read_calls
+from .calls import CommonCall, read_calls, read_common_calls
 from .connections import open_for_reading
-from .episodes import read_episode, read_episodes, read_outcome
+from .episodes import read_episode, read_episodes, read_figures, read_outcome
 from .errors import StoreError
 from .judgement_sets import JudgementSet, read_judgement_sets
 from .scenarios import ScenarioTable, thread_of
 from .states import read_state
-from .status import Status, Troubles, Usage, read_status, read_troubles, read_usage_by_scenario
+from .status import Status, Troubles, Usage, read_common_usage, read_status, read_troubles, read_usage_by_scenario
 from .taken import counted
 
 
@@ -168,6 +168,14 @@ class RunFile:
         """What the calls of each played scenario took, by role. For small runs: it is held at once."""
         return read_usage_by_scenario(self._reader)
 
+    def common_calls(self, position: int) -> list[CommonCall]:
+        """The calls that a scenario used and that belong to none."""
+        return read_common_calls(self._reader, position)
+
+    def common_usage(self) -> tuple[dict[str, Usage], dict[str, Usage]]:
+        """What the calls that belong to no scenario took, by role: those that one uses, and all others."""
+        return read_common_usage(self._reader)
+
     def resolve(self, name: str) -> int:
         """The position of a scenario by its id, the beginning of its id, or its place in the plan (from 1).
 
@@ -210,6 +218,10 @@ class RunFile:
     def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
         return read_episodes(self._reader, self._chosen(judging))
+
+    def figures(self, judging: str | None = None) -> Iterator[tuple[int, RecordedEpisode]]:
+        """Every scenario's position and what came of it without any words, in plan order; see `read_figures`."""
+        return read_figures(self._reader, self._chosen(judging))
 
     def so_far(self, position: int) -> RecordedEpisode:
         """What a pending scenario has come to by its last step, as an episode without an ending or judgements' set."""

@@ -74,7 +74,7 @@ class ScenarioTable:
             some = ", ".join(row["id"] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
             raise StoreError(f"{name!r} is the beginning of several scenarios: {some}; give more of the id")
         raise StoreError(
-            f"{self._path} has no scenario {name!r}",
+            f"{self._path} has no scenario {name!r}; it has {self._count():,}, numbered from 1",
             advice=Advice("list", "list its scenarios", {"path": self._path}),
         )
 
@@ -90,6 +90,9 @@ class ScenarioTable:
         """What every scenario shows of itself, finished or not."""
         query = "SELECT position, facets FROM scenarios WHERE position > ? ORDER BY position LIMIT ?"
         yield from (json.loads(row["facets"]) for row in self.rows(query))
+
+    def _count(self) -> int:
+        return int(self._reader.execute("SELECT count(*) FROM scenarios").fetchone()[0])
 
     def _find(self, condition: str, value: Any) -> int | None:
         row = self._reader.execute(f"SELECT position FROM scenarios WHERE {condition}", (value,)).fetchone()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
 
 
@@ -155,6 +155,24 @@ def _calls(database: Database) -> None:
     database.table("attempts").create(
         {"call": int, "number": int, "latency": float, "error": str, "retry_after": float}, pk=("call", "number")
     )
+    # Where the replies of calls are used that belong to no scenario.
+    database.table("common_uses").create(
+        {
+            "place": bytes,
+            "scenario": int,
+            "sample": int,
+            "judging": str,
+            "branch": str,
+            "node": str,
+            "step": int,
+            "ordinal": int,
+            "ask": int,
+            "key": bytes,
+        },
+        pk="place",
+    )
+    database.table("common_uses").create_index(["scenario"])
+    database.table("common_uses").create_index(["key"])
 
 
 def create_passages(database: Database) -> None:

@@ -89,11 +89,20 @@ def read_status(connection: sqlite3.Connection) -> Status:
 
 def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str, Usage]]:
     """Usage of the run's own calls, by the scenario's position and the role."""
-    positions = [row[0] for row in connection.execute("SELECT DISTINCT scenario FROM calls ORDER BY scenario")]
+    query = "SELECT DISTINCT scenario FROM calls WHERE scenario IS NOT NULL ORDER BY scenario"
+    positions = [row[0] for row in connection.execute(query)]
     return {
         position: _usage(connection, "role", f"judging IS NULL AND scenario = {int(position)}")
         for position in positions
     }
+
+
+def read_common_usage(connection: sqlite3.Connection) -> tuple[dict[str, Usage], dict[str, Usage]]:
+    """Usage by role of the run's own calls that belong to no scenario: of those that one uses, and of all others."""
+    common = "judging IS NULL AND scenario IS NULL"
+    users = "(SELECT count(DISTINCT scenario) FROM common_uses WHERE common_uses.key = calls.key)"
+    one, several = (_usage(connection, "role", f"{common} AND {users} {how}") for how in ("= 1", "<> 1"))
+    return one, several
 
 
 def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, Usage]:

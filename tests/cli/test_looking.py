@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -66,3 +67,42 @@ def test_an_export_goes_to_standard_output(dialoom: Command, tmp_path: Path) -> 
     file = io.StringIO()
     open_run(tmp_path / "run.db").export("sft", file)
     assert len(file.getvalue().splitlines()) == 2
+
+
+@pytest.mark.parametrize("player", ["python:moody:assistant", "graph:moody.py:GRAPH"])
+def test_what_a_player_raises_is_told_with_its_own_lines(
+    dialoom: Command, players: list[str], tmp_path: Path, player: str
+) -> None:
+    """When it fails, in the scenario and in the ledger; nothing of dialoom's or a library's lines, and no key."""
+    (tmp_path / "moody.py").write_text(
+        "from langgraph.graph import START, MessagesState, StateGraph\n"
+        "def look_up(key):\n"
+        "    raise LookupError(f'no {key}')\n"
+        "async def assistant(messages):\n"
+        "    return look_up('sk-abcdefghijklmnopqrstuvwx')\n"
+        "GRAPH = StateGraph(MessagesState).add_node(assistant).add_edge(START, 'assistant').compile()\n"
+    )
+    cast = [*players[:2], "--model", f"assistant={player}", "--no-judge"]
+    told = dialoom("run", "personalens", *cast, "--limit", 1, "-o", "run.db", code=1)
+    with sqlite3.connect(tmp_path / "run.db") as connection:
+        ((ledger,),) = connection.execute("SELECT error FROM calls WHERE error IS NOT NULL").fetchall()
+    for text in (told.stderr, dialoom("show", "run.db", 1).stdout, ledger):
+        line = " ".join(text.split())
+        assert f"{player} raised LookupError: no " in line
+        assert "moody.py:5 in assistant: return look_up(" in line
+        assert "moody.py:3 in look_up: raise LookupError(" in line
+        assert "site-packages" not in line and "callables" not in line
+        assert "abcdefghijklmnopqrstuvwx" not in line
+
+
+def test_the_list_reads_figures_and_no_words(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """It is the same where the words are gone; what asks for lines has them."""
+    dialoom("run", "personalens", *players, "--limit", 3, "-o", "run.db")
+    ways: list[list[object]] = [[], ["--json"], ["--sort", "turns", "--reverse"], ["--where", "coherence > 1"]]
+    listed = [dialoom("show", "run.db", *way).stdout for way in ways]
+    assert all(text.count("personalens") + text.count("SD-") for text in listed)
+    asked = ["show", "run.db", "--where", "lines > 2 and messages[0].role == 'user'"]
+    assert dialoom(*asked).stdout == listed[0]
+    with sqlite3.connect(tmp_path / "run.db") as connection:
+        connection.execute("DELETE FROM texts")
+    assert [dialoom("show", "run.db", *way).stdout for way in ways] == listed

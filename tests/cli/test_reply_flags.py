@@ -133,7 +133,7 @@ def test_progress_tells_which_call_has_been_under_way_for_longest(
 ) -> None:
     """For people once it is long, for programs always."""
     monkeypatch.setattr("dialoom.runs.cli.watcher._EVERY", 0.01)
-    monkeypatch.setattr("dialoom.runs.cli.watcher._LONG", 0.0)
+    monkeypatch.setattr("dialoom.runs.cli.progress._LONG", 0.0)
     (tmp_path / "slow.py").write_text(
         "import asyncio\nasync def assistant(messages):\n    await asyncio.sleep(0.2)\n    return 'Well.'\n"
     )

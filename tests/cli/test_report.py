@@ -184,7 +184,7 @@ def test_offline_models_are_warned_of_on_every_table_and_on_the_chart(dialoom: C
     """With the roles that they played, by run where that differs."""
     (tmp_path / "cast.py").write_text(CAST)
     for name, model in (("one", "python:cast:rising"), ("two", "offline/attentive")):
-        cast = ["--model", "judge=python:cast:judge", "--model", f"assistant={model}", "--rounds", 2, "--cases", 2]
+        cast = ["--model", "judge=python:cast:judge", "--model", f"assistant={model}", "--rounds", 2, "--limit", 2]
         dialoom("run", "aloe-eval", *cast, "-o", f"{name}.db")
     warning = "Made with an offline model (python:cast:rising: user; offline/attentive: user, assistant)"
     text = dialoom("report", "one.db", "two.db").stdout

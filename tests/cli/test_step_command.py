@@ -209,7 +209,7 @@ def test_lines_come_from_a_pipe_as_well(run: Command) -> None:
 def test_a_program_can_hold_a_conversation(tmp_path: Path) -> None:
     """Each line is answered before the next one has to be there."""
     with Started(tmp_path, "step", "run.db", 1, "--json") as process:
-        for line, branch in (("goto turn 1", "main"), ("next", "b1"), ("state turns", None), ("forward", None)):
+        for line, branch in (("goto turn 1", "main"), ("next", "main"), ("state turns", None), ("forward 99", None)):
             process.stdin.write(f"{line}\n")
             process.stdin.flush()
             answer = json.loads(process.stdout.readline())

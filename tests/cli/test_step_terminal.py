@@ -327,12 +327,12 @@ def test_breakpoints_stop_and_are_cleared(sit: Sit) -> None:
     assert "breakpoint 3: messages | length == 4" in at.tell("b messages | length == 4", "main")
     listed = at.tell("breaks", "main").splitlines()[1:]
     assert listed == ["1  assistant", "2  turn 3", "3  messages | length == 4"]
-    assert "turn 1 · user ran" in at.tell("continue", "b1")
-    assert "cleared: assistant" in at.tell("clear 1", "b1")
-    assert "turn 2 · assistant ran" in at.tell("continue", "b1")
-    assert "turn 3 · user ran" in at.tell("c", "b1")
-    assert "no breakpoint is left" in at.tell("clear", "b1")
-    assert "the end: nothing comes next" in at.tell("c", "b1")
+    assert "turn 1 · user ran" in at.tell("continue", "main")
+    assert "cleared: assistant" in at.tell("clear 1", "main")
+    assert "turn 2 · assistant ran" in at.tell("continue", "main")
+    assert "turn 3 · user ran" in at.tell("c", "main")
+    assert "no breakpoint is left" in at.tell("clear", "main")
+    assert "the end: nothing comes next" in at.tell("c", "main")
 
 
 def test_a_bug_of_a_recipe_is_shown_and_the_session_goes_on(sit: Sit, tmp_path: Path) -> None:

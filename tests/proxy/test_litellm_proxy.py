@@ -30,7 +30,7 @@ def plan(proxy: Proxy, provider: str, key: str, folder: Path, **others: str) -> 
     models = {"user": "chatty", "assistant": "chatty", "judge": "strict", **others}
     cast = [part for role, model in models.items() for part in ("--model", f"{role}={provider}/{model}")]
     places = [part for role in models for part in ("--api-base", f"{role}={proxy.url}")]
-    run = ["run", "aloe-eval", "--rounds", ROUNDS, "--cases", CASES, "-o", "run.db", "--env-file", "keys.env"]
+    run = ["run", "aloe-eval", "--rounds", ROUNDS, "--limit", CASES, "-o", "run.db", "--env-file", "keys.env"]
     return [*run, *cast, *places]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.long_requests import Recalling, assistant, fixed, opening
+from benchmarks.long_requests import Recalling, assistant, fixed, preference
 from dialoom import Budget, Run, play, resume
 from tests.conftest import ROOT
 from tests.processes import Started
@@ -41,7 +41,7 @@ def test_a_long_conversation_costs_its_file_once(tmp_path: Path) -> None:
         for episode in run.episodes():
             said = [line.content for line in episode.outcome.messages]
             pair = episode.facets["pair"]
-            assert said[:-2] == [line.content for line in (*opening(pair), *fixed(TURNS))]
+            assert said[:-2] == [preference(pair), *(line.content for line in fixed(TURNS))]
             assert said[-2].startswith(f"q{pair} m{episode.facets['method']}")
     for column, table in (
         ("messages", "calls"),
@@ -62,7 +62,7 @@ async def test_the_request_of_a_long_call_is_shown_whole(tmp_path: Path) -> None
     async with run.step(1) as session:
         (call,) = (await session.stops())[-1].calls
     said = [content for _, content in call.messages]
-    assert said[:-1] == [line.content for line in (*opening(0), *fixed(TURNS))]
+    assert [said[0], *said[2:-1]] == [preference(0), *(line.content for line in fixed(TURNS))]
 
 
 def test_what_is_not_counted_by_a_provider_is_estimated_by_whole_requests(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import dialoom
+from dialoom.roles.offline import Draws, MarkedRequest, SilentUnderstudyError, Words, answer, understudy
 
 from .door.counting import counting
 
@@ -20,3 +21,25 @@ def test_a_role_that_no_understudy_plays_is_told_at_once(tmp_path: Path) -> None
     assert not list(tmp_path.glob("*.db*"))
     with pytest.raises(dialoom.DialoomError, match=r"cannot be estimated.*no understudy plays the role 'speaker'"):
         dialoom.estimate(recipe, model="openai/gpt-4o-mini")
+
+
+@pytest.mark.parametrize(
+    ("bank", "told"),
+    [
+        ('anser = "Yes."', "speaker.toml: there is no bank answer at its top; there are anser"),
+        ('answer = ["Yes, {nmae}."]', "speaker.toml: answer wants {nmae}; the slots that are filled: name"),
+        ('[answer]\nlong = "Yes."', "speaker.toml: there is no bank answer at its top; there are none"),
+    ],
+)
+def test_an_understudy_without_words_names_its_file_and_what_is_in_it(tmp_path: Path, bank: str, told: str) -> None:
+    """A misspelled bank or slot fails the call instead of saying nothing."""
+    (tmp_path / "speaker.toml").write_text(bank + "\n")
+    words = Words(tmp_path / "speaker.toml")
+
+    @understudy("silence", "mute")
+    def speaker(_request: MarkedRequest, draws: Draws) -> str:
+        return words.say("answer", draws, {"name": "Ada"})
+
+    with pytest.raises(SilentUnderstudyError) as error:
+        answer("attentive", [{"role": "user", "content": "Hello"}], system="silence", role="mute")
+    assert told in str(error.value)

@@ -14,7 +14,6 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from dialoom.graphs import (
-    INTERVALS,
     Episode,
     Judgement,
     Outcome,
@@ -25,6 +24,7 @@ from dialoom.graphs import (
     Stage,
     Table,
     Tally,
+    intervals,
     node,
 )
 from dialoom.graphs.conversation import appended, joined, lines, said, utterances
@@ -158,7 +158,7 @@ class TwentyQuestions(Recipe):
                 if judgement.score is not None:
                     is_honest.add(bool(judgement.score))
         row = [is_found.estimate(), is_honest.estimate()]
-        return [Table("found", "Words found", ["found %", "honest %"], [row], [INTERVALS])]
+        return [Table("found", "Words found", ["found %", "honest %"], [row], [intervals("words")])]
 
 
 RECIPE = TwentyQuestions()

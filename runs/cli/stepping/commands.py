@@ -313,7 +313,7 @@ async def _quit(interpreter: CommandInterpreter, rest: str) -> Answer:  # noqa: 
 
 
 COMMANDS = (
-    Command("next", "n", "[N]", "play one step, or N", _next),
+    Command("next", "n", "[N]", "go a step on, or N: along what was played already, else by playing it", _next),
     Command("continue", "c", "", "play on to a breakpoint or the end", _continue),
     Command(
         "until", "u", "WHERE", "play on until a NODE or ROLE is next, 'turn N', 'round N', or an expression", _until
@@ -322,7 +322,7 @@ COMMANDS = (
     Command("breaks", "B", "", "the breakpoints", _breaks),
     Command("clear", "x", "[N]", "forget breakpoint N, or all", _clear),
     Command("back", "<", "[N]", "go back a step, or N; what was after stays in the history", _back),
-    Command("forward", ">", "[N]", "go on by a step that was played already, or N", _forward),
+    Command("forward", ">", "[N]", "go on by a step that was played already, or N; edits and said words too", _forward),
     Command("goto", "g", "CHECKPOINT|WHERE", "go to a checkpoint by its number, or to where WHERE is first met", _goto),
     Command("history", "h", "", "the tree of checkpoints, forks included", _history),
     Command("where", ".", "", "show this stop again", _where),

@@ -104,6 +104,7 @@ def call_data(call: StepCall, parsed: Any) -> dict[str, Any]:
         "cost": call.cost,
         "seconds": call.seconds,
         "replays": call.replays,
+        "is_common": call.is_common,
     }
 
 
@@ -247,9 +248,10 @@ def _call_head(call: StepCall) -> Text:
         cost = "price unknown" if call.cost is None else f"${call.cost:,.4f}"
         took = f"{tokens} tokens in/out, {cost}, {call.seconds or 0:.2f} s"
     replayed = f", replayed {call.replays} x" if call.replays else ""
+    common = ", asked once for all that ask the same" if call.is_common else ""
     where = "" if call.node == call.role else f" in {call.node}"
     colour = COLOURS.get(call.role, "magenta")
-    return Text.assemble((call.role, f"bold {colour}"), (f"{where} ({call.model}): {took}{replayed}", "dim"))
+    return Text.assemble((call.role, f"bold {colour}"), (f"{where} ({call.model}): {took}{replayed}{common}", "dim"))
 
 
 def _understood(parsed: Any) -> Text:

@@ -52,20 +52,20 @@ def test_a_score_that_is_no_number_is_unparsed(dialoom: Command, people: Path) -
     assert rows[0].split(",")[1:3] == ["ok", "unparsed"] and rows[1].split(",")[1:3] == ["0", "6"]
 
 
-def test_cases_are_drawn_with_the_seed_and_not_from_what_was_trained_on(dialoom: Command, people: Path) -> None:
+def test_people_are_drawn_with_the_seed_and_not_from_what_was_trained_on(dialoom: Command, people: Path) -> None:
     """Equal seeds draw alike; who shares a profile with the training set is left out, and counted."""
     trained = people.parent / "trained.jsonl"
     trained.write_text(people.read_text().splitlines()[0] + "\n")
     options = ["--personas", people, "--rounds", "1", *cast(*ROLES)]
     drawn = []
     for name in ("one", "two"):
-        dialoom("run", "aloe-eval", *options, "--cases", "2", "--seed", "4", "-o", f"{name}.db")
+        dialoom("run", "aloe-eval", *options, "--sample", "2", "--seed", "4", "-o", f"{name}.db")
         drawn.append(dialoom("show", f"{name}.db").stdout)
     assert drawn[0] == drawn[1]
     told = dialoom("run", "aloe-eval", *options, "--unlike", trained, "-o", "other.db").stdout
     assert "1 personas left out" in told and "planned 2 scenarios" in told
-    refused = dialoom("run", "aloe-eval", *options, "--unlike", trained, "--cases", "3", "-o", "no.db", code=2)
-    assert "--cases 3: there are 2 personas" in refused.stderr
+    dialoom("run", "aloe-eval", *options, "--unlike", trained, "--limit", "1", "-o", "first.db")
+    assert dialoom("show", "first.db").stdout.splitlines()[1:] == dialoom("show", "other.db").stdout.splitlines()[1:2]
 
 
 def test_killed_and_resumed_the_benchmark_is_the_same(dialoom: Command, people: Path) -> None:

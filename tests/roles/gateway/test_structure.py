@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from dialoom.prompts import Prompt
-from dialoom.roles import Gateway, ModelBinding, PermanentProviderError, Role, Score5, UnparsedReplyError, Verdict
+from dialoom.prompts import ChatMessage, Prompt
+from dialoom.roles import (
+    CallPlace,
+    Gateway,
+    ModelBinding,
+    PermanentProviderError,
+    Role,
+    Score5,
+    UnparsedReplyError,
+    Verdict,
+)
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
 from tests.ledgers import MemoryLedger, a_place
 from tests.roles.gateway.asking import QUICK, ask, request
@@ -22,7 +32,7 @@ PROMPT = "---\nid: t/x\nversion: 1\nrole: judge\ninputs: []\nreply: text\n---\n=
 class Once:
     """Where one call is made."""
 
-    def place(self) -> Any:
+    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         """The same place each time."""
         return a_place()
 

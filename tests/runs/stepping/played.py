@@ -22,7 +22,7 @@ EXAMPLE = f"{ROOT / 'docs/examples/twenty_questions/recipe.py'}:RECIPE"
 RECIPES: dict[str, list[object]] = {
     "personalens": ["personalens", "--limit", 1],
     "aloe": ["aloe", "--limit", 1, "--rounds", 3, "--branching", 1, "--verify-pairs"],
-    "aloe-eval": ["aloe-eval", "--cases", 1, "--rounds", 3],
+    "aloe-eval": ["aloe-eval", "--limit", 1, "--rounds", 3],
     "persona-pool": ["persona-pool", "--kind", "personality", "--target", 75, "--batch", 20],
     "a file": [EXAMPLE, "--words", "piano", "--questions", 4],
 }

@@ -130,7 +130,7 @@ def test_a_name_that_is_taken_is_refused_and_made_ones_go_round_it(
         for name in ("b1", "main"):
             with pytest.raises(SteppingError, match=f"there is a branch '{name}' already"):
                 await session.fork(name)
-        await session.step()
+        await session.resample()
         assert session.branch == "b2"
         with pytest.raises(SteppingError, match="there is no branch 'b3'; there are main, b1, b2"):
             await session.switch("b3")
@@ -253,5 +253,21 @@ def test_two_sessions_on_one_branch_undo_nothing_of_each_other(
         await one.exchange("user", "python:others:brief")
         [branch] = session.branches()[1:]
         assert (sorted(branch.models), branch.head) == (["assistant", "user"], stop.checkpoint)
+
+    stepping(path, act)
+
+
+def test_conversations_are_compared_turn_by_turn(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Also where one says early what the other says late."""
+    path = dialogue(dialoom, tmp_path, *players)
+
+    async def act(session: Session) -> None:
+        lines = session.state["messages"]
+        branch = await session.fork("early")
+        await branch.goto(3)
+        await branch.say("user", lines[4].content)
+        pairs = (await diff(session, branch)).lines
+        assert [pair.is_same for pair in pairs[:3]] == [True, True, False]
+        assert [pair.right is None for pair in pairs] == [False] * 3 + [True] * (len(lines) - 3)
 
     stepping(path, act)

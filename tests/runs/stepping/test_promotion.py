@@ -274,10 +274,10 @@ def test_a_scenario_played_anew_has_no_branches_of_before(dialoom: Command, play
         rows = counted(path).rows
         main = await session.stops()
         await session.goto(1)
-        end = await session.run()
-        assert (session.branch, end.state) == ("b1", main[-1].state)
+        branch = await session.fork("b1")
+        assert (await branch.run()).state == main[-1].state
         assert counted(path).rows == rows
-        await session.promote()
+        await branch.promote()
         await (await session.switch("main")).promote()
 
     stepping(path, again)

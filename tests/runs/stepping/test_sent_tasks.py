@@ -117,6 +117,7 @@ def test_each_tasks_call_is_the_steps(run: Path) -> None:
         main = await session.stops()
         assert sorted(call.reply or "" for call in main[3].calls) == ["On alpacas", "On cellos", "On ferries"]
         await session.goto(0)
+        session = await session.fork("again")
         await session.run()
         branch = await session.stops()
         assert [stop["state"] for stop in stood(branch)] == [stop["state"] for stop in stood(main)]

@@ -12,8 +12,55 @@ from tests.conftest import Command
 from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, shown, stepping, stood
 
 
+@pytest.mark.parametrize("recipe", ["personalens", "aloe"])
+def test_going_on_after_a_rewind_walks_along_what_is_there(dialoom: Command, tmp_path: Path, recipe: str) -> None:
+    """No branch is made and nothing is asked, not even of the ledger, until something is different."""
+    path = play(dialoom, recipe, tmp_path)
+    before = counted(path)
+
+    async def walk(session: Session) -> None:
+        main = await session.stops()
+        for stop in main[:-1]:
+            await session.goto(stop.number)
+            assert shown(await session.step()) == shown(main[main.index(stop) + 1])
+        await session.goto(0)
+        assert shown(await session.run()) == shown(main[-1])
+        assert [branch.name for branch in session.branches()] == ["main"]
+
+    stepping(path, walk)
+    assert counted(path) == before
+
+
+def test_on_a_branch_what_would_be_asked_otherwise_is_played(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """Its own steps are walked along; not what a person said in one, nor what another model would say now."""
+    path = dialogue(dialoom, tmp_path, *players)
+    (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
+
+    async def walk(session: Session) -> None:
+        branch = await session.fork("mine")
+        await branch.goto(3)
+        said = await branch.say("user", "A quiet place, please.")
+        answered = await branch.step()
+        rows = counted(path)
+        await branch.goto(said.number)
+        assert (await branch.step()).checkpoint == answered.checkpoint
+        assert counted(path) == rows
+        await branch.goto(3)
+        assert (await branch.step()).checkpoint != said.checkpoint
+        await branch.goto(said.number)
+        await branch.exchange("assistant", "python:others:brief")
+        assert (await branch.step()).state["messages"][-1].content == "As you like."
+        await branch.goto(said.number)
+        await branch.resample()
+        assert (await branch.step()).calls[0].sample > 0
+
+    stepping(path, walk)
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_what_is_rewound_and_played_again_comes_out_the_same_without_a_call(
+def test_what_is_forked_and_played_again_comes_out_the_same_without_a_call(
     dialoom: Command, tmp_path: Path, recipe: str
 ) -> None:
     """From every checkpoint, in this session and in a later one; main stays where it was."""
@@ -22,9 +69,9 @@ def test_what_is_rewound_and_played_again_comes_out_the_same_without_a_call(
 
     async def rewind(session: Session) -> int:
         main = await session.stops()
-        for stop in main[:-1]:
-            there = await session.switch("main")
-            await there.goto(stop.number)
+        for number, stop in enumerate(main[:-1]):
+            await session.goto(stop.number)
+            there = await session.fork(f"f{number}")
             before = counted(path).replays
             await there.run()
             assert stood(await there.stops()) == stood(main)
@@ -35,12 +82,12 @@ def test_what_is_rewound_and_played_again_comes_out_the_same_without_a_call(
 
     async def again(session: Session) -> None:
         main = await session.stops()
-        branch = await session.switch("b1")
+        branch = await session.switch("f1")
         assert stood(await branch.stops()) == stood(main)
         await branch.rewind(2)
 
     async def on(session: Session) -> None:
-        assert session.branch == "b1"
+        assert session.branch == "f1"
         main = await (await session.switch("main")).stops()
         assert shown(await session.here())["state"] == main[-3].state
         await session.run()
@@ -48,7 +95,7 @@ def test_what_is_rewound_and_played_again_comes_out_the_same_without_a_call(
 
     length = stepping(path, rewind)
     stepping(path, again)
-    stepping(path, on, branch="b1")
+    stepping(path, on, branch="f1")
     assert length > 5
     assert counted(path).rows == rows
 
@@ -89,7 +136,7 @@ def test_an_edit_in_the_middle_replays_what_is_asked_as_before(dialoom: Command,
         await session.goto_where(session.condition("round 1"))
         while "said" not in (stop := await session.step()).state or not stop.state["said"]:
             pass
-        assert session.branch == "b1"
+        assert session.branch == "main"
         name = max(stop.state["said"])
         await session.edit(f"said.{name}", "My canoe leaks, what now?")
         end = await session.run()

@@ -40,8 +40,14 @@ def make_older(path: Path) -> None:
     """Take a run back to an imagined version in which outcomes had no details."""
     with closing(sqlite3.connect(path)) as file:
         file.execute("ALTER TABLE outcomes DROP COLUMN details")
-        file.execute("DROP TABLE passages")
+        drop_later(file)
         file.execute(f"PRAGMA user_version = {OLDER}")
+
+
+def drop_later(file: sqlite3.Connection) -> None:
+    """Drop the tables that came after version 1."""
+    for table in ("passages", "common_uses"):
+        file.execute(f"DROP TABLE {table}")
 
 
 def add_details(connection: sqlite3.Connection) -> None:
@@ -123,7 +129,7 @@ def test_a_run_of_a_later_version_is_refused_and_left_alone(dialoom: Command, ru
 def test_files_of_the_first_version_get_what_is_missing(dialoom: Command, run: Path, tmp_path: Path) -> None:
     """The tables that a new file has, while their own rows stay as they are."""
     with closing(sqlite3.connect(run)) as file:
-        file.execute("DROP TABLE passages")
+        drop_later(file)
         file.execute("PRAGMA user_version = 1")
     dialoom("resume", "run.db", "--max-calls", "none")
     for name in ("run", "whole"):

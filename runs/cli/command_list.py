@@ -1,0 +1,77 @@
+"""How `--help` lists commands: in the order in which they are used, in sections, none of them cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from typer.core import TyperGroup
+
+SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Get ready": {
+        "doctor": "Whether this machine, the keys and the models are ready.",
+        "personas": "Pools of profiles and personalities, and the personas made of them.",
+    },
+    "Play": {
+        "run": "Make a run: plan it, play every scenario, keep every step.",
+        "resume": "Go on with a run where it stopped.",
+        "retry": "Try again what failed or was unparsed, or a scenario anew.",
+    },
+    "Look": {
+        "status": "How far a run is, and what it has taken so far.",
+        "show": "The list of scenarios, or one of them with its judgements.",
+        "step": "One conversation step by step: look, edit, rewind, fork, compare.",
+        "replay": "Play a saved conversation again, offline, as a test.",
+    },
+    "Judge": {
+        "judge": "Judge a run's dialogues once more, beside its own judgements.",
+        "agree": "How far people agree with the judge.",
+        "report": "Scores with their intervals; several runs side by side.",
+    },
+    "Take away": {
+        "export": "Write a run's scenarios for other programs.",
+        "compact": "Give back the room of checkpoints that nothing refers to.",
+    },
+}
+"""The commands in the order of use, each with what it is for in one line."""
+
+
+class CommandList(TyperGroup):
+    """The commands in their sections; one that stands in no section comes after them."""
+
+    sections: Mapping[str, Mapping[str, str]] = SECTIONS
+    others = "More commands"
+    added: Mapping[str, str] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names in the order of use."""
+        known = [name for section in self.sections.values() for name in section if name in self.commands]
+        return [*known, *(name for name in super().list_commands(ctx) if name not in known)]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write them, in columns that are the same in all sections."""
+        width = max(map(len, [*self.commands, *self.added]))
+        left = {name: self._said(name) for name in self.list_commands(ctx)}
+        for title, section in self.sections.items():
+            listed = {name: text for name, text in section.items() if left.pop(name, None) is not None}
+            _write(formatter, title, listed, width)
+        _write(formatter, self.others, {**left, **self.added}, width)
+
+    def _said(self, name: str) -> str:
+        """What a command says of itself, all of it."""
+        command = self.commands[name]
+        return " ".join((command.help or "").split("\n\n")[0].split())
+
+
+class RecipeList(CommandList):
+    """The recipes with their summaries, and how one's own is named."""
+
+    sections: Mapping[str, Mapping[str, str]] = {}
+    others = "Recipes"
+    added: Mapping[str, str] = {"FILE.py:RECIPE": "One of your own: RECIPE in a file (docs/new-recipe.md)."}
+
+
+def _write(formatter: Any, title: str, rows: Mapping[str, str], width: int) -> None:
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl([(name.ljust(width), text) for name, text in rows.items()])

@@ -1,0 +1,112 @@
+"""Shell completion: the words of the line, and the values that a run's file knows. Nothing here runs a file's code."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
+
+if TYPE_CHECKING:
+    from dialoom.graphs import Recipe
+    from dialoom.runs.store import RunFile
+
+_VARIABLE = "_DIALOOM_COMPLETE"
+_FIRST = 50
+"""So many scenarios are looked at to see which tables a report has."""
+
+
+def words_so_far() -> list[str] | None:
+    """The words before the one that a shell wants completed; `None` if this is no such question.
+
+    A file whose code would be run, to see what options it has, is not told: nobody has asked to run it yet.
+    """
+    if _VARIABLE not in os.environ:
+        return None
+    words = _words()
+    return [] if words[:1] == ["export"] or any(map(is_file_spec, words)) else words
+
+
+def metrics(incomplete: str) -> list[str]:
+    """The metrics of the run's judgements."""
+    return _column("SELECT DISTINCT metric FROM (SELECT metric FROM judgements LIMIT 5000)", incomplete)
+
+
+def judgings(incomplete: str) -> list[str]:
+    """The names of the run's sets of judgements."""
+    return _column("SELECT name FROM judgement_sets ORDER BY rowid", incomplete)
+
+
+def formats(incomplete: str) -> list[str]:
+    """The formats to which the run can be exported."""
+    from dialoom.runs.export import formats as formats_of
+
+    return _of_recipe(lambda _run, recipe: formats_of(recipe), incomplete)
+
+
+def tables(incomplete: str) -> list[str]:
+    """The tables of the run's report, as its first scenarios have them."""
+
+    def names(run: RunFile, recipe: Recipe) -> list[str]:
+        return [table.name for table in recipe.tables(islice(run.episodes(), _FIRST))]
+
+    return _of_recipe(names, incomplete)
+
+
+def _of_recipe(names: Callable[[RunFile, Recipe], Iterable[str]], incomplete: str) -> list[str]:
+    """What a run's recipe knows; only of one that is installed, as one in a file is code that the run's file names."""
+    from dialoom.runs.store import RunFile
+
+    path = _run()
+    if path is None:
+        return []
+    try:
+        with RunFile(path) as run:
+            spec = run.config.recipe
+            found = names(run, load_recipe(spec)) if spec in recipe_names() else ()
+            return _beginning(found, incomplete)
+    except Exception:  # what a shell asks for in passing is not the place to say what is wrong with a file
+        return []
+
+
+def _column(query: str, incomplete: str) -> list[str]:
+    """Read without the store, which takes longer to import than a person waits for a key."""
+    path = _run()
+    if path is None:
+        return []
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            return _beginning([str(value) for (value,) in connection.execute(query)], incomplete)
+    except sqlite3.Error:
+        return []
+
+
+def _run() -> Path | None:
+    """The run that the line names: the first file in it. A line that is not whole is not parsed."""
+    return next((path for word in _words()[1:] if (path := Path(word)).is_file()), None)
+
+
+def _words() -> list[str]:
+    """The words after the program's name and before the one to be completed, as bash or another shell tells them."""
+    if "COMP_CWORD" in os.environ:
+        return _split(os.environ.get("COMP_WORDS", ""))[1 : int(os.environ["COMP_CWORD"])]
+    line = os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    return _split(line)[1 : None if line.endswith(" ") else -1]
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _split(line: str) -> list[str]:
+    """Words, also of a line whose last quotation is still open."""
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()

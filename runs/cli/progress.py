@@ -1,0 +1,149 @@
+"""The progress of work on a terminal: a line that keeps what matters however narrow it is, and notices below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from dialoom.roles.gateway.limits import LimitState
+from dialoom.roles.gateway.under_way import UnderWay
+from dialoom.runs.store import Usage
+
+_BAR = 20
+_ROOM_FOR_NAME, _ROOM_FOR_BAR = 70, 100
+"""Columns; with less, the figures have the line for themselves."""
+
+_ENDLESS = 100 * 3600.0
+"""Seconds; more is no time that anybody waits for."""
+
+_LONG = 60.0
+"""Seconds after which a call is worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How work stands.
+
+    Attributes:
+        finished: Scenarios that are done or failed.
+        failed: Those that failed.
+        total: All that are to be worked on.
+        unparsed: Judgements of the set that is written whose replies could not be read.
+        seconds: Since the work began.
+        usage: Of all calls.
+        limits: Of each model that was called.
+    """
+
+    finished: int
+    failed: int
+    total: int
+    unparsed: int
+    seconds: float
+    usage: Usage
+    limits: Mapping[str, LimitState]
+
+    def figures(self) -> list[str]:
+        """What there is to say, the most important first: rate, troubles and time left stay on every terminal."""
+        rate = self.finished / max(self.seconds, 1e-9)
+        parts = [f"{rate:.1f}/s", f"{self.failed:,} failed", f"{self.unparsed:,} unparsed", self._left(rate)]
+        parts.append("cost unknown" if self.usage.cost is None else f"${self.usage.cost:,.2f}")
+        if self.usage.input_tokens is None or self.usage.output_tokens is None:
+            parts.append("tokens unknown")
+        else:
+            parts.append(f"{(self.usage.input_tokens + self.usage.output_tokens) / 1000:,.0f}k tokens")
+        return parts + [_in_flight(model, state) for model, state in self.limits.items()]
+
+    def _left(self, rate: float) -> str:
+        seconds = (self.total - self.finished) / rate if rate else _ENDLESS
+        if seconds >= _ENDLESS:
+            return "-:--:-- left"
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes // 60}:{minutes % 60:02}:{rest:02} left"
+
+
+def fitted(parts: Sequence[str], width: int) -> str:
+    """As many of the parts as fit beside each other, from the first on; the first is there in any case."""
+    text = parts[0]
+    for part in parts[1:]:
+        if len(longer := f"{text} · {part}") > width:
+            break
+        text = longer
+    return text
+
+
+class ProgressDisplay(Progress):
+    """A bar with figures, and under it a line for each notice, such as what the work waits for.
+
+    Args:
+        what: The work.
+        total: How many scenarios it has.
+        console: Where it is drawn.
+        notices: Gives the lines below.
+    """
+
+    def __init__(self, what: str, total: int, console: Console, notices: Callable[[], Sequence[str]]) -> None:
+        self._notices = notices
+        self._what, self._total = what, total
+        super().__init__(
+            *([TextColumn("{task.description}", markup=False)] if console.width >= _ROOM_FOR_NAME else []),
+            *([BarColumn(_BAR)] if console.width >= _ROOM_FOR_BAR else []),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}", markup=False),
+            console=console,
+        )
+        self._task = self.add_task(what, total=total, figures="")
+
+    def show(self, finished: int, figures: Sequence[str] | None = None) -> None:
+        """Draw how far it is.
+
+        Args:
+            finished: How many scenarios are.
+            figures: What stands beside the bar, the most important first; by default what stood there.
+        """
+        more: dict[str, Any] = {} if figures is None else {"figures": fitted(figures, self._room())}
+        super().update(self._task, completed=finished, **more)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The line and the notices; each is one line of the terminal."""
+        yield self.make_tasks_table(self.tasks)
+        for notice in self._notices():
+            yield Text(f"  {notice}", no_wrap=True, overflow="ellipsis", style="yellow")
+
+    def _room(self) -> int:
+        """The columns that are left for figures: not those of the work, the bar, the count and what is between."""
+        width = self.console.width
+        name = len(self._what) + 1 if width >= _ROOM_FOR_NAME else 0
+        bar = _BAR + 1 if width >= _ROOM_FOR_BAR else 0
+        return width - name - bar - len(f"{self._total}/{self._total} ")
+
+
+def _in_flight(model: str, state: LimitState) -> str:
+    """A model's calls in flight, its limit, and how often its provider has turned calls away."""
+    text = f"{model} {state.in_flight}/{state.limit} in flight"
+    return text + (f", {state.throttled:,} throttled" if state.throttled else "")
+
+
+def pauses(limits: Mapping[str, LimitState]) -> list[str]:
+    """A line for each model whose provider has asked for a pause."""
+    return [f"{model}: paused for {state.paused:.0f} s" for model, state in limits.items() if state.paused]
+
+
+def under_way_for_long(calls: Sequence[UnderWay]) -> str:
+    """How many calls have been under way for long, the longest one's age, and whose it is; nothing if there is none.
+
+    Args:
+        calls: Those that are under way, the longest first.
+    """
+    slow = [call for call in calls if call.age >= _LONG]
+    if not slow:
+        return ""
+    minutes, seconds = divmod(int(slow[0].age), 60)
+    hours, minutes = divmod(minutes, 60)
+    age = f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{seconds:02d}s"
+    count = "1 call" if len(slow) == 1 else f"{len(slow):,} calls"
+    return f"{count} under way for {'up to ' if len(slow) > 1 else ''}{age} ({slow[0].role})"
