@@ -57,9 +57,7 @@ class PreferencePairs:
         if self.path.is_file():
             self._own = _by_topic(self.path)
         elif not (self.path / _FOLDERS["explicit"]).is_dir():
-            raise DataError(
-                path, f"holds no folder {_FOLDERS['explicit']}; give PrefEval's benchmark_dataset, or a file"
-            )
+            raise DataError(path, f"has no folder {_FOLDERS['explicit']}; give PrefEval's benchmark_dataset, or a file")
 
     def topics(self) -> list[str]:
         """All topics, in alphabetical order."""
