@@ -1,7 +1,7 @@
 """Preferences and the questions that put them to the test: the readers of PrefEval's files, and samples of our own."""
 
 from .chats import DEFAULT_POOL, read_chats
-from .pair import FORMS, Form, PreferencePair, Utterance
+from .pair import FORMS, Form, PreferencePair, ChatLine
 from .pairs import PreferencePairs, sample_pairs
 
 __all__ = [
@@ -10,7 +10,7 @@ __all__ = [
     "Form",
     "PreferencePair",
     "PreferencePairs",
-    "Utterance",
+    "ChatLine",
     "read_chats",
     "sample_pairs",
 ]

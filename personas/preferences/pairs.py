@@ -16,7 +16,7 @@ from typing import Any
 from dialoom.personas.errors import DataError
 
 from .json_rows import read_rows, text_of
-from .pair import Form, PreferencePair, Utterance
+from .pair import Form, PreferencePair, ChatLine
 
 _FOLDERS: dict[Form, str] = {
     "explicit": "explicit_preference",
@@ -118,7 +118,7 @@ class PreferencePairs:
         return [text_of(path, f"row {index}", row, "conflicting_preference", "") for index, row in enumerate(rows)]
 
 
-def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Utterance, ...]:
+def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[ChatLine, ...]:
     """How p is told: two turns of a choice, or a persona's talk."""
     if form == "explicit":
         return ()
@@ -136,7 +136,7 @@ def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Utte
             said += [
                 (speaker, text_of(path, f"{place}, turn {number}", turn, speaker)) for speaker in ("user", "assistant")
             ]
-    return tuple(Utterance.model_validate({"speaker": speaker, "content": content}) for speaker, content in said)
+    return tuple(ChatLine.model_validate({"speaker": speaker, "content": content}) for speaker, content in said)
 
 
 @lru_cache(maxsize=2)

@@ -11,7 +11,7 @@ import pytest
 import dialoom
 from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.verdicts import error_of
-from dialoom.personas.preferences import DEFAULT_POOL, FORMS, PreferencePair, Utterance, read_chats, sample_pairs
+from dialoom.personas.preferences import DEFAULT_POOL, FORMS, PreferencePair, ChatLine, read_chats, sample_pairs
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import offline
 from dialoom.roles.offline import SpokenLine
@@ -79,7 +79,7 @@ def test_statements_are_found_in_every_form() -> None:
     for form in FORMS:
         for topic in sample_pairs().topics():
             for pair in sample_pairs().pairs(topic, form):
-                talk = pair.talk or (Utterance(speaker="user", content=pair.preference),)
+                talk = pair.talk or (ChatLine(speaker="user", content=pair.preference),)
                 lines = [SpokenLine(line.speaker, line.content) for line in talk]
                 told = talk[2].content if pair.talk else pair.preference
                 assert statement_of(lines, pair.question)[0] == told
