@@ -16,7 +16,7 @@ from typing import Any
 from dialoom.personas.errors import DataError
 
 from .json_rows import read_rows, text_of
-from .pair import Form, PreferencePair, ChatLine
+from .pair import ChatLine, Form, PreferencePair
 
 _FOLDERS: dict[Form, str] = {
     "explicit": "explicit_preference",
