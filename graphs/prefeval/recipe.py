@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedding_model
+from dialoom.graphs.gate.talk import Said, Talk
 from dialoom.graphs.outcome import Judgement, Line, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError
 from dialoom.graphs.stage import Stage, node
@@ -21,7 +22,7 @@ from .nodes import ItemState
 from .options import PrefEvalOptions
 from .planning import items
 from .scenario import PrefEvalScenario
-from .verdicts import CHECKERS, CORRECT
+from .verdicts import ASSISTANT, CHECKERS, CORRECT
 
 
 class PrefEval(Recipe):
@@ -156,6 +157,12 @@ class PrefEval(Recipe):
         quote = checkers.quote_of([each.model_dump() for each in outcome.judgements])
         shown = {**{name: details[name] for name in ("preference", "question", "answer")}, "quote": quote}
         return checkers.seen_by(judgement.metric, shown)
+
+    def talks(self, scenario: PrefEvalScenario, outcome: Outcome) -> Iterator[Talk]:
+        """The answer after its bare question: all before it is data, and the user's words are the method's."""
+        if scenario.task == "generation" and outcome.details["answer"]:
+            answer = Said(ASSISTANT, outcome.details["answer"], len(outcome.messages) - 1)
+            yield Talk([Said("user", scenario.pair.question), answer], self.facts(scenario), outcome.ended_by, since=1)
 
     def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
         """Nothing: a checker that is not shown the preference must not be told it here, and neither must people."""

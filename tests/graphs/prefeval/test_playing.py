@@ -204,6 +204,14 @@ def test_an_empty_answer_is_judged_by_nobody_and_no_success(tmp_path: Path) -> N
     assert error_of(episode.outcome.judgements) == "unparsed"
 
 
+def test_the_gate_looks_at_the_answer_alone(tmp_path: Path) -> None:
+    """What stands before it is data and the method's words; what the answer says wrongly is found in its line."""
+    run = played(tmp_path, Assistant(answer="As your"), Judge(), method=("reminder",), extra=(3,))
+    episode = only(run)
+    (talk,) = run.recipe.talks(run.scenario(1), episode.outcome)
+    assert [(line.text, line.message) for line in talk.looked_at()] == [("As your", len(episode.outcome.messages) - 1)]
+
+
 def test_a_choice_is_a_lone_letter_among_options_in_the_pairs_order(tmp_path: Path) -> None:
     """No checker is asked; a self-critic's second choice counts."""
     assistant = Assistant(answer="<choice>A</choice>", revision="<choice> (b) B </choice>")
