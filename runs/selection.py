@@ -69,6 +69,10 @@ class FaultCount(int):
         made.__dict__.update(Counter(name for each in faults for name in (each.who, each.kind)))
         return made
 
+    def __repr__(self) -> str:
+        """For whoever asks for a part that there is not."""
+        return f"there are roles and kinds, such as {USER} and {next(iter(KINDS))}"
+
 
 def means_of(episode: Episode) -> dict[str, float]:
     """The mean score of each metric and target, such as `naturalness.user`, over all that has a score."""

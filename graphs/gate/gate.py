@@ -35,10 +35,13 @@ class Gate:
     def _words(self) -> PromptWords:
         return PromptWords.of(self._prompts)
 
-    def faults(self, scenario: Any, outcome: Outcome) -> tuple[DialogueFault, ...]:
-        """The faults of all who speak in an outcome, in the order of the messages."""
+    def faults(self, scenario: Any, outcome: Outcome) -> tuple[DialogueFault, ...] | None:
+        """The faults of all who speak in an outcome, in the order of the messages; `None` if nobody does."""
         found: dict[DialogueFault, None] = {}
-        for talk in self._recipe.talks(scenario, outcome):
+        talks = list(self._recipe.talks(scenario, outcome))
+        if not talks:
+            return None
+        for talk in talks:
             found.update(dict.fromkeys(self._of_talk(talk)))
         found.update(dict.fromkeys(self._recipe.noticed(scenario, outcome)))
         return tuple(sorted(found, key=_place))

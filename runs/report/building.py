@@ -12,7 +12,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.selection import selected
 from dialoom.runs.store import RunFile
 
-from .faulty import faults_table, marked_sound, sound_where
+from .faulty import FaultsOf, faults_table, marked_sound, sound_where
 from .reported import ReportedRun, difference_note, notes_on, reported_runs
 from .set_comparison import comparison, file_name
 
@@ -85,8 +85,9 @@ def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | Non
 
 def _twice(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
     """The recipe's tables, what is wrong in the dialogues, and the tables once more where the user was sound."""
-    tables = [*recipe.compared(_episodes(reported, where)), *faults_table(reported, where)]
-    if (sound := sound_where(reported, where)) is not None:
+    found = [FaultsOf.read(each, where) for each in reported]
+    tables = [*recipe.compared(_episodes(reported, where)), *faults_table(found, where)]
+    if (sound := sound_where(found, where)) is not None:
         tables += marked_sound(recipe.compared(_episodes(reported, sound)))
     return tables
 

@@ -4,74 +4,104 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from dialoom.graphs import Table
 from dialoom.graphs.fault import USER
 from dialoom.graphs.gate.review import REVIEWED
 from dialoom.runs.selection import selected
+from dialoom.runs.store import JudgementSet
 
 from .reported import ReportedRun
 
 _SOUND = f"faults.{USER} == 0"
 
 
-def faults_table(reported: Sequence[ReportedRun], where: str | None) -> list[Table]:
-    """How many dialogues have which faults of whom; nothing if the gate was asked about none of them."""
-    several = len(reported) > 1
-    rows: list[Sequence[Any]] = []
-    notes, is_gated = [], False
-    for each in reported:
-        counted, dialogues, gated, unsound = Counter[tuple[str, str]](), Counter[tuple[str, str]](), 0, Counter[str]()
-        for episode in selected(each.run, each.set_name, where):
+@dataclass(slots=True)
+class FaultsOf:
+    """The faults in the dialogues of one run.
+
+    Attributes:
+        reported: The run.
+        gated: How many dialogues passed the gate.
+        faults: How many faults there are, by role and kind.
+        dialogues: In how many dialogues.
+        unsound: How many dialogues have any fault of a role's.
+    """
+
+    reported: ReportedRun
+    gated: int = 0
+    faults: Counter[tuple[str, str]] = field(default_factory=Counter)
+    dialogues: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unsound: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def read(cls, reported: ReportedRun, where: str | None) -> FaultsOf:
+        """Count those of the dialogues that an expression holds of."""
+        counted = cls(reported)
+        for episode in selected(reported.run, reported.set_name, where):
             found = [(fault.who, fault.kind) for fault in episode.outcome.faults or ()]
-            gated += episode.outcome.faults is not None
-            counted.update(found)
-            dialogues.update(set(found))
-            unsound.update({who for who, _ in found})
-        is_gated = is_gated or gated > 0
-        for (who, kind), count in sorted(counted.items()):
-            model = each.models[who].model if who in each.models else ""
-            share = dialogues[who, kind] / gated
-            rows.append([*([each.label] if several else []), who, kind, model, count, dialogues[who, kind], share])
-        for review in (every for every in each.run.judgement_sets() if every.is_review):
-            rows += ([*([each.label] if several else []), *row] for row in _reviewed(each, review.name, where))
-            who_reviewed = ", ".join(review.model_names.values())
-            stand_in = " (a scripted stand-in, no evidence)" if "offline/" in who_reviewed else ""
-            notes.append(f"{who_reviewed}{stand_in} reviewed: {', '.join(REVIEWED)}.")
-        rejected = each.run.rejected_lines()
-        told = ", ".join(f"{count:,} with a fault of the {who}'s" for who, count in sorted(unsound.items()))
-        again = f"; {rejected:,} lines of the {USER}'s were rejected and asked for again" if rejected else ""
-        label = f"{each.label}: " if several else ""
-        notes.append(f"{label}{gated:,} dialogues passed the gate{f', {told}' if told else ''}{again}.")
-    if not is_gated:
+            counted.gated += episode.outcome.faults is not None
+            counted.faults.update(found)
+            counted.dialogues.update(set(found))
+            counted.unsound.update({who for who, _ in found})
+        return counted
+
+    def rows(self, where: str | None) -> Iterator[list[Any]]:
+        """Whose, which, whose model, how many, in how many dialogues and of all; what reviewers found comes last."""
+        for (who, kind), count in sorted(self.faults.items()):
+            dialogues = self.dialogues[who, kind]
+            yield [who, kind, self._model(who), count, dialogues, dialogues / self.gated]
+        for review in self._reviews():
+            found, had = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+            for episode in selected(self.reported.run, review.name, where):
+                for each in episode.outcome.judgements:
+                    found[each.target, each.metric] += each.score is True
+                    had[each.target, each.metric] += each.score is not None
+            for (who, kind), count in sorted(found.items()):
+                if count:
+                    yield [who, kind, self._model(who), count, count, count / had[who, kind]]
+
+    def notes(self, label: str) -> Iterator[str]:
+        """How many dialogues were looked at, by whom, and what was rejected."""
+        told = [f"{count:,} with a fault of the {who}'s" for who, count in sorted(self.unsound.items())]
+        rejected = self.reported.run.rejected_lines()
+        again = f"; lines of the {USER}'s that were rejected and asked for again: {rejected:,}" if rejected else ""
+        yield f"{label}Dialogues that passed the gate: {', '.join([f'{self.gated:,}', *told])}{again}."
+        for review in self._reviews():
+            models = ", ".join(review.model_names.values())
+            stand_in = " (a scripted stand-in, no evidence)" if "offline/" in models else ""
+            yield f"{label}{models}{stand_in} reviewed: {', '.join(REVIEWED)}."
+
+    def _reviews(self) -> list[JudgementSet]:
+        return [each for each in self.reported.run.judgement_sets() if each.is_review]
+
+    def _model(self, role: str) -> str:
+        models = self.reported.models
+        return models[role].model if role in models else ""
+
+
+def faults_table(found: Sequence[FaultsOf], where: str | None) -> list[Table]:
+    """How many dialogues have which faults of whom; nothing if the gate was asked about none of them."""
+    if not any(each.gated for each in found):
         return []
+    several = len(found) > 1
+    labels = [[each.reported.label] if several else [] for each in found]
+    rows = [[*label, *row] for label, each in zip(labels, found, strict=True) for row in each.rows(where)]
+    notes = [
+        note
+        for label, each in zip(labels, found, strict=True)
+        for note in each.notes("".join(f"{name}: " for name in label))
+    ]
     columns = [*(["run"] if several else []), "role", "fault", "model", "faults", "dialogues", "of all %"]
-    return [Table("faults", "What is wrong in the dialogues, and whose fault it is", columns, rows, notes)]
+    return [Table("faults", "What is wrong in the dialogues, and whose fault it is", columns, [*rows], notes)]
 
 
-def _reviewed(reported: ReportedRun, name: str, where: str | None) -> Iterator[list[Any]]:
-    """What a reviewer found of each kind: whose, which, whose model, how often, in how many dialogues and of all."""
-    found, had = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for episode in selected(reported.run, name, where):
-        for judgement in episode.outcome.judgements:
-            found[judgement.target, judgement.metric] += judgement.score is True
-            had[judgement.target, judgement.metric] += judgement.score is not None
-    for (who, kind), count in sorted(found.items()):
-        if count:
-            model = reported.models[who].model if who in reported.models else ""
-            yield [who, kind, model, count, count, count / had[who, kind]]
-
-
-def sound_where(reported: Sequence[ReportedRun], where: str | None) -> str | None:
+def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:
     """What leaves out dialogues whose user was not sound; `None` if none or all would be left out."""
-    users = {
-        any(fault.who == USER for fault in episode.outcome.faults)
-        for each in reported
-        for episode in selected(each.run, each.set_name, where)
-        if episode.outcome.faults is not None
-    }
-    if users != {True, False}:
+    unsound = sum(each.unsound[USER] for each in found)
+    if not 0 < unsound < sum(each.gated for each in found):
         return None
     return _SOUND if where is None else f"({where}) and {_SOUND}"
 

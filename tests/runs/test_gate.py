@@ -155,7 +155,7 @@ def test_a_faulty_line_of_the_users_is_asked_for_again_before_it_is_heard(tmp_pa
     calls = run.frame("calls")
     rejected = calls[calls["reply"] == OFFER]
     assert list(rejected["ask"]) == [1] and set(calls[calls["role"] == "user"]["ask"]) == {1, 3}
-    assert any("1 lines of the user's were rejected" in note for note in run.report()["faults"].notes)
+    assert any("rejected and asked for again: 1." in note for note in run.report()["faults"].notes)
     assert run.config.on_user_fault == "retry 2"
     with pytest.raises(dialoom.DialoomError, match="on_user_fault 'thrice'") as error:
         dialoom.play("personalens", path=tmp_path / "x.db", on_user_fault="thrice")

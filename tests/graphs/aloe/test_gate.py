@@ -23,6 +23,9 @@ def test_faults_of_a_tree_say_on_which_path_and_whose_reply() -> None:
     ]
     scenario = AloeScenario(person="ada", profile="She bakes.", personality="She is blunt.", rounds=2, branching=1)
     outcome = Outcome(messages=(), ended_by="all_rounds", details={"rounds": rounds})
-    found = [(each.who, each.kind, each.where) for each in Gate(RECIPE, []).faults(scenario, outcome)]
+    faults = Gate(RECIPE, []).faults(scenario, outcome)
+    assert faults is not None
+    found = [(each.who, each.kind, each.where) for each in faults]
     assert sorted(found) == [("rejected", "prompt_leak", ""), ("rejected", "repetition", "p")]
-    assert Gate(RECIPE, []).passed(scenario, outcome).faults
+    nothing = outcome.model_copy(update={"details": {"rounds": []}})
+    assert Gate(RECIPE, []).passed(scenario, nothing).faults is None

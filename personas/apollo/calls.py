@@ -1,0 +1,186 @@
+"""Calls of tools, and their canonical form: which calls are the same although they are spelt differently."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from datetime import date
+from functools import lru_cache
+from typing import Any, NamedTuple, NoReturn
+
+from .tools import TOOLS, Kind, Parameter, Tool, Value
+
+
+class ToolCall(NamedTuple):
+    """A call in canonical form: every parameter of the tool has its value."""
+
+    name: str
+    arguments: Mapping[str, Value]
+
+
+class CallError(ValueError):
+    """A call that cannot run: what is wrong with it, and what would be right."""
+
+
+def canonical(call: Mapping[str, Any]) -> ToolCall:
+    """The canonical form of a call, for executing and for comparing alike.
+
+    Names are exact. An optional argument that is absent or null takes its default. Booleans come from true and false or
+    these words, integers from 3, 3.0 and "3", ids are text; text is folded (see `folded`); values of a list are also
+    found without spaces, hyphens and underscores; a day is YYYY-MM-DD, also with `/` for `-`.
+
+    Args:
+        call: `name` and `arguments`, an object or its JSON text.
+
+    Raises:
+        CallError: If there is no such tool, or an argument is missing, unknown or of no use.
+    """
+    name = call.get("name")
+    tool = TOOLS.get(name) if isinstance(name, str) else None
+    if tool is None:
+        raise CallError(f"there is no tool {shown(name)}")
+    given = arguments_of(call)
+    for argument in given:
+        if argument not in tool.parameters:
+            takes = ", ".join(tool.parameters)
+            raise CallError(f"{tool.name} takes no argument {shown(argument)}; it takes {takes}")
+    return ToolCall(tool.name, {name: _argument(tool, p, given.get(name)) for name, p in tool.parameters.items()})
+
+
+def arguments_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A call's arguments as they were given.
+
+    Raises:
+        CallError: If they are no JSON object.
+    """
+    given = call.get("arguments")
+    if isinstance(given, str):
+        try:
+            given = json.loads(given, parse_constant=_no_number)
+        except (ValueError, RecursionError) as error:
+            raise CallError(f"the arguments {shown(given)} are no JSON: give an object") from error
+    if not isinstance(given, Mapping):
+        raise CallError(f"the arguments {shown(given)} are no JSON object")
+    return given
+
+
+def shown(value: Any, width: int = 60) -> str:
+    """A value as an error quotes it: as JSON, and not too long."""
+    text = json.dumps(value, ensure_ascii=False, default=str).encode(errors="replace").decode()
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+@lru_cache(maxsize=4096)
+def folded(text: str) -> str:
+    """Text as it is compared: NFKC, case-folded, with straight quotes, single spaces and no final full stop."""
+    while True:  # folding case can undo the normal form, and a full stop can hide a space: until nothing changes
+        once = unicodedata.normalize("NFKC", text).translate(_STRAIGHT).casefold()
+        once = " ".join(once.split()).rstrip(" .")
+        if once == text:
+            return once
+        text = once
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _argument(tool: Tool, parameter: Parameter, value: Any) -> Value:
+    if value is None:
+        if parameter.default is None:
+            raise CallError(f"{tool.name} needs {parameter.name}: {parameter.wanted()}")
+        return parameter.default
+    read = _listed(parameter, value) if parameter.of else _READERS[parameter.kind](value)
+    if read is None or not _within(parameter, read):
+        raise CallError(f"{tool.name}: {parameter.name} {shown(value)}: give {parameter.wanted()}")
+    return read
+
+
+def _within(parameter: Parameter, value: Value) -> bool:
+    if parameter.least is None or parameter.most is None or isinstance(value, str):
+        return True
+    return parameter.least <= value <= parameter.most
+
+
+def _listed(parameter: Parameter, value: Any) -> Value | None:
+    if parameter.kind == "integer":
+        number = _integer(value)
+        return number if number in parameter.of else None
+    return _values(parameter.of).get(_squeezed(value)) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=256)
+def _values(of: tuple[Value, ...]) -> Mapping[str, Value]:
+    return {_squeezed(str(value)): value for value in of}
+
+
+@lru_cache(maxsize=4096)
+def _squeezed(text: str) -> str:
+    return folded(text).translate(_GAPS)
+
+
+def _text(value: Any) -> str | None:
+    return folded(value) or None if isinstance(value, str) else None
+
+
+def _id(value: Any) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    text = _text(value)
+    return text.upper() if text is not None else None
+
+
+def _date(value: Any) -> str | None:
+    if not isinstance(value, str) or not _DAY.fullmatch(text := value.strip().replace("/", "-")):
+        return None
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return None
+    return text
+
+
+def _time(value: Any) -> str | None:
+    return value.strip() if isinstance(value, str) and _HOUR.fullmatch(value.strip()) else None
+
+
+def _boolean(value: Any) -> bool | None:
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(folded(value))
+    return value if isinstance(value, bool) else None  # 0 and 1 are numbers, although they equal False and True
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+_READERS: Mapping[Kind, Callable[[Any], Value | None]] = {
+    "text": _text,
+    "id": _id,
+    "date": _date,
+    "time": _time,
+    "boolean": _boolean,
+    "integer": _integer,
+    "number": _number,
+}
+_STRAIGHT = str.maketrans("‘’‚‛“”„‟", "''''\"\"\"\"")
+_GAPS = str.maketrans("", "", " -_")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_HOUR = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)

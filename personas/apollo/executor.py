@@ -1,0 +1,244 @@
+"""Runs calls: what every tool answers, and what is wrong with a call that cannot run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from .calls import CallError, ToolCall, canonical, shown
+from .draws import Row, in_range, row, rows
+from .tools import CONTENT as TOOLS_CONTENT
+from .tools import TOOLS
+from .world import CONTENT, Place, World
+
+Output = dict[str, Any] | list[Row]
+_REMEMBERED = 20_000
+_BOOKING: Mapping[str, Any] = CONTENT["booking"]
+
+
+def execute(world: World, call: Mapping[str, Any], offered: Collection[str] = TOOLS.keys()) -> Output:
+    """What a tool answers; `{"error": ...}` if the call cannot run, with the bad value and what would be right.
+
+    It changes nothing: what is booked or ordered gets an id that follows from the call. Nothing found is an empty list.
+
+    Args:
+        world: Where the answers come from.
+        call: `name` and `arguments`, an object or its JSON text.
+        offered: The tools that may be called.
+    """
+    try:
+        name = call.get("name")
+        if not isinstance(name, str) or name not in offered:
+            raise CallError(f"there is no tool {shown(name)}; the tools are {', '.join(offered)}")
+        return _answer(world, canonical(call))
+    except CallError as error:
+        return {"error": str(error)}
+
+
+def _answer(world: World, call: ToolCall) -> Output:
+    """What the tool says, to be the caller's own. A world remembers some of what it has said: it is asked again."""
+    key = (call.name, *call.arguments.values())
+    said = world.said.get(key)
+    if said is None:
+        said = _ANSWERS.get(call.name, _drawn)(world, call)
+        if len(world.said) < _REMEMBERED:
+            world.said[key] = said
+    return dict(said) if isinstance(said, dict) else [dict(row) for row in said]
+
+
+def _drawn(world: World, call: ToolCall) -> Output:
+    """What a tool without an answer of its own says: rows or one object, as its columns in the data file have it."""
+    content = TOOLS_CONTENT["tools"][call.name]
+    draw, count = world.draw(call.name, *call.arguments.values()), content.get("rows")
+    _differ(call)
+    if count is None:
+        return row(draw, content["answer"], call.arguments)
+    if isinstance(count, str):
+        return rows(draw, content["answer"], call.arguments, int(call.arguments[count]))
+    return rows(draw, content["answer"], call.arguments, count[0] + draw.below(count[1] - count[0] + 1))
+
+
+def _id(world: World, call: ToolCall, prefix: str) -> str:
+    return f"{prefix}{100_000 + world.draw(call.name, *call.arguments.values()).below(900_000)}"
+
+
+def _in_range(world: World, call: ToolCall, rule: str) -> int | float:
+    return in_range(world.draw(call.name, rule, *call.arguments.values()), _BOOKING[rule])
+
+
+def _differ(call: ToolCall) -> None:
+    for start, end in (("location_1", "location_2"), ("from_city", "to_city"), ("from_station", "to_station")):
+        if start in call.arguments and call.arguments[start] == call.arguments[end]:
+            raise CallError(f"{end} {shown(call.arguments[end])} is {start} too: give two different ones")
+
+
+def _way(world: World, call: ToolCall) -> tuple[int, Place, Place]:
+    city = world.city(call.arguments["city"])
+    one, other = (world.place(city, call.arguments[name], name) for name in ("location_1", "location_2"))
+    _differ(call)
+    return city, one, other
+
+
+def _get_distance(world: World, call: ToolCall) -> Output:
+    _, one, other = _way(world, call)
+    return {"distance_km": one.distance(other)}
+
+
+def _get_weather(world: World, call: ToolCall) -> Output:
+    city, day = world.city(call.arguments["city"]), world.day(call.arguments["date"])
+    return row(world.draw("weather", city, day), CONTENT["weather"], {})
+
+
+def _get_bus_eta(world: World, call: ToolCall) -> Output:
+    city, one, other = _way(world, call)
+    return row(world.draw("bus", city, one.name, other.name), CONTENT["bus"], {})
+
+
+def _transport_recommendation(world: World, call: ToolCall) -> Output:
+    _, one, other = _way(world, call)
+    speed, lost, price, per_km = CONTENT["ways"][call.arguments["mode"]]
+    distance = one.distance(other)
+    return {"minutes": round(60 * distance / speed + lost), "cost": round(price + per_km * distance, 1)}
+
+
+def _request_ride(world: World, call: ToolCall) -> Output:
+    _, one, other = _way(world, call)
+    price, per_km = CONTENT["rides"][call.arguments["ride_type"]]
+    return {
+        "ride_id": _id(world, call, "RD"),
+        "fare": round(price + per_km * one.distance(other), 1),
+        "pickup_min": _in_range(world, call, "pickup_min"),
+    }
+
+
+def _search_flight(world: World, call: ToolCall) -> Output:
+    day = world.day(call.arguments["date"])
+    origin, target = (world.city(call.arguments[name], name) for name in ("from_city", "to_city"))
+    _differ(call)
+    return [row for row in world.flights.at(day, origin, target) if not (call.arguments["direct"] and row["stops"])]
+
+
+def _book_flight(world: World, call: ToolCall) -> Output:
+    _, flight = world.flights.find(call.arguments["flight_id"])
+    total = flight["price"] * _BOOKING["cabin"][call.arguments["cabin"]]
+    total += _BOOKING["insurance"] * bool(call.arguments["insurance"])
+    return {"booking_id": _id(world, call, "BK"), "total": round(total, 1)}
+
+
+def _search_hotel(world: World, call: ToolCall) -> Output:
+    city, day = world.city(call.arguments["city"]), world.day(call.arguments["check_in"], "check_in")
+    stay = world.hotels.at(city, day, int(call.arguments["nights"]) - 1)
+    stars = int(call.arguments["stars"])
+    return [{name: hotel[name] for name in hotel if name != "stars"} for hotel in stay if hotel["stars"] >= stars]
+
+
+def _book_hotel(world: World, call: ToolCall) -> Output:
+    (_, _, nights), hotel = world.hotels.find(call.arguments["hotel_id"])
+    night = hotel["price"] * _BOOKING["room_type"][call.arguments["room_type"]]
+    night += _BOOKING["breakfast"] * bool(call.arguments["breakfast"])
+    return {"booking_id": _id(world, call, "BK"), "total": round((nights + 1) * night, 1)}
+
+
+def _search_movie(world: World, call: ToolCall) -> Output:
+    day, known = world.day(call.arguments["date"]), TOOLS[call.name].parameters
+    return list(world.showings.at(day, *(known[name].of.index(call.arguments[name]) for name in ("genre", "cinema"))))
+
+
+def _book_movie_ticket(world: World, call: ToolCall) -> Output:
+    world.showings.find(call.arguments["movie_id"])
+    draw = world.draw("seat", *call.arguments.values())
+    return {"ticket_id": _id(world, call, "TK"), "seat": f"{draw.choice(_BOOKING['seat'])}{1 + draw.below(18)}"}
+
+
+def _search_music(world: World, call: ToolCall) -> Output:
+    known = TOOLS[call.name].parameters
+    places = [known[name].of.index(call.arguments[name]) for name in ("genre", "mood")]
+    return world.draw("order", *call.arguments.values()).shuffled(world.tracks.at(*places))
+
+
+def _search_beverage_id(world: World, call: ToolCall) -> Output:
+    found = world.beverages.at(world.city(call.arguments["city"]), world.day(call.arguments["date"]))
+    return [{row["beverage_id"]: row["category"]} for row in found]
+
+
+def _order_beverage(world: World, call: ToolCall) -> Output:
+    world.beverages.find(call.arguments["beverage_id"])
+    return {"order_id": _id(world, call, "OR"), "ready_min": _in_range(world, call, "ready_min")}
+
+
+def _order_food_delivery(world: World, call: ToolCall) -> Output:
+    world.place(world.city(call.arguments["city"]), call.arguments["address"], "address")
+    return {"order_id": _id(world, call, "OR"), "eta_min": _in_range(world, call, "delivery_min")}
+
+
+def _loan_repayment_calculator(_: World, call: ToolCall) -> Output:
+    amount, rate, years = (float(value) for value in call.arguments.values())
+    months, monthly = 12 * years, rate / 1200
+    part = amount * monthly / -math.expm1(-months * math.log1p(monthly)) if monthly else amount / months
+    return {"monthly": round(part, 1), "total": round(part * months, 1)}
+
+
+def _investment_return_calculator(_: World, call: ToolCall) -> Output:
+    amount, rate, years = (float(value) for value in call.arguments.values())
+    value = amount * (1 + rate / 100) ** years
+    return {"value": round(value, 1), "gain": round(value - amount, 1)}
+
+
+def _currency_converter(_: World, call: ToolCall) -> Output:
+    amount, worth = float(call.arguments["amount"]), CONTENT["money"]
+    return {"amount": round(amount / worth[call.arguments["from_currency"]] * worth[call.arguments["to_currency"]], 1)}
+
+
+def _daily_water_intake(_: World, call: ToolCall) -> Output:
+    millilitres = int(call.arguments["weight_kg"]) * CONTENT["water"][call.arguments["activity"]]
+    return {"litres": round(millilitres / 1000, 1)}
+
+
+def _sleep_quality_checker(_: World, call: ToolCall) -> Output:
+    """Twelve points for each hour off eight, five for each time that one woke."""
+    score = round(100 - 12 * abs(8 - float(call.arguments["hours"])) - 5 * int(call.arguments["wake_ups"]))
+    return {"score": max(0, score), "rating": "good" if score >= 75 else "fair" if score >= 50 else "poor"}
+
+
+def _sleep_duration(_: World, call: ToolCall) -> Output:
+    to_bed, up = (
+        int(str(call.arguments[name])[:2]) * 60 + int(str(call.arguments[name])[3:])
+        for name in ("bedtime", "wake_time")
+    )
+    return {"hours": round((up - to_bed) % 1440 / 60, 1)}
+
+
+def _nutrition_analysis(_: World, call: ToolCall) -> Output:
+    energy, protein = CONTENT["food"][call.arguments["food"]]
+    portion = int(call.arguments["grams"]) / 100
+    return {"kcal": round(energy * portion), "protein_g": round(protein * portion, 1)}
+
+
+_ANSWERS: Mapping[str, Callable[[World, ToolCall], Output]] = {
+    answer.__name__.removeprefix("_"): answer
+    for answer in (
+        _get_distance,
+        _get_weather,
+        _get_bus_eta,
+        _transport_recommendation,
+        _request_ride,
+        _search_flight,
+        _book_flight,
+        _search_hotel,
+        _book_hotel,
+        _search_movie,
+        _book_movie_ticket,
+        _search_music,
+        _search_beverage_id,
+        _order_beverage,
+        _order_food_delivery,
+        _loan_repayment_calculator,
+        _investment_return_calculator,
+        _currency_converter,
+        _daily_water_intake,
+        _sleep_quality_checker,
+        _sleep_duration,
+        _nutrition_analysis,
+    )
+}

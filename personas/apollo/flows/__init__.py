@@ -1,0 +1,25 @@
+"""Flows: tasks that come up again and again, the preferences that decide them, and the calls that are right."""
+
+from .catalogue import FLOWS
+from .checks import FlowError, FlowPair, drawn_slots, find_pairs, find_request, refusal
+from .expressions import Flow, Preference, PreferenceFacet, Provenance
+from .gold import FlowRequest, Gold, GoldCall, Resident, Slots
+
+__all__ = [
+    "FLOWS",
+    "Flow",
+    "FlowError",
+    "FlowPair",
+    "FlowRequest",
+    "Gold",
+    "GoldCall",
+    "Preference",
+    "PreferenceFacet",
+    "Provenance",
+    "Resident",
+    "Slots",
+    "drawn_slots",
+    "find_pairs",
+    "find_request",
+    "refusal",
+]

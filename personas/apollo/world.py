@@ -1,0 +1,191 @@
+"""The world that tools look into: cities, weather, flights, hotels, films, music, beverages, all invented."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .calls import CallError, folded, shown
+from .draws import Draw, Row, RowIds, row, rows
+from .tools import CONTENT as TOOLS_CONTENT
+from .tools import TOOLS, Value
+
+CONTENT: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "world.toml").read_text(encoding="utf-8"))
+CITIES: tuple[str, ...] = tuple(CONTENT["cities"])
+CLASSES_OF_HOTELS = (5, 5, 5, 4, 4, 3, 3, 2)  # so that even who wants the best has three to choose from
+_GENRES, _CINEMAS = (TOOLS["search_movie"].parameters[name].of for name in ("genre", "cinema"))
+_KM_ACROSS = 10
+
+
+class Place(NamedTuple):
+    """Somewhere in a city.
+
+    Attributes:
+        name: An address, or a venue's name.
+        is_address: Whether it is an address, where people live or work.
+        east: Kilometres from the city's south-western corner, with `north`.
+    """
+
+    name: str
+    is_address: bool
+    east: float
+    north: float
+
+    def distance(self, other: Place) -> float:
+        """Kilometres on the ground: streets are a quarter longer than the straight line."""
+        return max(0.3, round(1.25 * math.hypot(self.east - other.east, self.north - other.north), 1))
+
+
+class RowTable:
+    """Rows with ids, made when they are first asked for: what stands in a place depends on seed and place alone.
+
+    Args:
+        id_column: The rows' first column, such as `flight_id`.
+        prefix: Letters that the ids begin with.
+        sizes: How many values each part of a place has, and last how many rows may stand in one.
+        make: From a draw and a place to the other columns of its rows.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        id_column: str,
+        prefix: str,
+        sizes: Sequence[int],
+        make: Callable[[Draw, tuple[int, ...]], list[Row]],
+    ) -> None:
+        self._seed, self._id_column, self._make = seed, id_column, make
+        self._ids = RowIds(prefix, sizes, seed)
+        self._kept: dict[tuple[int, ...], list[Row]] = {}
+
+    def at(self, *place: int) -> Sequence[Row]:
+        """The rows of a place, for looking at."""
+        if place not in self._kept:
+            made = self._make(Draw(self._seed, self._id_column, *place), place)
+            self._kept[place] = [{self._id_column: self._ids.of((*place, n)), **row} for n, row in enumerate(made)]
+        return self._kept[place]
+
+    def find(self, row_id: Any) -> tuple[tuple[int, ...], Row]:
+        """The place and the row of an id.
+
+        Raises:
+            CallError: If there is none.
+        """
+        place = self._ids.place(row_id)
+        if place is not None and place[-1] < len(found := self.at(*place[:-1])):
+            return place[:-1], found[place[-1]]
+        raise CallError(f"{self._id_column} {shown(row_id)}: there is none; give one from the output of the search")
+
+
+class World:
+    """Read-only tables, from the packaged content and a seed: equal questions have equal answers for ever.
+
+    Args:
+        seed: Another one makes another world of the same names.
+
+    Attributes:
+        hash: SHA-256 of all that answers follow from. Samples made with one world are of no use in another.
+        days: The days that it knows, as YYYY-MM-DD.
+        flights: By day and two cities; with `hotels` (city, day, nights - 1), `showings` (day, genre, cinema),
+            `beverages` (city, day) and `tracks` (genre, mood), all as numbers in their lists.
+        said: Answers that the executor remembers.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        described = json.dumps([CONTENT, TOOLS_CONTENT, seed], sort_keys=True, ensure_ascii=False)
+        self.hash = hashlib.sha256(described.encode()).hexdigest()
+        first = date.fromisoformat(CONTENT["first_day"])
+        self.days = tuple((first + timedelta(days=n)).isoformat() for n in range(CONTENT["days"]))
+        self._day_numbers = {day: number for number, day in enumerate(self.days)}
+        self._city_numbers = {folded(city): number for number, city in enumerate(CITIES)}
+        self._places = [{folded(place.name): place for place in self._made_places(city)} for city in CITIES]
+        self.said: dict[tuple[Value, ...], dict[str, Any] | list[Row]] = {}
+        cities, days, music = len(CITIES), len(self.days), TOOLS["search_music"].parameters
+        self.flights = RowTable(seed, "flight_id", "FL", (days, cities, cities, 6), _flights)
+        self.hotels = RowTable(seed, "hotel_id", "HT", (cities, days, 14, len(CLASSES_OF_HOTELS)), _hotels)
+        self.showings = RowTable(seed, "movie_id", "MV", (days, len(_GENRES), len(_CINEMAS), 5), _showings)
+        self.beverages = RowTable(seed, "beverage_id", "BV", (cities, days, 5), _beverages)
+        self.tracks = RowTable(seed, "track_id", "TR", (len(music["genre"].of), len(music["mood"].of), 6), _tracks)
+
+    def draw(self, *key: object) -> Draw:
+        """What the world draws for a key."""
+        return Draw(self.seed, *key)
+
+    def city(self, name: Any, called: str = "city") -> int:
+        """The number of a city, by its name in canonical form.
+
+        Raises:
+            CallError: If there is none of that name.
+        """
+        number = self._city_numbers.get(folded(name))
+        if number is None:
+            raise CallError(f"{called} {shown(name)}: there is no such city; there are {', '.join(CITIES)}")
+        return number
+
+    def day(self, text: Any, called: str = "date") -> int:
+        """The number of a day.
+
+        Raises:
+            CallError: If the world does not know it.
+        """
+        number = self._day_numbers.get(text)
+        if number is None:
+            raise CallError(f"{called} {shown(text)}: give a day from {self.days[0]} to {self.days[-1]}")
+        return number
+
+    def places(self, city: int) -> list[Place]:
+        """All places of a city: 12 venues and 12 addresses."""
+        return list(self._places[city].values())
+
+    def place(self, city: int, name: Any, called: str) -> Place:
+        """A place of a city.
+
+        Raises:
+            CallError: If there is none of that name.
+        """
+        place = self._places[city].get(folded(name))
+        if place is None:
+            known = ", ".join(place.name for place in self.places(city))
+            raise CallError(f"{called} {shown(name)}: no such place in {CITIES[city]}; there are {known}")
+        return place
+
+    def _made_places(self, city: str) -> list[Place]:
+        draw = self.draw("places", city)
+        places = []
+        for street, venue in zip(CONTENT["cities"][city], draw.shuffled(CONTENT["venues"]), strict=True):
+            for name, is_address in ((f"{street} {venue}", False), (f"{1 + draw.below(80)} {street}", True)):
+                east, north = (draw.below(10 * _KM_ACROSS) / 10 for _ in "xy")
+                places.append(Place(name, is_address, east, north))
+        return places
+
+
+def _flights(draw: Draw, place: tuple[int, ...]) -> list[Row]:
+    _, origin, target = place
+    return rows(draw, CONTENT["flights"], {}, 6) if origin != target else []
+
+
+def _hotels(draw: Draw, _: tuple[int, ...]) -> list[Row]:
+    classes = draw.shuffled(CLASSES_OF_HOTELS)
+    found = rows(draw, CONTENT["hotels"], {}, len(classes))
+    return [{"name": hotel["name"], "stars": stars, **hotel} for hotel, stars in zip(found, classes, strict=True)]
+
+
+def _showings(draw: Draw, place: tuple[int, ...]) -> list[Row]:
+    films = draw.shuffled(CONTENT["films"][_GENRES[place[1]]])[: 3 + draw.below(3)]
+    return [{"title": film, **row(draw, CONTENT["showings"], {})} for film in films]
+
+
+def _beverages(draw: Draw, _: tuple[int, ...]) -> list[Row]:
+    return [{"category": category} for category in draw.shuffled(CONTENT["beverages"]["category"])[:5]]
+
+
+def _tracks(draw: Draw, _: tuple[int, ...]) -> list[Row]:
+    found = rows(draw, CONTENT["tracks"], {}, 6)
+    return [{"title": f"{track['first']} {track['second']}", "artist": track["artist"]} for track in found]

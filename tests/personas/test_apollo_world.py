@@ -1,0 +1,203 @@
+"""The world that tools look into: the same for ever and everywhere, and it says what is wrong with a call."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialoom.personas.apollo import CITIES, PREFERENCE_DOMAINS, TOOLS, Parameter, World, execute
+from tests.conftest import ROOT
+
+WORLD = World()
+HERE = {"city": "Hollin", "location_1": WORLD.places(7)[0].name, "location_2": WORLD.places(7)[3].name}
+STAY = {"city": "Kestrow", "check_in": "2027-03-09", "nights": 2, "stars": 5}
+
+
+def answer(tool: str, **arguments: Any) -> Any:
+    """What a tool says."""
+    return execute(WORLD, {"name": tool, "arguments": arguments})
+
+
+def some_calls(count: int) -> list[dict[str, Any]]:
+    """Calls of all tools that can run, but that bookings are of rows that searches may not have shown."""
+    draw = random.Random(1)
+    return [_call(draw, name) for _ in range(count) for name in TOOLS]
+
+
+def _call(draw: random.Random, name: str) -> dict[str, Any]:
+    city = draw.randrange(len(CITIES))
+    known: dict[str, Any] = {"city": CITIES[city], "from_city": CITIES[city], "to_city": CITIES[city - 1]}
+    places = draw.sample([place.name for place in WORLD.places(city)], 3)
+    known |= zip(("location_1", "location_2", "address"), places, strict=True)
+    known["flight_id"] = WORLD.flights.at(0, city, city - 1)[0]["flight_id"]
+    known["hotel_id"] = WORLD.hotels.at(city, draw.randrange(28), 3)[7]["hotel_id"]
+    known["movie_id"] = WORLD.showings.at(draw.randrange(28), 1, 1)[2]["movie_id"]
+    known["beverage_id"] = WORLD.beverages.at(city, draw.randrange(28))[4]["beverage_id"]
+    parameters = TOOLS[name].parameters.values()
+    return {"name": name, "arguments": {p.name: known.get(p.name) or _value(draw, p) for p in parameters}}
+
+
+def _value(draw: random.Random, parameter: Parameter) -> Any:
+    if parameter.of:
+        return draw.choice(parameter.of)
+    free = {"text": f"words {draw.randrange(99)}", "date": draw.choice(WORLD.days), "boolean": draw.random() < 0.5}
+    free["time"] = f"{draw.randrange(24):02}:{draw.randrange(60):02}"
+    return free.get(parameter.kind, draw.randint(int(parameter.least or 0), int(parameter.most or 9)))
+
+
+def digest_of_answers() -> str:
+    """SHA-256 of what a fresh world answers."""
+    world = World()
+    return hashlib.sha256(json.dumps([execute(world, call) for call in some_calls(6)]).encode()).hexdigest()
+
+
+def test_there_are_the_papers_tools_and_each_is_an_openai_function() -> None:
+    """15 tools in 4 domains that preferences touch, 31 in 7 others; schemas of scalars that take nothing more."""
+    assert sum(tool.domain in PREFERENCE_DOMAINS for tool in TOOLS.values()) == 15
+    assert len(TOOLS) == 46
+    assert len({tool.domain for tool in TOOLS.values()}) == 11
+    for name, tool in TOOLS.items():
+        function = tool.definition()["function"]
+        schema = function["parameters"]
+        assert (function["name"], schema["additionalProperties"]) == (name, False)
+        optional = {key for key, value in schema["properties"].items() if "default" in value}
+        assert set(schema["required"]) == set(schema["properties"]) - optional
+        assert {value["type"] for value in schema["properties"].values()} <= {"string", "boolean", "integer", "number"}
+        assert all(
+            value["default"] in value.get("enum", [True, False])
+            for value in schema["properties"].values()
+            if "default" in value
+        )
+        assert 2 <= len(schema["properties"]) <= 4 or tool.domain == "food"
+
+
+def test_every_tool_answers() -> None:
+    """In rows or an object, never an error, with at most one decimal."""
+    for call in some_calls(6):
+        output = execute(WORLD, call)
+        for row in output if isinstance(output, list) else [output]:
+            assert "error" not in row, (call, row)
+            assert all(round(value, 1) == value for value in row.values() if isinstance(value, float))
+
+
+def test_what_preferences_do_not_touch_has_much_to_say_too() -> None:
+    """24 questions and more for each tool, and many answers."""
+    draw = random.Random(3)
+    for tool in TOOLS.values():
+        if tool.domain not in PREFERENCE_DOMAINS:
+            calls = [_call(draw, tool.name) for _ in range(200)]
+            assert len({json.dumps(call) for call in calls}) >= 24, tool.name
+            assert len({json.dumps(execute(WORLD, call)) for call in calls}) >= 12, tool.name
+
+
+def test_the_world_is_the_same_for_ever() -> None:
+    """Who changes content changes the hash; who changes how it is drawn raises its version, which does so too."""
+    assert World(1).hash != WORLD.hash
+    assert WORLD.hash == "063024af0283e7e87a116312fdf0db15b6fd4ba3009666bffa78ec9ec03279a2"
+    assert digest_of_answers() == "6b3fcc01431147ffe2bb1ed0198008bd9e40cb00b151a16149911173b9711c09"
+
+
+def test_equal_calls_have_equal_outputs_in_another_process() -> None:
+    """Whatever its hash seed is, and whatever was asked before."""
+    script = "import tests.personas.test_apollo_world as t; print(t.digest_of_answers())"
+    environment = {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "7"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    backwards = [execute(WORLD, call) for call in reversed(some_calls(6))][::-1]
+    assert done.stdout.strip() == hashlib.sha256(json.dumps(backwards).encode()).hexdigest()
+
+
+def test_an_answer_belongs_to_who_asked() -> None:
+    """What is done to it does not change the world."""
+    first = answer("search_hotel", **STAY)
+    first[0]["price"] = -1
+    first.clear()
+    assert [hotel["price"] > 0 for hotel in answer("search_hotel", **STAY)] == [True] * 3
+
+
+def test_searches_and_bookings_agree() -> None:
+    """A hotel's price is by night; without stops is without stops; a class is the lowest that will do."""
+    hotel = answer("search_hotel", **STAY)[1]
+    booked = answer(
+        "book_hotel", hotel_id=hotel["hotel_id"], room_type="single", breakfast=True, payment_method="wallet"
+    )
+    assert booked["total"] == 2 * (hotel["price"] + 12)
+    assert [len(answer("search_hotel", **STAY | {"stars": stars})) for stars in (2, 3, 4, 5)] == [8, 7, 5, 3]
+    day = {"date": "2027-03-02", "from_city": "Eastrel", "to_city": "Ironby"}
+    flights = answer("search_flight", **day)
+    assert answer("search_flight", **day, direct=True) == [flight for flight in flights if flight["stops"] == 0]
+    booked = answer("book_flight", flight_id=flights[5]["flight_id"].lower(), insurance="true", payment_method="wallet")
+    assert booked["total"] == flights[5]["price"] + 18
+
+
+def test_ids_lead_to_one_row_each() -> None:
+    """All flights of a day, there and back."""
+    found = [row for a in range(12) for b in range(12) for row in WORLD.flights.at(4, a, b)]
+    assert len({row["flight_id"] for row in found}) == len(found) == 12 * 11 * 6
+    assert all(WORLD.flights.find(row["flight_id"])[1] == row for row in found)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "bad", "right"),
+    [
+        ("get_wether", {}, '"get_wether"', "get_weather"),
+        ("book_flight", {}, '"book_flight"', "the tools are get_distance, get_weather"),
+        ("get_weather", {"city": "Hollin"}, "date", "YYYY-MM-DD"),
+        ("get_weather", {"city": "Hollin", "date": None}, "date", "YYYY-MM-DD"),
+        ("get_weather", {"city": "Hollin", "date": "2026-03-01"}, "2026-03-01", "from 2027-03-01 to 2027-03-28"),
+        ("get_weather", {"city": "Hollin", "date": "1 March"}, "1 March", "YYYY-MM-DD"),
+        ("get_weather", {"city": "Atlantis", "date": "2027-03-01"}, "atlantis", "Aldermouth"),
+        ("get_weather", {"city": "Hollin", "day": "2027-03-01"}, '"day"', "takes city, date"),
+        ("get_weather", "[1]", "[1]", "JSON object"),
+        ("get_weather", '{"city": ', '{\\"city', "no JSON"),
+        ("get_weather", "[" * 99_999, "[[[", "no JSON"),
+        ("get_distance", HERE | {"location_2": "Moon"}, "moon", HERE["location_1"]),
+        ("get_distance", HERE | {"location_2": HERE["location_1"]}, "location_2", "two different ones"),
+        ("request_ride", HERE | {"ride_type": "limousine"}, "limousine", "economy, comfort, xl, electric"),
+        ("search_hotel", STAY | {"nights": 15}, "15", "from 1 to 14"),
+        ("search_hotel", STAY | {"stars": 1}, "1", "2, 3, 4, 5"),
+        ("book_movie_ticket", {"movie_id": 99, "hall_type": "imax", "payment_method": "wallet"}, '"99"', "search"),
+    ],
+)
+def test_a_call_that_cannot_run_is_told_why(tool: str, arguments: Any, bad: str, right: str) -> None:
+    """The bad value, and what would be right."""
+    offered = [name for name in TOOLS if name != "book_flight"]
+    output = execute(WORLD, {"name": tool, "arguments": arguments}, offered)
+    assert isinstance(output, dict)
+    assert list(output) == ["error"]
+    assert bad in output["error"]
+    assert right in output["error"]
+    assert len(output["error"]) < 1000
+
+
+def test_a_trainer_loads_calls_and_scores_alone() -> None:
+    """From the folder, in a process that has none of what dialoom needs, and not even dialoom."""
+    folder = ROOT / "personas" / "apollo"
+    script = (
+        "import sys, importlib.util as u\n"
+        f"spec = u.spec_from_file_location('light', {str(folder / '__init__.py')!r})\n"
+        "light = u.module_from_spec(spec); sys.modules['light'] = light; spec.loader.exec_module(light)\n"
+        "call = {'name': 'get_weather', 'arguments': {'city': 'Hollin', 'date': '2027-03-01'}}\n"
+        "print(light.compare([call], [call]).f1)\n"
+        "print([m for m in ('dialoom', 'pydantic', 'numpy', 'langchain_core') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=Path("/"))
+    assert done.stdout.split("\n")[:2] == ["1.0", "[]"]
+
+
+def test_names_are_told_apart_when_they_are_folded() -> None:
+    """A city, a street and a value of a list are each found by what is left of their name."""
+    names = [place.name for city in range(len(CITIES)) for place in WORLD.places(city)]
+    assert len({name.casefold() for name in names}) == len(names) == 12 * 24
+    for tool in TOOLS.values():
+        for parameter in tool.parameters.values():
+            folded = {
+                str(value).casefold().replace(" ", "").replace("_", "").replace("-", "") for value in parameter.of
+            }
+            assert len(folded) == len(parameter.of)
