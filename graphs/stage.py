@@ -94,6 +94,14 @@ class Scene:
         """
         return await self._stage.cast[prompt_id](inputs, at=self)
 
+    def rendered(self, prompt_id: str, **inputs: Any) -> list[ChatMessage]:
+        """What `ask` would send; nobody is asked.
+
+        Raises:
+            PromptError: If the prompt cannot be rendered.
+        """
+        return self._stage.cast[prompt_id].prompt.render(inputs)
+
     async def ask_user(self, prompt_id: str, said: Sequence[Line], spoken: Callable[[str], str], **inputs: Any) -> str:
         """A simulated user's next line. If the run wants that, one with a fault is asked for again before it is heard.
 

@@ -78,6 +78,8 @@ class FrontMatter(BaseModel):
     role: str = Field(min_length=1)
     inputs: tuple[str, ...]
     reply: str = "text"
+    more: int = Field(0, ge=0)
+    """So many tokens may a reply to this prompt have beyond the limit of its role, if that has one."""
     history: Literal["messages", "text"] = "messages"
     """`messages`: the conversation becomes chat messages; `text`: the whole prompt becomes one flat user message."""
 

@@ -92,7 +92,7 @@ class Role:
             reply_type=self.reply_type,
             api_base=self.binding.api_base,
             structured=self.binding.structured,
-            max_reply=self.binding.max_reply,
+            max_reply=limit + self.prompt.front.more if (limit := self.binding.max_reply) else None,
             params=self.binding.params,
         )
         return await self.gateway.complete(request, place)

@@ -6,17 +6,18 @@ stop when rounds keep next to nothing, which is the bottleneck of writer and emb
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, ConfigDict
 
 from dialoom.graphs.conversation import joined
+from dialoom.graphs.embedding import embedded
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas import PoolEntry
-from dialoom.personas.similarity import VectorIndex
+from dialoom.personas.similarity import Vector, VectorIndex, packed, unpacked
 
-from .embedding import embedded, pack_kept, unpack_kept
 from .scenario import PoolScenario
 
 
@@ -120,8 +121,8 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
     entries = [PoolEntry.model_validate(entry) for entry in state["entries"]]
     known = {entry.text for entry in entries}
     fresh = [text for text in dict.fromkeys(" ".join(text.split()) for text in texts) if text and text not in known]
-    vectors = await embedded(fresh, scene)
-    pool = VectorIndex(await unpack_kept(state["entries"], state["vectors"], scene))
+    vectors = await embedded(fresh, scene, scenario.embedder)
+    pool = VectorIndex(await _unpack_kept(state["entries"], state["vectors"], scene))
     filtered = _Filtered()
     for place, (text, vector) in enumerate(zip(fresh, vectors, strict=True)):
         # Seeds are the user's: the target cuts off what was written, not what was given.
@@ -135,5 +136,18 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
         entries.append(PoolEntry.of(text, round_, neighbour, similarity))
         pool.add(vector)
         filtered.entries.append(entries[-1])
-        filtered.vectors.append(pack_kept(vector, scenario))
+        filtered.vectors.append(_pack_kept(vector, scenario))
     return filtered
+
+
+def _pack_kept(vector: Vector, scenario: PoolScenario) -> str:
+    """What the state keeps of a kept text's vector: nothing where making it again is cheaper than keeping it."""
+    return "" if scenario.embedder == "lexical" else packed(vector)
+
+
+async def _unpack_kept(entries: Sequence[dict[str, Any]], vectors: Sequence[str], scene: Scene) -> list[Vector]:
+    """The vectors of the kept texts."""
+    if any(vectors):
+        return [unpacked(text) for text in vectors]
+    scenario: PoolScenario = scene.scenario
+    return await embedded([entry["text"] for entry in entries], scene, scenario.embedder)

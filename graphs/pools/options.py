@@ -44,9 +44,3 @@ class PoolOptions(RecipeOptions):
     def size(self) -> int:
         """The size at which to stop."""
         return self.target or PAPER_SIZES[self.kind]
-
-    @property
-    def embedding_model(self) -> str | None:
-        """The model of the `embedder` role, if the embedder is one that the gateway calls."""
-        kind, _, model = self.embedder.partition(":")
-        return f"embed:{model}" if kind == "litellm" else None

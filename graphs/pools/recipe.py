@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
+from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
+from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedding_model
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.table import Table
@@ -16,7 +18,6 @@ from dialoom.personas import Mendings, read_pool, shipped_seeds
 from dialoom.personas.similarity import EmbedderError, local_embedder
 
 from . import nodes
-from .embedding import Embeddings
 from .nodes import PoolState, PoolTexts
 from .options import PoolOptions
 from .scenario import PoolScenario
@@ -29,18 +30,20 @@ class PersonaPool(Recipe):
     summary = "Profiles or personalities written by a model, each unlike all others (ALOE's persona pool)."
     languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {"writer": 0.8, "embedder": 0.0}
-    prompts = ("pools/profiles", "pools/personalities", "pools/embedder")
-    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {"pool-texts": PoolTexts, "embeddings": Embeddings}
+    prompts = ("pools/profiles", "pools/personalities", EMBEDDER_PROMPT)
+    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {"pool-texts": PoolTexts, REPLY_TYPE: Embeddings}
     options_type = PoolOptions
     scenario_type = PoolScenario
 
     def roles_used(self, options: PoolOptions) -> Mapping[str, float]:
         """The writer; an embedder only where a model is one."""
-        return {role: value for role, value in self.roles.items() if role == "writer" or options.embedding_model}
+        by_model = embedding_model(options.embedder)
+        return {role: value for role, value in self.roles.items() if role == "writer" or by_model}
 
     def models_named(self, options: PoolOptions) -> Mapping[str, str]:
         """The embedder's, where the option `embedder` is `litellm:MODEL`."""
-        return {"embedder": options.embedding_model} if options.embedding_model else {}
+        model = embedding_model(options.embedder)
+        return {"embedder": model} if model else {}
 
     def scenarios(
         self,
@@ -49,7 +52,7 @@ class PersonaPool(Recipe):
         note: Callable[[str], None],
     ) -> Iterator[PoolScenario]:
         """One pool."""
-        if not options.embedding_model:
+        if not embedding_model(options.embedder):
             try:
                 note(f"threshold {options.threshold:g}: {local_embedder(options.embedder).meaning}")
             except EmbedderError as error:

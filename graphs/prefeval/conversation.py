@@ -1,0 +1,101 @@
+"""What precedes the question: the preference in its form, other preferences, and unrelated turns around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dialoom.graphs.outcome import Line
+from dialoom.personas.preferences import PreferencePair
+from dialoom.prompts import Utterance
+
+from .scenario import PrefEvalScenario
+
+LINES_PER_TURN = 2
+FOLDED = "distractors"
+"""Who speaks the line that stands for a stretch of unrelated turns."""
+
+Replies = Mapping[str, str]
+"""The model's own replies to explicit preferences, by the preference's sentence."""
+
+
+def preceding(scenario: PrefEvalScenario, replies: Replies, position: float) -> list[Line]:
+    """The conversation before the question.
+
+    Args:
+        scenario: The item.
+        replies: The model's own replies to explicit preferences.
+        position: The share of the distractors that stands before the preference's block.
+    """
+    return [line for part in _parts(scenario, position) for line in _lines(scenario, part, replies)]
+
+
+def own_places(scenario: PrefEvalScenario, replies: Replies, position: float) -> range:
+    """Where in `preceding` the item's own preference is told."""
+    start = 0
+    for part in _parts(scenario, position):
+        end = start + len(_lines(scenario, part, replies))
+        if part is scenario.pair:
+            return range(start, end)
+        start = end
+    raise AssertionError("an item tells its own preference")
+
+
+def folded(scenario: PrefEvalScenario, replies: Replies, position: float) -> Iterator[Line]:
+    """The same with a single line for each stretch of unrelated turns."""
+    for part in _parts(scenario, position):
+        if isinstance(part, range):
+            turns = f"{len(part):,} turn{'' if len(part) == 1 else 's'} of unrelated talk"
+            yield Line(role=FOLDED, content=turns)
+        else:
+            yield from told(part, replies)
+
+
+def told(pair: PreferencePair, replies: Replies) -> list[Line]:
+    """A preference in its form: its fixed talk, or the sentence and the model's own reply, once there is one."""
+    if pair.talk:
+        return [Line(role=line.speaker, content=line.content) for line in pair.talk]
+    said = [Line(role="user", content=pair.preference)]
+    if (reply := replies.get(pair.preference)) is not None:
+        said.append(Line(role="assistant", content=reply))
+    return said
+
+
+def explicit_preferences(scenario: PrefEvalScenario) -> list[str]:
+    """The sentences to which the model gives a reply of its own."""
+    return list(dict.fromkeys(pair.preference for pair in (scenario.pair, *scenario.extras) if not pair.talk))
+
+
+def utterances(lines: list[Line]) -> list[Utterance]:
+    """The lines as prompts take them."""
+    return [{"speaker": line.role, "content": line.content} for line in lines]
+
+
+def placed(scenario: PrefEvalScenario, position: float) -> list[tuple[int, PreferencePair]]:
+    """The preferences, and after how many unrelated turns each stands; of equal places the first named comes first.
+
+    Number j of m further ones stands after round(j n / (m + 1)) turns. In the conflict setting the other one stands at
+    the start, so that the item's own is the later and valid one.
+    """
+    n, extras = scenario.turns, scenario.extras
+    own = (round(position * n), scenario.pair)
+    if scenario.arm:
+        return [*((0, extra) for extra in extras), own]
+    return [own, *((round(j * n / (len(extras) + 1)), extra) for j, extra in enumerate(extras, start=1))]
+
+
+def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePair | range]:
+    """Preferences and stretches of unrelated turns in their order."""
+    done = 0
+    for turn, pair in sorted(placed(scenario, position), key=lambda block: block[0]):
+        if turn > done:
+            yield range(done, turn)
+        yield pair
+        done = turn
+    if done < scenario.turns:
+        yield range(done, scenario.turns)
+
+
+def _lines(scenario: PrefEvalScenario, part: PreferencePair | range, replies: Replies) -> list[Line]:
+    if isinstance(part, PreferencePair):
+        return told(part, replies)
+    return list(scenario.distractors.value[part.start * LINES_PER_TURN : part.stop * LINES_PER_TURN])

@@ -1,0 +1,170 @@
+"""The state and the nodes of an item: replies to preferences, retrieval, the answer by its method, and the choice.
+
+Section 2.3 and 4 of the paper. What goes to the model is built anew at each call from the scenario and the replies, so
+a long conversation is in no checkpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Annotated, Any, TypedDict
+
+from dialoom.graphs.conversation import joined
+from dialoom.graphs.outcome import Judgement
+from dialoom.graphs.stage import Scene, Update
+from dialoom.roles import UnparsedReplyError
+
+from .conversation import explicit_preferences, own_places, preceding, utterances
+from .options import Method, Task
+from .retrieval import nearest
+from .scenario import PrefEvalScenario
+from .verdicts import ASSISTANT, CORRECT
+
+LETTERS = "ABCD"
+
+_LABEL = re.compile(
+    r"\A[\s*_#]*(?:(?:my |the )?(?:new|revised|final|improved) )?(?:answer|response)[*_]*:[\s*_]*", re.I
+)
+_TAGGED = re.compile(r"<choice>(.*?)(?:</choice>|\Z)", re.I | re.S)
+_LONE_LETTER = re.compile(r"[\s(\[*_'\"]*([A-D])[\s)\].:*_'\"]*")
+
+
+class ItemState(TypedDict, total=False):
+    """What is checkpointed.
+
+    Attributes:
+        task: As the scenario has it, for the edges.
+        method: Likewise.
+        position: Where the preference stands: at first as the scenario has it.
+        replies: The model's own replies to explicit preferences, by the preference's sentence.
+        retrieved: The places, in the conversation before the question, of the messages that rag has found.
+        question_sent: The last user message, as it was sent.
+        first: The first answer of a self-critic.
+        critique: Its critique.
+        answer: The answer that counts; empty if the model gave none.
+        judgements: As plain values.
+    """
+
+    task: Task
+    method: Method
+    position: float
+    replies: dict[str, str]
+    retrieved: list[int]
+    question_sent: str
+    first: str
+    critique: str
+    answer: str
+    judgements: Annotated[list[dict[str, Any]], joined]
+
+
+async def reply(state: ItemState, scene: Scene) -> Update:  # noqa: ARG001
+    """The model's own replies to explicit preferences: of one model, the same in all items."""
+
+    async def to(preference: str) -> str:
+        history = [{"speaker": "user", "content": preference}]
+        return str(await scene.ask_common("prefeval/reply", history=history))
+
+    preferences = explicit_preferences(_scenario(scene))
+    replies = await asyncio.gather(*map(to, preferences))
+    return {"replies": dict(zip(preferences, replies, strict=True))}
+
+
+async def retrieve(state: ItemState, scene: Scene) -> Update:
+    """The messages most like the question."""
+    scenario = _scenario(scene)
+    lines = preceding(scenario, state["replies"], state["position"])
+    return {"retrieved": await nearest(scene, lines, scenario.pair.question)}
+
+
+async def answer(state: ItemState, scene: Scene) -> Update:
+    """The answer, or what a self-critic says first."""
+    prompt = PROMPTS[state["method"]]
+    inputs = _inputs(state, scene)
+    if state["method"] == "rag":
+        inputs["retrieved"] = [inputs["history"][place] for place in state["retrieved"]]
+    sent = scene.rendered(prompt, **{**inputs, "history": []})[-1]["content"]
+    said = await _said(scene, prompt, inputs)
+    # Without a first answer there is nothing to criticise.
+    is_last = state["method"] != "self-critic" or not said
+    return {"question_sent": sent, "answer" if is_last else "first": said}
+
+
+async def criticise(state: ItemState, scene: Scene) -> Update:
+    """What a self-critic says of its first answer."""
+    return {"critique": await _said(scene, "prefeval/critique", _second_inputs(state, scene))}
+
+
+async def revise(state: ItemState, scene: Scene) -> Update:
+    """The answer after the critique; none, if there was no critique."""
+    if not state["critique"]:
+        return {"answer": ""}
+    inputs = {**_second_inputs(state, scene), "critique": state["critique"]}
+    return {"answer": _LABEL.sub("", await _said(scene, "prefeval/revision", inputs)).strip()}
+
+
+async def mark(state: ItemState, scene: Scene) -> Update:
+    """Whether the right option was chosen."""
+    scenario = _scenario(scene)
+    letter, right = chosen(state["answer"]), correct_letter(scenario)
+    told = f"{letter} was chosen" if letter else "no letter was chosen"
+    explanation = told if letter == right else f"{told}; {right} is right"
+    judgement = Judgement(metric=CORRECT, target=ASSISTANT, score=letter == right, explanation=explanation)
+    return {"judgements": [judgement.model_dump(mode="json")]}
+
+
+def chosen(answer: str) -> str | None:
+    """The letter of a choice, which must stand alone in its tag (or alone altogether); `None` if there is none."""
+    tagged = _TAGGED.search(answer)
+    found = _LONE_LETTER.fullmatch(tagged[1] if tagged else answer)
+    return found[1] if found else None
+
+
+def correct_letter(scenario: PrefEvalScenario) -> str:
+    """The letter of the option that is stored first, as it is shown."""
+    return LETTERS[scenario.order.index(0)]
+
+
+def shown_options(scenario: PrefEvalScenario) -> list[str]:
+    """The options in the order in which they are shown; none if the answer is free."""
+    return [scenario.pair.options[place] for place in scenario.order]
+
+
+def is_hit(scenario: PrefEvalScenario, state: ItemState) -> bool:
+    """Whether retrieval found a message of the user's that tells the preference."""
+    own = own_places(scenario, state["replies"], state["position"])
+    return any(place in own and (place - own.start) % 2 == 0 for place in state["retrieved"])
+
+
+PROMPTS: dict[Method, str] = {
+    "zero-shot": "prefeval/zero-shot",
+    "reminder": "prefeval/reminder",
+    "cot": "prefeval/cot",
+    "rag": "prefeval/rag",
+    "self-critic": "prefeval/zero-shot",
+}
+
+
+def _inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
+    scenario = _scenario(scene)
+    history = utterances(preceding(scenario, state["replies"], state["position"]))
+    return {"history": history, "question": scenario.pair.question, "options": shown_options(scenario)}
+
+
+def _second_inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
+    """What a self-critic is shown besides. The letter apart, as a tag in what was said would be no tag any more."""
+    first = state["first"]
+    return {**_inputs(state, scene), "first": first, "choice": chosen(first) or ""}
+
+
+async def _said(scene: Scene, prompt: str, inputs: dict[str, Any]) -> str:
+    """What the assistant says; nothing, if it twice said nothing: that is its result, and no failure of the run."""
+    try:
+        return str(await scene.ask(prompt, **inputs))
+    except UnparsedReplyError:
+        return ""
+
+
+def _scenario(scene: Scene) -> PrefEvalScenario:
+    scenario: PrefEvalScenario = scene.scenario
+    return scenario

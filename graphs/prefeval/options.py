@@ -1,0 +1,140 @@
+"""What a user chooses for a PrefEval run: one axis each for what a table may vary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import Field, field_validator, model_validator
+
+from dialoom.graphs.recipe import RecipeError, RecipeOptions
+from dialoom.personas import EMBEDDERS, check_embedder
+from dialoom.personas.preferences import DEFAULT_POOL, FORMS, Form, PreferencePairs, sample_pairs
+
+Task = Literal["generation", "classification"]
+Method = Literal["zero-shot", "reminder", "cot", "rag", "self-critic"]
+Arm = Literal["", "alone", "agreeing", "conflicting"]
+TASKS: tuple[Task, ...] = get_args(Task)
+METHODS: tuple[Method, ...] = get_args(Method)
+ARMS: tuple[Arm, ...] = ("alone", "agreeing", "conflicting")
+
+
+class PrefEvalOptions(RecipeOptions):
+    """The options of the recipe `prefeval`; what can be repeated is an axis of the table."""
+
+    pairs: Path | None = Field(
+        None, description="PrefEval's benchmark_dataset, or a file of pairs; without it, the shipped samples."
+    )
+    topics: str = Field("all", description="all, or topics separated by commas.")
+    form: tuple[Form, ...] = Field(
+        ("explicit",), description=f"How the preference is told: {', '.join(FORMS)}. Repeatable."
+    )
+    task: tuple[Task, ...] = Field(("generation",), description=f"{' or '.join(TASKS)}. Repeatable.")
+    method: tuple[Method, ...] = Field(
+        ("zero-shot",), description=f"How the assistant is helped: {', '.join(METHODS)}. Repeatable."
+    )
+    turns: tuple[int, ...] = Field(
+        (), description="Unrelated turns before the question; 8 unless the length is given in tokens. Repeatable."
+    )
+    tokens: tuple[int, ...] = Field(
+        (), description="Instead of turns: as many as fit with the preference into so many tokens. Repeatable."
+    )
+    position: tuple[float, ...] = Field(
+        (),
+        description="The share of the turns that stands before the preference, from 0 to 1; 0, or 0.5 with conflict, "
+        "unless said otherwise. Repeatable.",
+    )
+    extra: tuple[int, ...] = Field(
+        (0,), description="Further preferences, of other topics, spread over the turns. Repeatable."
+    )
+    conflict: bool = Field(
+        False, description="Three arms: the preference alone, after one that agrees, after one that it contradicts."
+    )
+    distractors: Path | None = Field(
+        None, description="A pool of chats, as PrefEval's filtered_inter_turns.json; without it, the shipped one."
+    )
+    retrieved: tuple[int, ...] = Field((5,), description="Messages that rag retrieves. Repeatable.")
+    embedder: str = Field("lexical", description=f"What rag compares texts with: {EMBEDDERS}.")
+    judge: bool = Field(True, description="Let the four checkers judge each answer.")
+    limit: int | None = Field(None, ge=1, description="Plan no more than this many items.")
+
+    @field_validator("form", "task", "method", "turns", "tokens", "position", "extra", "retrieved")
+    @classmethod
+    def _none_twice(cls, values: tuple[object, ...]) -> tuple[object, ...]:
+        return tuple(dict.fromkeys(values))
+
+    @field_validator("turns", "extra")
+    @classmethod
+    def _not_negative(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+        if any(value < 0 for value in values):
+            raise ValueError("give numbers from 0")
+        return values
+
+    @field_validator("tokens", "retrieved")
+    @classmethod
+    def _positive(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+        if any(value < 1 for value in values):
+            raise ValueError("give numbers from 1")
+        return values
+
+    @field_validator("form", "task", "method", "extra", "retrieved")
+    @classmethod
+    def _some(cls, values: tuple[object, ...]) -> tuple[object, ...]:
+        if not values:
+            raise ValueError("give at least one")
+        return values
+
+    @field_validator("position")
+    @classmethod
+    def _shares(cls, values: tuple[float, ...]) -> tuple[float, ...]:
+        if not all(0 <= value <= 1 for value in values):
+            raise ValueError("give shares from 0 to 1")
+        return values
+
+    @field_validator("pairs", "distractors")
+    @classmethod
+    def _absolute(cls, path: Path | None) -> Path | None:
+        return None if path is None else path.expanduser().absolute()
+
+    @field_validator("embedder")
+    @classmethod
+    def _known(cls, embedder: str) -> str:
+        check_embedder(embedder)
+        return embedder
+
+    @model_validator(mode="after")
+    def _one_length(self) -> PrefEvalOptions:
+        if self.turns and self.tokens:
+            raise ValueError("turns and tokens both set the length; give one of them")
+        if self.conflict and any(self.extra):
+            raise ValueError("conflict has an extra preference of its own; leave extra out")
+        if self.conflict and 0 in self.position:
+            raise ValueError("conflict needs room before the preference; give positions above 0")
+        return self
+
+    def source(self) -> PreferencePairs:
+        """The pairs to draw from."""
+        return sample_pairs() if self.pairs is None else PreferencePairs(self.pairs)
+
+    def pool(self) -> Path:
+        """The file of unrelated chats."""
+        return DEFAULT_POOL if self.distractors is None else self.distractors
+
+    def chosen_topics(self, source: PreferencePairs) -> list[str]:
+        """The topics wanted.
+
+        Raises:
+            RecipeError: If there is none of that name.
+        """
+        known = source.topics()
+        wanted = [part.strip() for part in self.topics.split(",") if part.strip()]
+        if wanted == ["all"]:
+            return known
+        for topic in wanted or [self.topics]:
+            if topic not in known:
+                raise RecipeError(f"topics: there is no {topic!r}; there are {', '.join(known)}", setting="topics")
+        return list(dict.fromkeys(wanted))
+
+    def positions(self) -> tuple[float, ...]:
+        """Where the preference stands: at the start, or in the middle where another comes before it."""
+        return self.position or ((0.5,) if self.conflict else (0.0,))

@@ -1,0 +1,225 @@
+"""The PrefEval recipe: items from pairs, the graph of an item with its checkers, and what comes out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from pydantic import BaseModel
+
+from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
+from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedding_model
+from dialoom.graphs.gate.talk import Said, Talk
+from dialoom.graphs.outcome import Judgement, Line, Outcome
+from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.stage import Stage, node
+from dialoom.personas.similarity import EmbedderError, local_embedder
+
+from . import checkers, nodes
+from .conversation import folded
+from .nodes import ItemState
+from .options import PrefEvalOptions
+from .planning import items
+from .scenario import PrefEvalScenario
+from .verdicts import ASSISTANT, CHECKERS, CORRECT
+
+
+class PrefEval(Recipe):
+    """A preference, much unrelated talk, and a question that a usual answer would answer against it."""
+
+    name = "prefeval"
+    summary = "Whether an assistant still follows a preference after much unrelated talk (PrefEval)."
+    languages = ("en",)
+    roles: ClassVar[Mapping[str, float]] = {"assistant": 0.0, "judge": 0.0, "embedder": 0.0}
+    reply_limits: ClassVar[Mapping[str, int]] = {"assistant": 300}
+    prompts = (
+        "prefeval/reply",
+        *dict.fromkeys(nodes.PROMPTS.values()),
+        "prefeval/critique",
+        "prefeval/revision",
+        *(f"prefeval/judge-{checker}" for checker in CHECKERS),
+        EMBEDDER_PROMPT,
+    )
+    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {**checkers.REPLY_TYPES, REPLY_TYPE: Embeddings}
+    options_type = PrefEvalOptions
+    scenario_type = PrefEvalScenario
+    metrics = (*CHECKERS, CORRECT)
+    split_by = "topic"
+    evaluated = "assistant"
+
+    def roles_used(self, options: PrefEvalOptions) -> Mapping[str, float]:
+        """The assistant; the judge where answers are judged, and the embedder where a model is one."""
+        judged = options.judge and "generation" in options.task
+        by_model = "rag" in options.method and embedding_model(options.embedder)
+        wanted = {"assistant": True, "judge": judged, "embedder": by_model}
+        return {role: value for role, value in self.roles.items() if wanted[role]}
+
+    def models_named(self, options: PrefEvalOptions) -> Mapping[str, str]:
+        """The embedder's, where the option `embedder` is `litellm:MODEL`."""
+        model = embedding_model(options.embedder)
+        return {"embedder": model} if model and "rag" in options.method else {}
+
+    def scenarios(
+        self, options: PrefEvalOptions, draw: random.Random, note: Callable[[str], None]
+    ) -> Iterator[PrefEvalScenario]:
+        """By topic and pair, and for each pair along the axes."""
+        if "rag" in options.method and not embedding_model(options.embedder):
+            try:
+                local_embedder(options.embedder)
+            except EmbedderError as error:
+                raise RecipeError(f"embedder: {error}", setting="embedder") from error
+        return items(options, draw, note)
+
+    def graph(self, options: PrefEvalOptions) -> Graph:
+        """Replies to preferences; retrieval, answer, critique and revision as the method has them; the checkers."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
+        builder = StateGraph(ItemState, context_schema=Stage)
+        for work in (nodes.reply, nodes.retrieve, nodes.answer, nodes.criticise, nodes.revise):
+            builder.add_node(work.__name__, node(work))
+        after = _add_verdicts(builder, options.judge)
+
+        async def after_reply(state: ItemState) -> str:
+            return "retrieve" if state["method"] == "rag" else "answer"
+
+        async def after_answer(state: ItemState) -> list[str]:
+            return ["criticise"] if "answer" not in state else after(state)
+
+        async def after_revise(state: ItemState) -> list[str]:
+            return after(state)
+
+        verdicts = ["mark", *(checkers.SIDE_BY_SIDE if options.judge else ()), END]
+        builder.add_edge(START, "reply")
+        builder.add_conditional_edges("reply", after_reply, ["retrieve", "answer"])
+        builder.add_edge("retrieve", "answer")
+        builder.add_conditional_edges("answer", after_answer, ["criticise", *verdicts])
+        builder.add_edge("criticise", "revise")
+        builder.add_conditional_edges("revise", after_revise, verdicts)
+        return builder
+
+    def initial(self, scenario: PrefEvalScenario) -> dict[str, Any]:
+        """Nothing said yet."""
+        return {
+            "task": scenario.task,
+            "method": scenario.method,
+            "position": scenario.position,
+            "replies": {},
+            "judgements": [],
+        }
+
+    def outcome(self, scenario: PrefEvalScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """What was said, without the unrelated turns, and the checkers' words."""
+        answered = "chosen" if scenario.task == "classification" else "answered"
+        judgements = [Judgement.model_validate(value) for value in state.get("judgements", [])]
+        return Outcome(
+            messages=tuple(_said(scenario, state)),
+            ended_by="error" if failed else answered if state.get("answer") else "empty_answer",
+            counts={"turns": scenario.turns, "tokens": scenario.tokens},
+            details=_details(scenario, state),
+            judgements=tuple(sorted(judgements, key=lambda judgement: self.metrics.index(judgement.metric))),
+        )
+
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Judgements made."""
+        return {"judgement": len(state.get("judgements", []))}
+
+    def judging(self) -> Graph:
+        """The checkers alone; those whose word stands are not asked."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
+        builder = StateGraph(ItemState, context_schema=Stage)
+        _add_verdicts(builder, True)
+
+        async def to_ask(state: ItemState) -> list[str]:
+            if state["task"] == "classification":
+                return [END] if state["judgements"] else ["mark"]
+            return checkers.unasked(state) or [END]
+
+        builder.add_conditional_edges(START, to_ask, ["mark", *CHECKERS, END])
+        return builder
+
+    def judging_state(self, scenario: PrefEvalScenario, outcome: Outcome) -> dict[str, Any]:
+        """The answer, and the judgements of it that stand."""
+        return {
+            **self.initial(scenario),
+            "answer": outcome.details["answer"],
+            "judgements": [judgement.model_dump(mode="json") for judgement in outcome.judgements],
+        }
+
+    def judging_roles(self) -> Mapping[str, float]:
+        """The judge."""
+        return {"judge": self.roles["judge"]}
+
+    def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
+        """What the checker was shown."""
+        details = outcome.details
+        quote = checkers.quote_of([each.model_dump() for each in outcome.judgements])
+        shown = {**{name: details[name] for name in ("preference", "question", "answer")}, "quote": quote}
+        return checkers.seen_by(judgement.metric, shown)
+
+    def talks(self, scenario: PrefEvalScenario, outcome: Outcome) -> Iterator[Talk]:
+        """The answer after its bare question: all before it is data, and the user's words are the method's."""
+        if scenario.task == "generation" and outcome.details["answer"]:
+            answer = Said(ASSISTANT, outcome.details["answer"], len(outcome.messages) - 1)
+            yield Talk([Said("user", scenario.pair.question), answer], self.facts(scenario), outcome.ended_by, since=1)
+
+    def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
+        """Nothing: a checker that is not shown the preference must not be told it here, and neither must people."""
+        return {}
+
+
+def _add_verdicts(builder: Graph, judge: bool) -> Callable[[ItemState], list[str]]:
+    """Add the nodes that say what an answer is worth; gives what follows an answer."""
+    from langgraph.graph import END  # slow to import, and looking at a run needs no graph
+
+    builder.add_node("mark", node(nodes.mark))
+    builder.add_edge("mark", END)
+    for metric in CHECKERS if judge else ():
+        builder.add_node(metric, node(checkers.checker(metric)))
+        if metric != "acknowledges":
+            builder.add_edge(metric, END)
+    if judge:
+
+        async def after_acknowledges(state: ItemState) -> str:
+            return "hallucinates" if checkers.names_preference(state) else END
+
+        builder.add_conditional_edges("acknowledges", after_acknowledges, ["hallucinates", END])
+
+    def after(state: ItemState) -> list[str]:
+        if state["task"] == "classification":
+            return ["mark"]
+        return list(checkers.SIDE_BY_SIDE) if judge else [END]
+
+    return after
+
+
+def _said(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> Iterator[Line]:
+    yield from folded(scenario, state.get("replies", {}), state.get("position", scenario.position))
+    for role, name in (("user", "question_sent"), ("first answer", "first"), ("critique", "critique")):
+        if text := state.get(name):
+            yield Line(role=role, content=text)
+    if text := state.get("answer"):
+        yield Line(role="assistant", content=text)
+
+
+def _details(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> dict[str, Any]:
+    """What exports build the whole conversation of, together with the scenario."""
+    kept = {name: state[name] for name in ("position", "replies", "first", "critique") if state.get(name) is not None}
+    details = {
+        "preference": scenario.pair.preference,
+        "question": scenario.pair.question,
+        **kept,
+        "answer": state.get("answer", ""),
+    }
+    if "retrieved" in state:
+        found: Any = state
+        details |= {"retrieved": state["retrieved"], "hit": nodes.is_hit(scenario, found)}
+    if scenario.task == "classification":
+        details |= {
+            "options": nodes.shown_options(scenario),
+            "correct": nodes.correct_letter(scenario),
+            "choice": nodes.chosen(details["answer"]),
+            "first_choice": nodes.chosen(state.get("first", "")),
+        }
+    return details
