@@ -66,6 +66,7 @@ class Episode:
         outcome: Its result, with the judgements of one judging.
         output_tokens: Tokens written per role; `None` where a provider did not say.
         error: Why it failed.
+        fault: Whose fault that is, in a word or two, e.g. `context`: its request was longer than the model reads.
     """
 
     id: str
@@ -74,3 +75,4 @@ class Episode:
     outcome: Outcome
     output_tokens: Mapping[str, int | None] = field(default_factory=dict)
     error: str | None = None
+    fault: str | None = None

@@ -19,6 +19,8 @@ __all__ = [
     "Table",
     "Tally",
     "intervals",
+    "mean_of_shares",
+    "share_of",
     "side_by_side",
     "wilson",
 ]

@@ -91,6 +91,7 @@ def _page(
                 outcome=_outcome(row, said[row["position"]], texts, tuple(judgements.get(row["position"], ()))),
                 output_tokens=tokens.get(row["position"], {}),
                 error=row["error"],
+                fault=row["fault"],
                 branch=row["branch"] and BranchTaken.model_validate_json(row["branch"]),
             ),
         )
@@ -99,13 +100,13 @@ def _page(
 
 
 _EPISODES = """
-SELECT position, id, facets, state, error, branch, ended_by, counts, details, outcomes.messages
+SELECT position, id, facets, state, error, fault, branch, ended_by, counts, details, outcomes.messages
 FROM scenarios JOIN outcomes ON scenario = position
 WHERE state IN ('done', 'failed') AND position > ? AND position < ? ORDER BY position LIMIT ?"""
 
 
 _FIGURES = """
-SELECT position, id, facets, state, error, branch, ended_by, counts
+SELECT position, id, facets, state, error, fault, branch, ended_by, counts
 FROM scenarios LEFT JOIN outcomes ON scenario = position AND state IN ('done', 'failed')
 WHERE position > ? ORDER BY position LIMIT ?"""
 
