@@ -92,14 +92,14 @@ async def answer(state: ItemState, scene: Scene) -> Update:
 
 async def criticise(state: ItemState, scene: Scene) -> Update:
     """What a self-critic says of its first answer."""
-    return {"critique": await _said(scene, "prefeval/critique", {**_inputs(state, scene), "first": state["first"]})}
+    return {"critique": await _said(scene, "prefeval/critique", _second_inputs(state, scene))}
 
 
 async def revise(state: ItemState, scene: Scene) -> Update:
     """The answer after the critique; none, if there was no critique."""
     if not state["critique"]:
         return {"answer": ""}
-    inputs = {**_inputs(state, scene), "first": state["first"], "critique": state["critique"]}
+    inputs = {**_second_inputs(state, scene), "critique": state["critique"]}
     return {"answer": _LABEL.sub("", await _said(scene, "prefeval/revision", inputs)).strip()}
 
 
@@ -149,6 +149,12 @@ def _inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
     scenario = _scenario(scene)
     history = utterances(preceding(scenario, state["replies"], state["position"]))
     return {"history": history, "question": scenario.pair.question, "options": shown_options(scenario)}
+
+
+def _second_inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
+    """What a self-critic is shown besides. The letter apart, as a tag in what was said would be no tag any more."""
+    first = state["first"]
+    return {**_inputs(state, scene), "first": first, "choice": chosen(first) or ""}
 
 
 async def _said(scene: Scene, prompt: str, inputs: dict[str, Any]) -> str:

@@ -26,21 +26,23 @@ class PrefEvalOptions(RecipeOptions):
         None, description="PrefEval's benchmark_dataset, or a file of pairs; without it, the shipped samples."
     )
     topics: str = Field("all", description="all, or topics separated by commas.")
-    forms: tuple[Form, ...] = Field(
-        ("explicit",), alias="form", description=f"How the preference is told: {', '.join(FORMS)}. Repeatable."
+    form: tuple[Form, ...] = Field(
+        ("explicit",), description=f"How the preference is told: {', '.join(FORMS)}. Repeatable."
     )
-    tasks: tuple[Task, ...] = Field(("generation",), alias="task", description=f"{' or '.join(TASKS)}. Repeatable.")
-    methods: tuple[Method, ...] = Field(
-        ("zero-shot",), alias="method", description=f"How the assistant is helped: {', '.join(METHODS)}. Repeatable."
+    task: tuple[Task, ...] = Field(("generation",), description=f"{' or '.join(TASKS)}. Repeatable.")
+    method: tuple[Method, ...] = Field(
+        ("zero-shot",), description=f"How the assistant is helped: {', '.join(METHODS)}. Repeatable."
     )
     turns: tuple[int, ...] = Field(
-        (), description="Unrelated turns between preference and question (8 unless said otherwise). Repeatable."
+        (), description="Unrelated turns before the question; 8 unless the length is given in tokens. Repeatable."
     )
     tokens: tuple[int, ...] = Field(
-        (), description="Instead of turns: as many as fit into so many tokens before the question. Repeatable."
+        (), description="Instead of turns: as many as fit with the preference into so many tokens. Repeatable."
     )
     position: tuple[float, ...] = Field(
-        (), description="The share of the turns that stands before the preference: 0 (at the start) to 1. Repeatable."
+        (),
+        description="The share of the turns that stands before the preference, from 0 to 1; 0, or 0.5 with conflict, "
+        "unless said otherwise. Repeatable.",
     )
     extra: tuple[int, ...] = Field(
         (0,), description="Further preferences, of other topics, spread over the turns. Repeatable."
@@ -48,22 +50,38 @@ class PrefEvalOptions(RecipeOptions):
     conflict: bool = Field(
         False, description="Three arms: the preference alone, after one that agrees, after one that it contradicts."
     )
-    distractors: Path = Field(DEFAULT_POOL, description="A pool of chats, as PrefEval's filtered_inter_turns.json.")
+    distractors: Path | None = Field(
+        None, description="A pool of chats, as PrefEval's filtered_inter_turns.json; without it, the shipped one."
+    )
     retrieved: tuple[int, ...] = Field((5,), description="Messages that rag retrieves. Repeatable.")
     embedder: str = Field("lexical", description=f"What rag compares texts with: {EMBEDDERS}.")
     judge: bool = Field(True, description="Let the four checkers judge each answer.")
     limit: int | None = Field(None, ge=1, description="Plan no more than this many items.")
 
-    @field_validator("forms", "tasks", "methods", "turns", "tokens", "position", "extra", "retrieved")
+    @field_validator("form", "task", "method", "turns", "tokens", "position", "extra", "retrieved")
     @classmethod
     def _none_twice(cls, values: tuple[object, ...]) -> tuple[object, ...]:
         return tuple(dict.fromkeys(values))
 
-    @field_validator("turns", "tokens", "extra", "retrieved")
+    @field_validator("turns", "extra")
     @classmethod
     def _not_negative(cls, values: tuple[int, ...]) -> tuple[int, ...]:
         if any(value < 0 for value in values):
             raise ValueError("give numbers from 0")
+        return values
+
+    @field_validator("tokens", "retrieved")
+    @classmethod
+    def _positive(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+        if any(value < 1 for value in values):
+            raise ValueError("give numbers from 1")
+        return values
+
+    @field_validator("form", "task", "method", "extra", "retrieved")
+    @classmethod
+    def _some(cls, values: tuple[object, ...]) -> tuple[object, ...]:
+        if not values:
+            raise ValueError("give at least one")
         return values
 
     @field_validator("position")
@@ -97,6 +115,10 @@ class PrefEvalOptions(RecipeOptions):
     def source(self) -> PreferencePairs:
         """The pairs to draw from."""
         return sample_pairs() if self.pairs is None else PreferencePairs(self.pairs)
+
+    def pool(self) -> Path:
+        """The file of unrelated chats."""
+        return DEFAULT_POOL if self.distractors is None else self.distractors
 
     def chosen_topics(self, source: PreferencePairs) -> list[str]:
         """The topics wanted.

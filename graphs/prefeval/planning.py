@@ -50,7 +50,7 @@ class _Plan:
         self._seed = draw.getrandbits(63)
         self.source = options.source()
         self.topics = options.chosen_topics(self.source)
-        self._pool = Distractors(options.distractors)
+        self._pool = Distractors(options.pool())
         for turns in options.turns:
             self._pool.check(turns)
         self._others = _Others(self.source, options)
@@ -59,11 +59,11 @@ class _Plan:
         options = self._options
         for topic in self.topics:
             by_form = [
-                list(self.source.pairs(topic, form, with_options="classification" in options.tasks))
-                for form in options.forms
+                list(self.source.pairs(topic, form, with_options="classification" in options.task))
+                for form in options.form
             ]
             for forms in zip(*by_form, strict=True):
-                for pair, task in product(forms, options.tasks):
+                for pair, task in product(forms, options.task):
                     yield from self._of(pair, task)
 
     def _of(self, pair: PreferencePair, task: Task) -> Iterator[PrefEvalScenario]:
@@ -95,7 +95,7 @@ class _Plan:
             yield {"turns": turns, "tokens": told + self._pool.tokens(turns), "token_limit": most}
 
     def _methods(self) -> Iterator[dict[str, Any]]:
-        for method in self._options.methods:
+        for method in self._options.method:
             if method == "rag":
                 for count in self._options.retrieved:
                     yield {"method": method, "retrieved": count, "embedder": self._options.embedder}

@@ -49,21 +49,21 @@ class PrefEval(Recipe):
 
     def roles_used(self, options: PrefEvalOptions) -> Mapping[str, float]:
         """The assistant; the judge where answers are judged, and the embedder where a model is one."""
-        judged = options.judge and "generation" in options.tasks
-        by_model = "rag" in options.methods and embedding_model(options.embedder)
+        judged = options.judge and "generation" in options.task
+        by_model = "rag" in options.method and embedding_model(options.embedder)
         wanted = {"assistant": True, "judge": judged, "embedder": by_model}
         return {role: value for role, value in self.roles.items() if wanted[role]}
 
     def models_named(self, options: PrefEvalOptions) -> Mapping[str, str]:
         """The embedder's, where the option `embedder` is `litellm:MODEL`."""
         model = embedding_model(options.embedder)
-        return {"embedder": model} if model and "rag" in options.methods else {}
+        return {"embedder": model} if model and "rag" in options.method else {}
 
     def scenarios(
         self, options: PrefEvalOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[PrefEvalScenario]:
         """By topic and pair, and for each pair along the axes."""
-        if "rag" in options.methods and not embedding_model(options.embedder):
+        if "rag" in options.method and not embedding_model(options.embedder):
             try:
                 local_embedder(options.embedder)
             except EmbedderError as error:

@@ -52,6 +52,8 @@ class PreferencePairs:
         inner = path / "benchmark_dataset"
         self.path = inner if inner.is_dir() else path
         self._own: dict[str, list[dict[str, Any]]] | None = None
+        if not path.exists():
+            raise DataError(path, "there is no such folder or file")
         if self.path.is_file():
             self._own = _by_topic(self.path)
         elif not (self.path / _FOLDERS["explicit"]).is_dir():

@@ -68,7 +68,9 @@ def _option(name: str, field: FieldInfo) -> Any:
     type_, repeated = _flag_type(field.annotation)
     default = field.get_default()
     shown = ", ".join(map(str, default)) if isinstance(default, tuple) else default
-    help_ = (field.description or "") + (f" [default: {shown}]" if type_ is not bool and shown is not None else "")
+    help_ = (field.description or "") + (
+        f" [default: {shown}]" if type_ is not bool and shown not in (None, "") else ""
+    )
     if type_ is bool:
         both = f"{flag}/--no-{flag[2:]}"
         word = "on" if default else "off"

@@ -1,0 +1,130 @@
+"""The assistant of PrefEval. It minds a preference, or it does not, by this rule.
+
+A *statement* is a line of the user's before the question that asks nothing and has a firm word (never, only, ...). Of
+several it goes by the one with most words of the question, then by the latest. With t turns of talk after it, the reach
+of a method is
+
+    start - loss * floor(log2(1 + t))    per cent, with start and loss in `data/prefeval/lines.toml`
+
+and for rag, where the statement is among what was retrieved, `found` per cent. Each statement has a number from 0 to
+99, drawn from its words; it is minded if that number is below the reach. So what is minded at a length is minded at any
+smaller one, and what zero-shot minds, reminder and rag mind too. As `generic`, it minds nothing.
+
+What it does not mind it answers with the usual choice, and of ten questions one with a preference that nobody has, one
+in spite of the preference, and one not at all. Of options, it takes the one with most words of the statement that it
+minds, else of the question; of equals the first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from dialoom.personas.similarity import content_words
+
+from ..draws import Draws
+from ..request import MarkedRequest, SpokenLine
+from ..understudy import understudy
+from ..words import Words
+
+WORDS = Words(Path(__file__).parents[1] / "data" / "prefeval" / "lines.toml")
+
+_BLOCK = re.compile(r"<(example|retrieved)>.*?</\1>", re.DOTALL)
+_OPTION = re.compile(r"^([A-D])\. (.+)$", re.MULTILINE)
+_BACK = {"critique": 3, "revision": 5}
+"""So many lines before the end stands the question of a self-critic's later requests."""
+
+
+@understudy("prefeval", "assistant")
+def play_assistant(request: MarkedRequest, draws: Draws) -> str:
+    """Answer, choose, criticise or revise."""
+    lines = request.lines
+    last = lines[-1].text if lines else ""
+    asked = _asked(last)
+    place = max(len(lines) - _BACK.get(asked, 1), 0)
+    question = _question(_BLOCK.sub("", lines[place].text)) if lines else ""
+    if not question:
+        return WORDS.say("say.noted", draws)
+    statement, turns = _statement(lines[:place], question)
+    method = "self-critic" if asked in _BACK else asked
+    found = statement in last
+    minded = bool(statement) and request.model != "generic" and _reach(method, turns, found) > number_of(statement)
+    if asked == "critique":
+        return WORDS.say("say.missed" if minded else "say.good", draws, {"statement": statement})
+    if asked == "revision" and not minded:
+        return lines[place + 1].text
+    if options := _OPTION.findall(_BLOCK.sub("", last)):
+        return f"<choice>{_nearest(options, statement if minded else question)}</choice>"
+    if minded:
+        return WORDS.say("say.minding", draws, {"statement": statement})
+    return _slip(request, question, statement, draws)
+
+
+def number_of(statement: str) -> int:
+    """The number of a statement, from 0 to 99."""
+    return Draws("prefeval", statement).number(0, 99)
+
+
+def _reach(method: str, turns: int, found: bool) -> int:
+    rule = WORDS.get(f"reach.{method}")
+    if found and "found" in rule:
+        return int(rule["found"])
+    return int(rule["start"] - rule["loss"] * ((1 + turns).bit_length() - 1))
+
+
+def _asked(last: str) -> str:
+    """What a request wants, by the words that it holds."""
+    small = last.lower()
+    marks = WORDS.get("asked")
+    return next(
+        (name for name in ("revision", "critique", "cot", "rag", "reminder") if marks[name] in small), "zero-shot"
+    )
+
+
+def _question(text: str) -> str:
+    """The first line that asks something."""
+    return next((line.strip() for line in text.splitlines() if line.strip().endswith("?")), "")
+
+
+def _statement(lines: Sequence[SpokenLine], question: str) -> tuple[str, int]:
+    """The statement to go by, and how many turns of talk follow its own."""
+    said = [line.text for line in lines if line.speaker == "user"]
+    asked = frozenset(content_words(question))
+    places = [place for place, text in enumerate(said) if _is_statement(text)]
+    if not places:
+        return "", 0
+    best = max(places, key=lambda place: (len(asked & telling(said[place])), place))
+    return said[best], len(said) - best - 1
+
+
+def _nearest(options: Sequence[tuple[str, str]], text: str) -> str:
+    words = telling(text)
+    return max(options, key=lambda option: len(words & telling(option[1])))[0]
+
+
+def _slip(request: MarkedRequest, question: str, statement: str, draws: Draws) -> str:
+    """An answer that does not keep to the preference."""
+    kinds = {7: "mistaken", 8: "against" if statement else "unaware", 9: "unhelpful"}
+    number = Draws("prefeval slip", question).number(0, 9)
+    kind = "unaware" if request.model == "generic" else kinds.get(number, "unaware")
+    return WORDS.say(f"say.{kind}", draws, {"statement": statement, "usual": draws.pick(WORDS.get("say.usual"))})
+
+
+@lru_cache(maxsize=16384)
+def telling(text: str) -> frozenset[str]:
+    """The words of a text that carry meaning."""
+    return frozenset(content_words(text))
+
+
+@lru_cache(maxsize=16384)
+def _is_statement(text: str) -> bool:
+    return not text.rstrip().endswith("?") and not _firm().isdisjoint(
+        re.findall(r"[\w']+", text.lower().replace("’", "'"))
+    )
+
+
+@lru_cache(maxsize=1)
+def _firm() -> frozenset[str]:
+    return frozenset(WORDS.get("firm"))
