@@ -14,13 +14,10 @@ _TOLD = ("model", "method")
 """What a row tells even where all rows have the same."""
 
 _ACCURACY = (
-    "Accuracy: share of answers without an error, or of right choices; an unparsed verdict is no success. A dash: "
-    "nothing was finished there, or an average lacks a topic."
-)
-_AVERAGE = (
+    "Accuracy: share of answers without an error, or of right choices; what is unparsed counts and is no success. "
     "Averages are unweighted means over the topics. In brackets: 95 % intervals; of one topic Wilson's, of averages "
-    f"bootstrapped over the pairs of each topic (none for fewer than {FEWEST} pairs, or where every topic's answers "
-    "are all right or all wrong)."
+    f"bootstrapped over the pairs of each topic (none for fewer than {FEWEST}, or where no topic has both right and "
+    "wrong ones). A dash: nothing was finished there, or an average lacks a topic."
 )
 _TURNS = "Turns: the unrelated ones, the preference's and the question's."
 _ERRORS = (
@@ -65,7 +62,7 @@ def _by_topic(results: Results) -> list[Table]:
         for setting in results.some(group.__contains__):
             shares = [results.share(setting, topic) for topic in results.topics]
             table.rows.append([*map(setting.told, axes), results.average(setting), *shares])
-        table.notes = [_ACCURACY, _AVERAGE]
+        table.notes = [_ACCURACY]
         tables.append(table)
     return tables if len(results.topics) > 1 else []
 
@@ -99,7 +96,7 @@ def _across(results: Results, axis: str, settings: list[Setting], table: Table) 
     for group in grouped(settings, but=(axis,)):
         found = {getattr(setting, axis): results.average(setting) for setting in group}
         table.rows.append([*map(group[0].told, axes), *map(found.get, columns)])
-    table.notes += [_ACCURACY, _AVERAGE, _TURNS]
+    table.notes += [_ACCURACY, _TURNS]
     return table
 
 
@@ -111,7 +108,7 @@ def _retrieval(results: Results) -> Table:
     for setting in settings:
         figures: list[Cell] = [setting.told("retrieved"), results.average(setting), results.hit_rate(setting)]
         table.rows.append([*map(setting.told, axes), *figures])
-    table.notes += ["Found: a message of the user's that tells the preference is among the k retrieved.", _AVERAGE]
+    table.notes += ["Found: a message of the user's that tells the preference is among the k retrieved.", _ACCURACY]
     return table
 
 
