@@ -1,0 +1,250 @@
+"""What is sent by each method, who is asked what, and what comes of replies that are none."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import dialoom
+from dialoom.graphs import Episode, Judgement
+from dialoom.graphs.prefeval import RECIPE
+from dialoom.graphs.prefeval.nodes import chosen
+from dialoom.graphs.prefeval.verdicts import error_of
+from tests.graphs.prefeval.invented import write_pairs, write_pool
+
+OWN = "I never want boats of kind 0."
+ASKED = "Which boats would you buy, number 0?"
+
+
+class Assistant:
+    """Answers by what it is asked for, and keeps what it was sent."""
+
+    def __init__(self, **instead: str) -> None:
+        self.sent: list[list[dict[str, str]]] = []
+        self._instead = instead
+
+    async def __call__(self, messages: list[Any]) -> str:
+        plain = [{"role": message["role"], "content": message["content"]} for message in messages]
+        self.sent.append(plain)
+        last = plain[-1]["content"]
+        kind, said = "answer", "Take this one."
+        if last.startswith("I "):
+            kind, said = "reply", "Noted."
+        elif "new answer" in last or "choose once more" in last:
+            kind, said = "revision", "**Response:** Take that one."
+        elif "critique" in last:
+            kind, said = "critique", "It forgets. It must change."
+        return self._instead.get(kind, said)
+
+    def last(self) -> str:
+        """The last message of the last request."""
+        return self.sent[-1][-1]["content"]
+
+
+class Judge:
+    """Says what it is told to say, by checker."""
+
+    def __init__(self, **words: str) -> None:
+        self.sent: list[str] = []
+        self._words = words
+
+    async def __call__(self, messages: list[Any]) -> str:
+        text = messages[1]["content"]
+        metric = text.split("</metric>")[0].removeprefix("<metric>")
+        self.sent.append(text)
+        return json.dumps({"explanation": "so", "quote": "You like hats.", "answer": self._words.get(metric, "yes")})
+
+    def asked(self) -> Counter[str]:
+        """How often each checker was asked."""
+        return Counter(text.split("</metric>")[0].removeprefix("<metric>") for text in self.sent)
+
+
+def played(folder: Path, assistant: Assistant, judge: Judge, **options: Any) -> dialoom.Run:
+    """One item."""
+    chosen_options = {
+        "pairs": write_pairs(folder / "pairs"),
+        "distractors": write_pool(folder / "pool.json"),
+        "turns": (2,),
+        "limit": 1,
+        **options,
+    }
+    models: dict[str, dialoom.ModelLike] = {
+        "assistant": assistant,
+        **({"judge": judge} if options.get("task") != ("classification",) else {}),
+    }
+    return dialoom.play(RECIPE, path=folder / "run.db", options=chosen_options, models=models)
+
+
+def only(run: dialoom.Run, judging: str | None = None) -> Episode:
+    """The episode of a run that has one."""
+    (episode,) = run.episodes(judging)
+    assert episode.state == "done", episode.error
+    return episode
+
+
+def test_a_zero_shot_request_is_the_conversation_and_the_question_with_its_limit(tmp_path: Path) -> None:
+    """A system prompt, the preference with the model's own reply, the turns, the question last."""
+    assistant = Assistant()
+    episode = only(played(tmp_path, assistant, Judge()))
+    reply, answer = assistant.sent
+    assert [each["content"] for each in reply[1:]] == [OWN]
+    assert [each["role"] for each in answer] == ["system", *["user", "assistant"] * 3, "user"]
+    said = ["Noted.", "Ask t0", "Say t0", "Ask t1", "Say t1"]
+    assert [each["content"] for each in answer[1:]] == [OWN, *said, f"{ASKED}\n\nUse no more than 300 words."]
+    assert episode.outcome.details["replies"] == {OWN: "Noted."}
+    assert [(line.role, line.content) for line in episode.outcome.messages][2:] == [
+        ("distractors", "2 turns of unrelated talk"),
+        ("user", answer[-1]["content"]),
+        ("assistant", "Take this one."),
+    ]
+
+
+def test_reminder_and_chain_of_thought_add_to_the_last_message_alone(tmp_path: Path) -> None:
+    """The reminder after the question, the examples before it."""
+    ends = {}
+    for method in ("zero-shot", "reminder", "cot"):
+        folder = tmp_path / method
+        folder.mkdir()
+        assistant = Assistant()
+        played(folder, assistant, Judge(), method=(method,))
+        ends[method] = (assistant.sent[-1][:-1], assistant.last())
+    assert ends["reminder"][0] == ends["cot"][0] == ends["zero-shot"][0]
+    reminder, cot = ends["reminder"][1], ends["cot"][1]
+    assert reminder.startswith(f"{ASKED}\n") and reminder.endswith("Use no more than 300 words.")
+    assert len(reminder.splitlines()) == 4
+    assert cot.count("<example>") == 5 and cot.endswith(f"{ASKED}\n\nUse no more than 300 words.")
+
+
+def test_retrieved_messages_are_the_nearest_and_named_by_their_speakers(tmp_path: Path) -> None:
+    """The preference shares words with the question; of equals the first in the conversation; fewer than k are all."""
+    assistant = Assistant()
+    episode = only(played(tmp_path, assistant, Judge(), method=("rag",), retrieved=(2,)))
+    assert f"1. user: {OWN}\n2. assistant: Noted.\n</retrieved>" in assistant.last()
+    assert (episode.outcome.details["retrieved"], episode.outcome.details["hit"]) == ([0, 1], True)
+    folder = tmp_path / "all"
+    folder.mkdir()
+    episode = only(played(folder, assistant, Judge(), method=("rag",), retrieved=(50,)))
+    assert episode.outcome.details["retrieved"] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_self_critic_makes_three_calls_and_the_label_of_its_revision_is_dropped(tmp_path: Path) -> None:
+    """The answer, a critique of it, a new answer; each sees what came before, and the question without its limit."""
+    assistant = Assistant()
+    episode = only(played(tmp_path, assistant, Judge(), method=("self-critic",)))
+    _, first, critique, revision = assistant.sent
+    assert critique[:7] == first[:7] == revision[:7]
+    assert [each["content"] for each in critique[7:9]] == [ASKED, "Take this one."]
+    assert revision[:10] == critique and revision[10]["content"] == "It forgets. It must change."
+    assert ASKED in revision[-1]["content"]
+    details = episode.outcome.details
+    assert (details["first"], details["answer"]) == ("Take this one.", "Take that one.")
+    assert [line.role for line in episode.outcome.messages][-3:] == ["first answer", "critique", "assistant"]
+
+
+def test_each_checker_sees_its_part_and_hallucinates_waits_for_a_quote(tmp_path: Path) -> None:
+    """No conversation for any; the preference as the explicit sentence, whatever the form; the quote alone."""
+    judge = Judge(violates="no")
+    run = played(tmp_path, Assistant(), judge, form=("persona",))
+    parts = {text.split("</metric>")[0].removeprefix("<metric>"): text for text in judge.sent}
+    assert judge.asked() == {"violates": 1, "acknowledges": 1, "helpful": 1, "hallucinates": 1}
+    assert OWN in parts["violates"] and "Take this one." in parts["violates"]
+    assert OWN not in parts["acknowledges"] + parts["helpful"]
+    assert "You like hats." in parts["hallucinates"] and "Take this one." not in parts["hallucinates"]
+    assert not any("Turn 1" in text or "Ask t0" in text for text in judge.sent)
+    outcome = only(run).outcome
+    shown = {each.metric: [line.role for line in RECIPE.judged_lines(outcome, each)] for each in outcome.judgements}
+    assert shown == {
+        "violates": ["preference", "question", "answer"],
+        "acknowledges": ["question", "answer"],
+        "hallucinates": ["preference", "quote"],
+        "helpful": ["question", "answer"],
+    }
+
+
+def test_an_answer_that_names_no_preference_cannot_name_a_wrong_one(tmp_path: Path) -> None:
+    """Three checkers are asked then."""
+    judge = Judge(acknowledges="no")
+    episode = only(played(tmp_path, Assistant(), judge))
+    assert judge.asked()["hallucinates"] == 0
+    assert error_of(episode.outcome.judgements) == "unaware"
+
+
+def test_a_word_that_is_neither_yes_nor_no_is_asked_for_again_and_then_unparsed(tmp_path: Path) -> None:
+    """Asked anew later, only it and what hangs on it are asked."""
+    judge = Judge(acknowledges="maybe", violates="no")
+    run = played(tmp_path, Assistant(), judge)
+    assert judge.asked() == {"violates": 1, "acknowledges": 2, "helpful": 1}
+    assert error_of(only(run).outcome.judgements) == "unparsed"
+    later = Judge(violates="no")
+    again = dialoom.retry(run.path, models={"assistant": Assistant(), "judge": later}, recipe=RECIPE, unparsed=True)
+    assert later.asked() == {"acknowledges": 1, "hallucinates": 1}
+    assert error_of(only(again).outcome.judgements) is None
+
+
+def test_another_judge_makes_a_set_of_its_own(tmp_path: Path) -> None:
+    """The answer is judged as it stands; the first set stays."""
+    run = played(tmp_path, Assistant(), Judge(violates="no"))
+    other = Judge(helpful="no")
+    dialoom.judge(run.path, models={"judge": other}, recipe=RECIPE, name="strict")
+    assert error_of(only(run).outcome.judgements) is None
+    assert error_of(only(run, "strict").outcome.judgements) == "unhelpful"
+    assert other.asked() == {"violates": 1, "acknowledges": 1, "helpful": 1, "hallucinates": 1}
+
+
+def test_an_empty_answer_is_judged_by_nobody_and_no_success(tmp_path: Path) -> None:
+    """It is what the model said, so the item is done."""
+    judge = Judge()
+    episode = only(played(tmp_path, Assistant(answer=" "), judge, method=("self-critic",)))
+    assert not judge.sent
+    assert episode.outcome.ended_by == "empty_answer"
+    assert error_of(episode.outcome.judgements) == "unparsed"
+
+
+def test_a_choice_is_a_lone_letter_among_options_in_the_pairs_order(tmp_path: Path) -> None:
+    """No checker is asked; a self-critic's second choice counts."""
+    assistant = Assistant(answer="<choice>A</choice>", revision="<choice> (b) B </choice>")
+    judge = Judge()
+    run = played(tmp_path, assistant, judge, task=("classification",), method=("self-critic",))
+    episode, scenario = only(run), RECIPE.scenario_type.model_validate(run.scenario(1).model_dump())
+    details = episode.outcome.details
+    assert details["options"] == [f"boats 0 {'right b c d'.split()[place]}" for place in scenario.order]
+    assert (details["first_choice"], details["choice"]) == ("A", None)
+    assert not judge.sent and "300" not in "".join(each["content"] for sent in assistant.sent for each in sent)
+    assert [(each.metric, each.score) for each in episode.outcome.judgements] == [("correct", False)]
+    right = Assistant(answer=f"<choice>{details['correct']}</choice>")
+    folder = tmp_path / "right"
+    folder.mkdir()
+    episode = only(played(folder, right, judge, task=("classification",)))
+    assert error_of(episode.outcome.judgements) is None
+
+
+def test_letters_that_are_read_and_that_are_not() -> None:
+    """The release takes the first capital A to D in the tag: of `Based on` that is B."""
+    read = {"<choice>B</choice>": "B", "I take <choice> (C). </choice>": "C", "D": "D", "**A**": "A", "<choice>C": "C"}
+    assert {text: chosen(text) for text in read} == read
+    for text in (
+        "<choice>Based on that</choice>",
+        "<choice>AB</choice>",
+        "<choice></choice>",
+        "",
+        "A or B",
+        "E",
+        "Any",
+    ):
+        assert chosen(text) is None
+
+
+def test_the_models_reply_to_a_preference_is_asked_for_once(tmp_path: Path) -> None:
+    """By two methods at three lengths: one common call, six answers."""
+    assistant = Assistant()
+    played(tmp_path, assistant, Judge(), method=("zero-shot", "reminder"), turns=(0, 1, 2), limit=6)
+    assert Counter(sent[-1]["content"] == OWN for sent in assistant.sent) == {True: 1, False: 6}
+
+
+def test_judgements_of_people_know_no_judges_word(tmp_path: Path) -> None:
+    """What people read of a hallucination is the quote of the set that is judged."""
+    outcome = only(played(tmp_path, Assistant(), Judge())).outcome
+    lines = RECIPE.judged_lines(outcome, Judgement(metric="hallucinates", target="assistant", score=True))
+    assert [line.content for line in lines] == [OWN, "You like hats."]

@@ -1,0 +1,186 @@
+"""The readers of PrefEval's files: the release's layout, files of one's own, and what a broken one is told."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialoom.personas import DataError
+from dialoom.personas.preferences import DEFAULT_POOL, FORMS, PreferencePairs, read_chats, sample_pairs
+from dialoom.personas.similarity import content_words
+from tests.graphs.prefeval.invented import FOLDERS, TOPICS, rows, write, write_pairs, write_pool
+
+
+def test_the_layout_is_read_in_every_form(tmp_path: Path) -> None:
+    """Row i of a topic is one pair; the folder above `benchmark_dataset` will do; stray names are not looked at."""
+    write_pairs(tmp_path / "benchmark_dataset")
+    write(tmp_path / "benchmark_dataset" / "mcq_options" / "boats copy.json", [])
+    source = PreferencePairs(tmp_path)
+    assert source.topics() == sorted(TOPICS)
+    explicit, choice, persona = (list(source.pairs("boats", form, with_options=True)) for form in FORMS)
+    for index, forms in enumerate(zip(explicit, choice, persona, strict=True)):
+        assert {pair.id for pair in forms} == {f"boats-{index}"}
+        assert {pair.options[0] for pair in forms} == {f"boats {index} right"}
+        assert {pair.conflicting for pair in forms} == {f"I only want boats of kind {index}."}
+    assert [len(pairs[0].talk) for pairs in (explicit, choice, persona)] == [0, 4, 6]
+    assert [line.speaker for line in choice[0].talk] == ["user", "assistant"] * 2
+
+
+def test_each_form_has_the_preference_as_its_own_file_words_it(tmp_path: Path) -> None:
+    """In 24 rows of the release the explicit file lacks an adverb; some rows lack an explanation or have keys besides."""
+    pairs = write_pairs(tmp_path)
+    path = pairs / FOLDERS["choice"] / "hats.json"
+    changed = rows("hats", "choice")
+    changed[0]["preference"] = "I really never want hats of kind 0."
+    changed[0]["fix"] = 1
+    del changed[1]["explanation"]
+    write(path, changed)
+    explicit, choice = (list(PreferencePairs(pairs).pairs("hats", form)) for form in ("explicit", "choice"))
+    assert explicit[0].preference != choice[0].preference == "I really never want hats of kind 0."
+    assert choice[1].explanation == ""
+
+
+def test_a_file_of_ones_own_has_all_forms_in_its_rows(tmp_path: Path) -> None:
+    """As a JSON list or a row a line; with the keys of the release's files."""
+    one = {"topic": "boats", **rows("boats", "explicit")[0], **rows("boats", "mcq")[0]}
+    one["choice_conversation"] = rows("boats", "choice")[0]["conversation"]
+    one["persona_conversation"] = rows("boats", "persona")[0]["conversation"]
+    path = tmp_path / "own.jsonl"
+    path.write_text(json.dumps(one) + "\n" + json.dumps({**one, "topic": "hats"}) + "\n")
+    source = PreferencePairs(path)
+    assert source.topics() == ["boats", "hats"]
+    assert [len(next(source.pairs("hats", form, with_options=True)).talk) for form in FORMS] == [0, 4, 6]
+
+
+def _without(key: str) -> Callable[[list[dict[str, Any]]], Any]:
+    return lambda found: [found[0], {name: value for name, value in found[1].items() if name != key}]
+
+
+def _talk(**changes: Any) -> Callable[[list[dict[str, Any]]], Any]:
+    return lambda found: [found[0], {**found[1], "conversation": {**found[1]["conversation"], **changes}}]
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "told"),
+    [
+        ("explicit", _without("preference"), "row 1: 'preference' is missing; a text is needed"),
+        ("explicit", lambda found: [found[0], {**found[1], "question": "  "}], "row 1: 'question' is '  '"),
+        ("explicit", lambda found: [found[0], 7], "row 1 is 7; an object is needed"),
+        ("explicit", lambda found: found[:1], "has 1 rows where the topic's other file has 2"),
+        ("choice", _without("conversation"), "row 1: 'conversation' is None; an object is needed for the form choice"),
+        ("choice", _talk(user_selection=None), "row 1: 'user_selection' is None; a text is needed"),
+        ("persona", _talk(**{"3": "what"}), "row 1: 'conversation' has no turn '3'; they count from '0'"),
+        ("persona", _talk(**{"2": {"user": "A"}}), "row 1, turn 2: 'assistant' is missing"),
+        (
+            "mcq",
+            lambda found: [{"classification_task_options": ["a", "b", "c"]}] * 2,
+            "are 3 options; four texts are needed",
+        ),
+        ("mcq", lambda found: [{}] * 2, "row 0: 'classification_task_options' are None; four texts are needed"),
+        ("mcq", lambda found: [{"classification_task_options": ["a", "b", "c", ""]}] * 2, "four texts are needed"),
+        ("mcq", lambda found: found[:1], "has 1 rows"),
+    ],
+)
+def test_a_broken_row_is_named(tmp_path: Path, file: str, change: Callable[[Any], Any], told: str) -> None:
+    """With its file, its place and what would be right."""
+    pairs = write_pairs(tmp_path)
+    path = write(pairs / FOLDERS[file] / "lamps.json", change(rows("lamps", file)))
+    with pytest.raises(DataError) as caught:
+        for form in FORMS:
+            list(PreferencePairs(pairs).pairs("lamps", form, with_options=True))
+    assert told in str(caught.value) and str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[{"preference": ', "not JSON: Expecting value"),
+        ("[" * 100_000, "nested too deeply"),
+        ("\udcff", "not UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_list_of_rows_is_told(tmp_path: Path, text: str, told: str) -> None:
+    """No traceback."""
+    pairs = write_pairs(tmp_path)
+    (pairs / FOLDERS["explicit"] / "boats.json").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(DataError, match=told):
+        list(PreferencePairs(pairs).pairs("boats", "explicit"))
+
+
+def test_a_folder_that_is_none_of_pairs_is_told(tmp_path: Path) -> None:
+    """Whether it is there or not; so is a topic's missing file."""
+    with pytest.raises(DataError, match="has no folder explicit_preference"):
+        PreferencePairs(tmp_path)
+    with pytest.raises(DataError, match="there is no such folder or file"):
+        PreferencePairs(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="holds no pair"):
+        PreferencePairs(write(tmp_path / "own.json", []))
+    pairs = write_pairs(tmp_path / "pairs")
+    (pairs / FOLDERS["persona"] / "hats.json").unlink()
+    with pytest.raises(DataError, match=r"hats\.json: there is no such file"):
+        list(PreferencePairs(pairs).pairs("hats", "persona"))
+
+
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        ([("user", "A"), ("user", "B")], "chat 0, message 1: 'user' where the assistant speaks"),
+        ([("user", "A")], "chat 0: 'conversation' is no list of messages of user and assistant in turn"),
+        ([("user", "A"), ("assistant", "")], "chat 0, message 1: 'content' is ''"),
+        ([], "chat 0: 'conversation' is no list"),
+    ],
+)
+def test_a_chat_that_does_not_go_in_turn_is_named(tmp_path: Path, messages: list[tuple[str, str]], told: str) -> None:
+    """A pool's own counts of turns are not looked at: some of the release's are wrong."""
+    chat = {"turn": 99, "conversation": [{"role": role, "content": content} for role, content in messages]}
+    with pytest.raises(DataError) as caught:
+        read_chats(write(tmp_path / "pool.json", [chat]))
+    assert told in str(caught.value)
+    assert [len(chat) for chat in read_chats(write_pool(tmp_path / "pool.json"))] == [10, 10, 4]
+
+
+def test_the_samples_are_what_their_description_says() -> None:
+    """Sixty pairs in six topics, in all forms, with four options and a conflicting preference; a pool of 120 turns."""
+    source = sample_pairs()
+    pairs = [
+        pair for topic in source.topics() for form in FORMS for pair in source.pairs(topic, form, with_options=True)
+    ]
+    assert Counter(pair.form for pair in pairs) == dict.fromkeys(FORMS, 60) and len(source.topics()) == 6
+    for text in ("preference", "question", "explanation", "conflicting"):
+        assert len({getattr(pair, text) for pair in pairs}) == 60, text
+    assert all(pair.conflicting and len(set(pair.options)) == 4 for pair in pairs)
+    assert {len(pair.talk) for pair in pairs if pair.form == "choice"} == {4}
+    assert {len(pair.talk) // 2 for pair in pairs if pair.form == "persona"} <= {3, 4, 5, 6, 7}
+    lines = [line.content for pair in pairs for line in pair.talk]
+    assert Counter(lines).most_common(1)[0][1] == 1
+    chats = read_chats(DEFAULT_POOL)
+    assert len(chats) == 24 and sum(map(len, chats)) == 2 * 129
+    said = [line.content for chat in chats for line in chat]
+    assert len(set(said)) == len(said)
+
+
+def test_the_right_option_is_nearest_to_the_preference() -> None:
+    """By words, so that an understudy which minds the preference chooses rightly."""
+    for topic in sample_pairs().topics():
+        for pair in sample_pairs().pairs(topic, "explicit", with_options=True):
+            words = set(content_words(pair.preference))
+            shared = [len(words & set(content_words(option))) for option in pair.options]
+            assert shared[0] > max(shared[1:]), (pair.id, shared)
+
+
+def test_an_option_of_a_choice_is_in_the_talk_and_fits_alone() -> None:
+    """The file's four options, of which the first fits, as the release has them."""
+    folder = DEFAULT_POOL.parent / FOLDERS["choice"]
+    for path in folder.glob("*.json"):
+        for row in json.loads(path.read_text()):
+            assert row["aligned_op"] == row["options"][0] and len(set(row["options"])) == 4
+            assert row["implicit_query"] == row["conversation"]["query"]
+            told = set(content_words(row["conversation"]["assistant_options"]))
+            for option in row["options"]:
+                words = set(content_words(option))
+                assert len(words & told) * 2 >= len(words), (path.stem, option)
