@@ -39,6 +39,8 @@ _TICK_ROOM = 0.04
 """The share of the axis that a number on it takes."""
 _BAR = 0.7
 """How wide the bars of one place are together; there is 1 from place to place."""
+_FEWEST_PLACES = 4
+"""There is room for so many, so that a single bar is no wall."""
 _NAME_WIDTH = 20
 """How many letters of a place's name fit in a line."""
 
@@ -199,6 +201,8 @@ def _scale(axes: Axes, chart: Chart) -> None:
     if chart.names:
         axes.set_xticks(range(len(chart.names)), [textwrap.fill(name, _NAME_WIDTH) for name in chart.names])
         axes.tick_params(axis="x", length=0)
+        middle, half = (len(chart.names) - 1) / 2, max(len(chart.names), _FEWEST_PLACES) / 2
+        axes.set_xlim(middle - half, middle + half)
         for text in axes.get_xticklabels():
             text.set_parse_math(False)
     elif chart.kind != "points" and len(places) <= _MOST_TICKS:
