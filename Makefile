@@ -29,7 +29,7 @@ demo: $(VENV)/.installed
 	@echo "Look further: $(BIN)/dialoom show demo/run.db | head; $(BIN)/dialoom status demo/run.db; $(BIN)/dialoom --help"
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 # Thousands of dialogues with a provider that often fails, and kills in between: one or two minutes.
 test-soak: $(VENV)/.installed-dev

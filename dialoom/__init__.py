@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dialoom.roles.gateway.budget import Budget
     from dialoom.roles.gateway.keys import load_env_file
     from dialoom.roles.gateway.litellm_backend import tune_process
+    from dialoom.roles.gateway.presence import ProviderAway, ProviderBack
     from dialoom.roles.gateway.prices import Price
     from dialoom.runs.control import Control
     from dialoom.runs.door import (
@@ -75,6 +76,7 @@ _HOMES = {
     "dialoom.roles.gateway.budget": ("Budget",),
     "dialoom.roles.gateway.keys": ("load_env_file",),
     "dialoom.roles.gateway.litellm_backend": ("tune_process",),
+    "dialoom.roles.gateway.presence": ("ProviderAway", "ProviderBack"),
     "dialoom.roles.gateway.prices": ("Price",),
     "dialoom.runs.control": ("Control",),
     "dialoom.runs.door": (
@@ -134,6 +136,8 @@ __all__ = [
     "Planned",
     "PlaySettings",
     "Price",
+    "ProviderAway",
+    "ProviderBack",
     "Recipe",
     "RecipeOptions",
     "Report",

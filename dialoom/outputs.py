@@ -121,6 +121,19 @@ def folder_output(target: Path) -> Iterator[Folder]:
             shutil.rmtree(partial, ignore_errors=True)
 
 
+def append_private(path: Path, text: str) -> None:
+    """Add to a file of the user's own, which nobody else can read; it is made, with its folders, if it is not there.
+
+    Raises:
+        OutputError: If it cannot be written.
+    """
+    with _told(path):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with open(descriptor, "a", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(text)
+
+
 def make_folder(path: Path) -> None:
     """Make a folder, with those above it, if it is not there.
 

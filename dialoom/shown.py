@@ -32,6 +32,14 @@ def json_line(value: Any) -> str:
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
+def duration(seconds: float) -> str:
+    """A length of time as people and options say it: `8s`, `10m`, `1m31s`, `2h`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{figure}{unit}" for figure, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if figure]
+    return "".join(parts) or "0s"
+
+
 def markdown_text(text: str) -> str:
     """A text within a line of Markdown: it starts no HTML, link, picture or cell."""
     line = " ".join(harmless(text).split())

@@ -16,7 +16,7 @@ from mkdocs.structure.files import File, Files
 PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
-    "SECURITY.md": "security.md",
+    "SECURITY.md": "reporting.md",
     "CHANGELOG.md": "changelog.md",
 }
 """The files, and what their pages are called."""

@@ -32,6 +32,11 @@ class Scenario(BaseModel, ABC):
         """What exports and readers of one dialogue are shown of it: the facets, and longer texts."""
         return self.facets()
 
+    @property
+    def loads(self) -> tuple[str, ...]:
+        """Names of models that playing it loads into this process, past the gateway; as their files may hold code."""
+        return ()
+
     @cached_property
     def id(self) -> str:
         """The label made fit for a command line, and 10 hex digits of the content's SHA-256."""

@@ -1,5 +1,7 @@
 """What can go wrong between a role and its model, by whose fault it is."""
 
+from enum import IntEnum
+
 from dialoom.errors import DialoomError
 
 
@@ -27,6 +29,42 @@ class TransientProviderError(ProviderError):
         super().__init__(message)
         self.is_overload = is_overload
         self.retry_after = retry_after
+
+
+class Absence(IntEnum):
+    """What a request without an answer says of whether anybody is there."""
+
+    UNKNOWN = 0
+    """Nothing: it took too long."""
+    POSSIBLE = 1
+    """Something was there: a connection that was lost, a gateway with nobody behind it (502, 503, 504)."""
+    CERTAIN = 2
+    """No connection could be made."""
+
+
+class UnansweredError(TransientProviderError):
+    """The provider's server did not answer, or could not even be connected with.
+
+    Attributes:
+        absence: What that says of whether it is there at all.
+        reason: What happened, in a few words.
+        raw: What was said of it by those who sent the request.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        is_overload: bool = False,
+        retry_after: float | None = None,
+        *,
+        absence: Absence,
+        reason: str,
+        raw: str,
+    ) -> None:
+        super().__init__(message, is_overload, retry_after)
+        self.absence = absence
+        self.reason = reason
+        self.raw = raw
 
 
 class PermanentProviderError(ProviderError):

@@ -13,11 +13,13 @@ from dialoom.roles import Cast, Gateway, ModelBinding
 from dialoom.roles.binding import CompiledGraph, Reply
 from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.cache import ResponseCache
+from dialoom.roles.gateway.provider_keys import check_keys
 from dialoom.roles.gateway.tracing import open_tracing
 
-from .config import DEFAULT_CONCURRENCY
+from .config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from .limits import FailOnError, RunLimits
 from .store import RunStore
+from .trust import players_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class CallPolicy:
         concurrency: How many scenarios are under way at once.
         replay_only: Make no call at all: every reply must be recorded.
         fail_on_error: When failures stop the run.
+        patience: Seconds that the work waits for a provider that is away; 0 to let scenarios fail.
         cache: The file in which replies are shared with other runs.
         otel: Whether a span of each call is sent to OpenTelemetry.
         objects: Functions and graphs that play, by the names of their models.
@@ -38,15 +41,32 @@ class CallPolicy:
     concurrency: int = DEFAULT_CONCURRENCY
     replay_only: bool = False
     fail_on_error: FailOnError = field(default_factory=FailOnError)
+    patience: float = DEFAULT_PATIENCE
     cache: Path | None = None
     otel: bool = False
     objects: Mapping[str, Reply | CompiledGraph] = field(default_factory=dict)
 
 
+def ensure_keys(models: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
+    """Make sure that there are the keys that calls will need; what is recorded or shared already needs none.
+
+    Raises:
+        BindingError: Naming what is missing.
+    """
+    if not policy.replay_only and policy.cache is None:
+        check_keys(models)
+
+
 @contextmanager
-def open_gateway(store: RunStore, policy: CallPolicy) -> Iterator[Gateway]:
-    """The way to the models of a run: its ledger, and what bounds it."""
-    limits = policy.limits.for_gateway(policy.concurrency, policy.replay_only)
+def open_gateway(store: RunStore, policy: CallPolicy, patience: float = 0.0) -> Iterator[Gateway]:
+    """The way to the models of a run: its ledger, and what bounds it.
+
+    Args:
+        store: The run.
+        policy: How calls are made.
+        patience: Seconds to wait for a provider that is away; somebody who looks on does not want to.
+    """
+    limits = policy.limits.for_gateway(policy.concurrency, policy.replay_only, patience)
     spent = store.taken(limits.prices) if limits.budget.is_bounded else None
     with ExitStack() as opened:
         cache = None if policy.cache is None else opened.enter_context(ResponseCache(policy.cache))
@@ -55,7 +75,12 @@ def open_gateway(store: RunStore, policy: CallPolicy) -> Iterator[Gateway]:
 
 
 def cast_of(store: RunStore, recipe: Recipe, models: Mapping[str, ModelBinding], gateway: Caller) -> Cast:
-    """The roles of a run, with its prompts, played by these models."""
+    """The roles of a run, with its prompts, played by these models: the one place where names become players.
+
+    Raises:
+        TrustError: If one is code or at an address that only the run's author has named.
+    """
+    store.permit(players_named(models))
     return Cast(prompts_of(store.prompts, models), models, gateway, recipe.reply_types)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from dialoom.roles import ModelBinding
 
 DEFAULT_CONCURRENCY = 16
+DEFAULT_PATIENCE = 600.0
+"""Seconds that a run waits for a provider that is away."""
+
 DEFAULT_MODEL = "offline/attentive"
 """Plays the roles that nobody else is named for: no network, no key."""
 
@@ -23,6 +26,7 @@ class RunConfig(BaseModel):
         models: The model of each role.
         seed: Of every random stream.
         sample: How many scenarios are drawn from all that the options give; `None` for all.
+        code: The SHA-256 of each file of code that the recipe and the models name, by how they name it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,6 +35,7 @@ class RunConfig(BaseModel):
     models: Mapping[str, ModelBinding]
     seed: int
     sample: int | None = None
+    code: Mapping[str, str] = Field(default_factory=dict)
 
     @property
     def model_names(self) -> dict[str, str]:

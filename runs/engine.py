@@ -17,7 +17,9 @@ from langgraph.runtime import RunControl
 from dialoom.graphs import Outcome, Recipe, Stage
 from dialoom.graphs.recipe import Graph
 from dialoom.roles import BudgetError, Cast, DrainedError
+from dialoom.roles.gateway.presence import ProviderGone, Tidings
 from dialoom.roles.gateway.secrets import redacted
+from dialoom.shown import duration
 from dialoom.text import well_formed
 
 from .errors import FATAL, Fault, fault_of
@@ -25,6 +27,7 @@ from .events import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping
 from .limits import FailOnError
 from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
 from .store.errors import is_about_the_file, store_error
+from .trust import loads_named
 
 _NO_LIMIT = 1_000_000
 """LangGraph's recursion limit: recipes end their conversations themselves."""
@@ -100,6 +103,17 @@ class Engine:
         for worker in self._workers:
             worker.cancel()
 
+    def hear(self, tidings: Tidings) -> None:
+        """Pass on whether a provider is there; stop when there is no more patience with it."""
+        if not isinstance(tidings, ProviderGone):
+            self._on_event(tidings)
+            return
+        reason = (
+            f"provider {tidings.provider} could not be reached for {duration(tidings.seconds)} ({tidings.reason}), "
+            "which is as long as patience lasts"
+        )
+        self._give_up(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
+
     async def run(self, work: Iterator[Work], resuming: bool) -> None:
         """Carry out all work.
 
@@ -170,6 +184,7 @@ class Engine:
         self, work: Work, graph: Compiled, config: RunnableConfig, control: RunControl, resuming: bool
     ) -> dict[str, Any]:
         """The final state, from the last checkpoint if there is one."""
+        self._store.permit(loads_named(work.scenario.loads))
         begin: dict[str, Any] | None = self._initial(work)
         if resuming:
             snapshot = await graph.aget_state(config)

@@ -20,6 +20,7 @@ from dialoom.roles import (
 )
 
 from .store.errors import StoreError
+from .trust.errors import TrustError
 
 
 class RunError(DialoomError):
@@ -39,13 +40,14 @@ class Fault(StrEnum):
     PROVIDER_TRANSIENT = "provider, transient"
     PROVIDER_PERMANENT = "provider, permanent"
     REPLY = "reply"
+    PROVIDER_AWAY = "provider, away"
     BUDGET = "budget"
     NOT_RECORDED = "not recorded"
     BUG = "bug"
 
 
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
-    ((RunError, OutputError, RecipeError, BindingError, PromptError), Fault.CONFIGURATION),
+    ((RunError, TrustError, OutputError, RecipeError, BindingError, PromptError), Fault.CONFIGURATION),
     ((DataError,), Fault.DATA),
     ((StoreError, CacheError), Fault.STORE),
     ((TransientProviderError,), Fault.PROVIDER_TRANSIENT),

@@ -91,7 +91,8 @@ async def estimated(
         raise _not_playable(recipe, error.told) from error
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         path = Path(folder) / "estimate.db"
-        async with planned(path, recipe, played, library, note, is_stopped=lambda: control.is_draining) as store:
+        plan = planned(path, recipe, played, library, note, is_stopped=lambda: control.is_draining, is_for_good=False)
+        async with plan as store:
             total = store.status().total
             draw = stream(config.seed, "", "estimate")
             positions = sorted(draw.sample(range(total), min(SAMPLE, total)))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from dialoom.roles.gateway.presence import ProviderAway, ProviderBack
+
 from .config import RunConfig
 from .errors import Fault
 
@@ -109,7 +111,8 @@ class Stopping:
     """The work is stopped early, of its own accord: nothing new begins.
 
     Attributes:
-        fault: `budget` if it is used up; `None` if too many scenarios failed.
+        fault: `budget` if it is used up, `provider, away` if there is no more patience with a provider; `None` if too
+            many scenarios failed.
         reason: Why, in a sentence.
         setting: The option that bounds the work.
     """
@@ -140,4 +143,7 @@ class Ended:
     judging: str | None = None
 
 
-Event: TypeAlias = "Noted | Planned | Retrying | Began | ScenarioDone | ScenarioFailed | NodeSaid | Stopping | Ended"
+Event: TypeAlias = (
+    "Noted | Planned | Retrying | Began | ScenarioDone | ScenarioFailed | NodeSaid | ProviderAway | ProviderBack | "
+    "Stopping | Ended"
+)

@@ -91,7 +91,7 @@ class RunLimits(BaseModel):
         """The prices, for the gateway."""
         return Prices(self.prices)
 
-    def for_gateway(self, concurrency: int, replay_only: bool = False) -> Limits:
+    def for_gateway(self, concurrency: int, replay_only: bool = False, patience: float = 0.0) -> Limits:
         """All that the gateway keeps to."""
         return Limits(
             concurrency=concurrency,
@@ -100,6 +100,7 @@ class RunLimits(BaseModel):
             budget=self.budget,
             prices=self.stated_prices,
             replay_only=replay_only,
+            patience=patience,
             timeouts=self.timeouts,
         )
 

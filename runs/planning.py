@@ -23,6 +23,7 @@ from .store.connections import Synchronous
 from .store.errors import StoreError, store_error
 from .store.store import remove
 from .threads import in_thread
+from .trust import files_named, loads_named, players_named, recipe_named
 
 Note = Callable[[str], None]
 
@@ -54,6 +55,7 @@ async def planned(
     *,
     synchronous: Synchronous = "normal",
     is_stopped: Callable[[], bool] = lambda: False,
+    is_for_good: bool = True,
 ) -> AsyncIterator[RunStore]:
     """A new run, open for writing and planned, which happens in a thread. If planning fails, no file is left.
 
@@ -65,6 +67,7 @@ async def planned(
         note: Takes what planning has to say.
         synchronous: What commits survive.
         is_stopped: Asked before each scenario whether to give up.
+        is_for_good: Whether it is kept in mind what the user has given for this run.
 
     Raises:
         RecipeError, DataError, StoreError: With nothing left.
@@ -76,12 +79,18 @@ async def planned(
         with ExitStack() as unplanned:
             unplanned.callback(remove, path)
             unplanned.enter_context(store)
+            options = recipe.options_type.model_validate(config.options)
+            named = [*recipe_named(config.recipe), *players_named(config.models), *files_named(options)]
+            if is_for_good:  # before the plan, as it may be another process that writes it
+                store.give(named)
             try:
                 write_plan(store, recipe, note, is_given_up)
             except StoreError as error:
                 if isinstance(error.__cause__, sqlite3.Error):  # what it says of a run that stays is wrong here
                     raise store_error(path, error.__cause__, is_new=True) from error
                 raise
+            if is_for_good:
+                store.remember()
             unplanned.pop_all()  # it stays
         return store
 
@@ -98,12 +107,16 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     """
     config = store.config
     notes: list[str] = []
+    loads: dict[str, None] = {}
     judges = {role: config.models[role] for role in recipe.judging_roles() if role in config.models}
     own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges)
     options = recipe.options_type.model_validate(config.options)
+    store.permit(files_named(options))
 
     def whole(say: Note) -> Iterator[Scenario]:
-        return _until(is_stopped, recipe.scenarios(options, stream(config.seed, "", "plan"), say))
+        for scenario in _until(is_stopped, recipe.scenarios(options, stream(config.seed, "", "plan"), say)):
+            loads.update(dict.fromkeys(scenario.loads))
+            yield scenario
 
     scenarios = whole(notes.append)
     if config.sample is not None:  # the plan is made twice, as it may be too much to hold
@@ -115,6 +128,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     is_judged = bool(judges) and len(judges) == len(recipe.judging_roles())
     if not store.plan(scenarios, notes, own if is_judged else None):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
+    store.permit(loads_named(loads))
     for text in notes:
         note(text)
 

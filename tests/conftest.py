@@ -7,11 +7,13 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +29,76 @@ needs_real_data = pytest.mark.skipif(
     not REAL.is_dir(), reason="the PersonaLens release is not here; DIALOOM_PERSONALENS says where it is"
 )
 
+with contextlib.suppress(ImportError):  # the environments that are made for one large thing have no hypothesis
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("unhurried")  # how long an example takes says how busy the machine is, and nothing else
+
+_STATE = pytest.StashKey[str]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What dialoom keeps in mind of its user's runs is kept apart from that of whoever runs the tests."""
+    config.stash[_STATE] = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="dialoom-state-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """And removed."""
+    shutil.rmtree(config.stash[_STATE], ignore_errors=True)
+
+
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+MadeOnce = Callable[..., Path]
 
 
 @pytest.fixture
 def dialoom(tmp_path: Path) -> Iterator[Command]:
-    """The command in an empty folder; checks the exit code that is expected.
+    """The command in an empty folder; see `command_in`."""
+    with _modules_left_out(tmp_path):
+        yield command_in(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def _made() -> dict[Hashable, Path]:
+    """What `made_once` has made."""
+    return {}
+
+
+@pytest.fixture
+def made_once(
+    _made: dict[Hashable, Path], tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> Iterator[MadeOnce]:
+    """Puts into the test's folder what a function makes with the command; it is called once, then its work is copied.
+
+    For the runs that many tests start from. The function is given the command in a folder, that folder, and what else
+    is said. Returns the test's folder; what lies in it can be imported, as after a run in it.
+    """
+
+    def put(make: Callable[..., object], *given: Hashable) -> Path:
+        if (make, given) not in _made:
+            folder = tmp_path_factory.mktemp("made")
+            with _modules_left_out(folder):
+                make(command_in(folder), folder, *given)
+            _made[make, given] = folder
+        shutil.copytree(_made[make, given], tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        sys.path.insert(0, str(tmp_path))
+        return tmp_path
+
+    with _modules_left_out(tmp_path):
+        yield put
+
+
+def command_in(folder: Path) -> Command:
+    """The command in a folder; checks the exit code that is expected, if one is.
 
     It runs in this process, by its own `main`, with the given `variables` in the environment. With a whole environment
     (`env`) or input of its own, or where an event loop runs, it gets a process of its own.
     """
-    before = set(sys.modules), list(sys.path)
 
     def run(
         *arguments: object,
-        code: int = 0,
+        code: int | None = 0,
         variables: Mapping[str, str] | None = None,
         env: Mapping[str, str] | None = None,
         input: str | None = None,
@@ -51,15 +108,22 @@ def dialoom(tmp_path: Path) -> Iterator[Command]:
             for name, value in (variables or {}).items():
                 patch.setenv(name, value)
             is_apart = env is not None or input is not None or _in_a_loop()
-            done = _apart(command, tmp_path, env, input or "") if is_apart else _here(command, tmp_path)
-        assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+            done = _apart(command, folder, env, input or "") if is_apart else _here(command, folder)
+        assert code is None or done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done
 
-    yield run
+    return run
+
+
+@contextlib.contextmanager
+def _modules_left_out(folder: Path) -> Iterator[None]:
+    """Afterwards no module of a test's own folder, such as its players, is in the way of another's."""
+    before = set(sys.modules), list(sys.path)
+    yield
     sys.path[:] = before[1]
-    for name in set(sys.modules) - before[0]:  # the test's own modules, such as its players
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+    for name in set(sys.modules) - before[0]:
+        if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
 
 
@@ -100,7 +164,12 @@ def _in_a_loop() -> bool:
 @pytest.fixture
 def players(tmp_path: Path) -> list[str]:
     """Options for a cast of three quick Python callables, for tests that are not about what is said."""
-    (tmp_path / "players.py").write_text(
+    return quick_players(tmp_path)
+
+
+def quick_players(folder: Path) -> list[str]:
+    """Write these into a folder; the options that name them."""
+    (folder / "players.py").write_text(
         """
 async def user(messages):
     said = sum(message["role"] == "assistant" for message in messages)

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -116,13 +116,24 @@ def broken_off() -> Response:
 
 
 @contextmanager
-def serving(answer: Callable[[dict[str, Any], int], Answer | Response]) -> Iterator[ChatServer]:
-    """The server, on a port of its own, until the block ends."""
+def serving(answer: Callable[[dict[str, Any], int], Answer | Response], port: int = 0) -> Iterator[ChatServer]:
+    """The server, on a port of its own or a given one, until the block ends; then every connection is cut."""
     state = ChatServer(answer)
+    connections: set[socket.socket] = set()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
+
+        def setup(self) -> None:
+            super().setup()
+            with state.lock:
+                connections.add(self.connection)
+
+        def finish(self) -> None:
+            with state.lock:
+                connections.discard(self.connection)
+            super().finish()
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -167,9 +178,10 @@ def serving(answer: Callable[[dict[str, Any], int], Answer | Response]) -> Itera
         def handle_error(self, request: Any, client_address: Any) -> None:
             """A client that was killed in the middle is what some tests are about."""
 
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", port), Handler)
     state.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    # It looks so often, in seconds, whether it is to stop; with the usual half a second every test would wait for that.
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield state
@@ -178,3 +190,6 @@ def serving(answer: Callable[[dict[str, Any], int], Answer | Response]) -> Itera
         server.shutdown()
         server.server_close()
         thread.join()
+        with state.lock, suppress(OSError):
+            for connection in connections:
+                connection.shutdown(socket.SHUT_RDWR)

@@ -72,16 +72,20 @@ def _modules() -> Iterator[tuple[Path, ast.Module]]:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """`dialoom --help` must come at once: no LiteLLM, no LangGraph, no pydantic."""
+    """It must come at once: no LiteLLM, no LangGraph, no tables, no charts; that of `dialoom` not even pydantic."""
+    heavy = ("litellm", "langgraph", "rich.table", "sqlite_utils", "numpy", "matplotlib")
     script = (
-        "import sys; sys.argv = ['dialoom', '--help']\n"
+        "import sys\n"
         "from dialoom.runs.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print([m for m in ('litellm', 'langgraph', 'pydantic', 'numpy', 'sqlite_utils') if m in sys.modules])"
+        "for command in ([], ['step'], ['replay'], ['report']):\n"
+        "    sys.argv = ['dialoom', *command, '--help']\n"
+        "    try: main()\n"
+        "    except SystemExit: pass\n"
+        f"    print([m for m in {heavy} + ('pydantic',) * (not command) if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert done.stdout.count("\n[]\n") == 4
+    assert "{RUN}..." in done.stdout
     assert "personalens" not in done.stderr
 
 

@@ -34,6 +34,11 @@ class PoolScenario(Scenario):
         """What is written, and how many at most."""
         return f"{self.target} {PLURALS[self.kind]}"
 
+    @property
+    def loads(self) -> tuple[str, ...]:
+        """An embedder that runs here, unless it is the one that only counts words."""
+        return (self.embedder,) if self.embedder.startswith("st:") else ()
+
     def facets(self) -> dict[str, Any]:
         """Everything but the seeds, of which only the number is told."""
         return {**self.model_dump(mode="json", exclude={"seeds"}), "seeds": len(self.seeds)}

@@ -9,13 +9,13 @@ from typing import Any
 from dialoom.personas.errors import DataError
 
 from .json_rows import read_rows, text_of
-from .pair import Utterance
+from .pair import ChatLine
 
 DEFAULT_POOL = Path(__file__).parent / "samples" / "filtered_inter_turns.json"
 _SPEAKERS = ("user", "assistant")
 
 
-def read_chats(path: Path) -> list[list[Utterance]]:
+def read_chats(path: Path) -> list[list[ChatLine]]:
     """The chats of a pool, in its order; each goes strictly from user to assistant, and ends with the assistant.
 
     A pool's own counts (`turn`) are not looked at: in the release, ten of 24 are wrong.
@@ -26,7 +26,7 @@ def read_chats(path: Path) -> list[list[Utterance]]:
     return [list(_utterances(path, number, row)) for number, row in enumerate(read_rows(path))]
 
 
-def _utterances(path: Path, number: int, row: dict[str, Any]) -> Iterator[Utterance]:
+def _utterances(path: Path, number: int, row: dict[str, Any]) -> Iterator[ChatLine]:
     messages = row.get("conversation")
     if not isinstance(messages, list) or not messages or len(messages) % 2:
         raise DataError(path, f"chat {number}: 'conversation' is no list of messages of user and assistant in turn")
@@ -35,4 +35,4 @@ def _utterances(path: Path, number: int, row: dict[str, Any]) -> Iterator[Uttera
         if not isinstance(message, dict) or message.get("role") != wanted:
             found = message.get("role") if isinstance(message, dict) else message
             raise DataError(path, f"chat {number}, message {place}: {found!r:.60} where the {wanted} speaks")
-        yield Utterance(speaker=wanted, content=text_of(path, f"chat {number}, message {place}", message, "content"))
+        yield ChatLine(speaker=wanted, content=text_of(path, f"chat {number}, message {place}", message, "content"))

@@ -10,7 +10,7 @@ Form = Literal["explicit", "choice", "persona"]
 FORMS: tuple[Form, ...] = get_args(Form)
 
 
-class Utterance(BaseModel):
+class ChatLine(BaseModel):
     """A line of a fixed conversation."""
 
     model_config = ConfigDict(frozen=True)
@@ -42,7 +42,7 @@ class PreferencePair(BaseModel):
     preference: str
     question: str
     explanation: str = ""
-    talk: tuple[Utterance, ...] = ()
+    talk: tuple[ChatLine, ...] = ()
     choices: tuple[str, ...] = ()
     persona: str = ""
     options: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from typing import Any
 from dialoom.personas.errors import DataError
 
 from .json_rows import read_rows, text_of
-from .pair import Form, PreferencePair, Utterance
+from .pair import ChatLine, Form, PreferencePair
 
 _FOLDERS: dict[Form, str] = {
     "explicit": "explicit_preference",
@@ -57,9 +57,7 @@ class PreferencePairs:
         if self.path.is_file():
             self._own = _by_topic(self.path)
         elif not (self.path / _FOLDERS["explicit"]).is_dir():
-            raise DataError(
-                path, f"holds no folder {_FOLDERS['explicit']}; give PrefEval's benchmark_dataset, or a file"
-            )
+            raise DataError(path, f"has no folder {_FOLDERS['explicit']}; give PrefEval's benchmark_dataset, or a file")
 
     def topics(self) -> list[str]:
         """All topics, in alphabetical order."""
@@ -122,7 +120,7 @@ class PreferencePairs:
         return [text_of(path, f"row {index}", row, "conflicting_preference", "") for index, row in enumerate(rows)]
 
 
-def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Utterance, ...]:
+def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[ChatLine, ...]:
     """How p is told: two turns of a choice, or a persona's talk."""
     if form == "explicit":
         return ()
@@ -140,7 +138,7 @@ def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Utte
             said += [
                 (speaker, text_of(path, f"{place}, turn {number}", turn, speaker)) for speaker in ("user", "assistant")
             ]
-    return tuple(Utterance.model_validate({"speaker": speaker, "content": content}) for speaker, content in said)
+    return tuple(ChatLine.model_validate({"speaker": speaker, "content": content}) for speaker, content in said)
 
 
 def _choices(row: dict[str, Any]) -> tuple[str, ...]:

@@ -6,15 +6,16 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 from tenacity.wait import wait_random_exponential
 
-from dialoom.roles.errors import ProviderError, TransientProviderError
+from dialoom.roles.errors import ProviderError, TransientProviderError, UnansweredError
 
 from .budget import tokens_taken
 from .calls import Attempt, Completion, Request
-from .limits import AdaptiveLimit, Slot
+from .limits import AdaptiveLimit
 from .pauses import Pauses
+from .presence import Presence, Turn
 
 MAX_ATTEMPTS = 6
 
@@ -35,13 +36,14 @@ class Attempts:
         request: What is sent.
         key: The call's identity.
         limit: The model's limit.
+        presence: The provider's: attempts wait while it is away, and those that find it away do not count.
         longest_wait: Longest pause between attempts of our own choosing, in seconds; a provider's Retry-After may be
             longer.
         failed: Is told of each failed attempt.
         pauses: What is waited between attempts goes through them.
 
     Attributes:
-        made: How many attempts were made.
+        made: How many attempts were made, those that do not count included.
         last_error: The last failed one's.
     """
 
@@ -51,6 +53,7 @@ class Attempts:
         request: Request,
         key: str,
         limit: AdaptiveLimit,
+        presence: Presence,
         longest_wait: float,
         failed: Callable[[Attempt], Awaitable[None]],
         pauses: Pauses,
@@ -59,17 +62,21 @@ class Attempts:
         self._request = request
         self._key = key
         self._limit = limit
+        self._presence = presence
         self._longest_wait = longest_wait
         self._failed = failed
         self._error: ProviderError | None = None
         self._pauses = pauses
+        self._begun_at = 0.0
+        self._counted = 0
         self.made = 0
         self.last_error: ProviderError | None = None
 
-    async def first(self, slot: Slot) -> Completion | None:
-        """The first attempt, in a place that the caller has; `None` if it failed and is worth another."""
+    async def first(self, turn: Turn) -> Completion | None:
+        """The first attempt, with the leave that the caller has; `None` if it failed and is worth another."""
+        self._begun_at = self._pauses.now()
         try:
-            return await self._once(slot)
+            return await self._once(turn)
         except TransientProviderError as error:
             self._error = error
             return None
@@ -84,8 +91,8 @@ class Attempts:
         backoff = wait_random_exponential(multiplier=0.5, max=self._longest_wait)
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(TransientProviderError),
-            stop=stop_after_attempt(MAX_ATTEMPTS),
-            wait=lambda state: self._pause(state, float(backoff(state))),
+            stop=lambda _state: self._counted >= MAX_ATTEMPTS,
+            wait=lambda state: 0.0 if self._presence.is_away else self._pause(state, float(backoff(state))),
             sleep=self._pauses.sleep,
             reraise=True,
         )
@@ -102,10 +109,10 @@ class Attempts:
         error, self._error = self._error, None
         if error is not None:
             raise error
-        async with self._limit.slot(self._request.expected_tokens) as slot:
-            return await self._once(slot)
+        async with self._presence.turn(self._limit, self._request.expected_tokens) as turn:
+            return await self._once(turn)
 
-    async def _once(self, slot: Slot) -> Completion:
+    async def _once(self, turn: Turn) -> Completion:
         self.made += 1
         started = time.monotonic()
         try:
@@ -113,9 +120,13 @@ class Attempts:
         except ProviderError as error:
             self.last_error = error
             if isinstance(error, TransientProviderError) and error.is_overload:
-                self._limit.overloaded(slot, error.retry_after)
+                self._limit.overloaded(turn.slot, error.retry_after)
             latency = time.monotonic() - started
-            await self._failed(Attempt(self.made, latency, str(error), getattr(error, "retry_after", None)))
+            said = error.raw if isinstance(error, UnansweredError) else str(error)
+            await self._failed(Attempt(self.made, latency, said, getattr(error, "retry_after", None)))
+            is_last = self._counted + 1 >= MAX_ATTEMPTS
+            self._counted += self._presence.failed(turn, error, self._begun_at, is_last)
             raise
-        self._limit.succeeded(slot, tokens_taken(completion))
+        self._limit.succeeded(turn.slot, tokens_taken(completion))
+        self._presence.answered(turn)
         return completion

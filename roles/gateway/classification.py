@@ -7,11 +7,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dialoom.roles.errors import PermanentProviderError, ProviderError, TransientProviderError
+from dialoom.roles.errors import (
+    Absence,
+    PermanentProviderError,
+    ProviderError,
+    TransientProviderError,
+    UnansweredError,
+)
 
 from .calls import Request
 from .retry_after import capped, retry_after
 from .secrets import redacted
+from .unanswered import Unanswered, unanswered
 
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _OVERLOAD = frozenset({429, 503, 529})
@@ -52,7 +59,19 @@ def classified(error: Exception, model: str, request: Request | None = None) -> 
     if status is None and not isinstance(error, (OSError, TimeoutError)):
         return PermanentProviderError(message)
     is_overload = status in _OVERLOAD or "overloaded" in said.lower()
-    return TransientProviderError(message, is_overload, capped(retry_after(_headers(error), said)))
+    pause = capped(retry_after(_headers(error), said))
+    if (found := unanswered(error, status)) is None:
+        return TransientProviderError(message, is_overload, pause)
+    plain = _plain(found, model, request) or message
+    return UnansweredError(plain, is_overload, pause, absence=found.absence, reason=found.reason, raw=message)
+
+
+def _plain(found: Unanswered, model: str, request: Request | None) -> str | None:
+    """What happened below HTTP, without the names of those libraries' objects; `None` where a status says it."""
+    at = (request.api_base if request else None) or found.host or model.partition("/")[0]
+    if found.absence is Absence.CERTAIN:
+        return f"{model}: cannot connect to {at}: {found.reason}"
+    return None if found.reason.startswith("status") else f"{model}: {at}: {found.reason}"
 
 
 def status_of(error: Exception) -> int | None:

@@ -19,7 +19,9 @@ from .embedding import embedding_backend
 from .limits import AdaptiveLimit, LimitState
 from .litellm_backend import LiteLLMBackend, check_offline, check_support, ensure_known
 from .pauses import Pauses
+from .presence import Presence, Tidings
 from .prices import Prices
+from .providers import provider_of
 from .tracing import Tracing
 from .under_way import UnderWay
 
@@ -38,6 +40,7 @@ class Limits:
         prices: What tokens cost where LiteLLM does not know.
         longest_wait: Longest pause of our own choosing between attempts, in seconds.
         replay_only: Make no call at all: the ledger and the cache must hold every reply.
+        patience: Seconds that calls wait for a provider that is away; 0 to let them fail.
         timeouts: Seconds that an attempt may take, by role; under the empty name, of every role.
     """
 
@@ -48,6 +51,7 @@ class Limits:
     prices: Prices = field(default_factory=Prices)
     longest_wait: float = 30.0
     replay_only: bool = False
+    patience: float = 0.0
     timeouts: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -81,8 +85,10 @@ class Gateway:
         self._backends: dict[str, Backend] = {}
         self._importing = asyncio.Lock()
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
+        self._presences: dict[tuple[str, str | None], Presence] = {}
         self._pauses = Pauses()
         self._asked: dict[str, asyncio.Future[None]] = {}
+        self._listener: Callable[[Tidings], None] = lambda _tidings: None
         self._under_way: dict[str, UnderWay] = {}
 
     @property
@@ -98,6 +104,13 @@ class Gateway:
     def drain(self) -> None:
         """End every pause: calls that are under way are answered, those that would have to wait are given up."""
         self._pauses.drain()
+
+    def listen(self, listener: Callable[[Tidings], None]) -> None:
+        """Have it told when a provider is away, when it is back, and when there is no more patience with it.
+
+        Then the listener is to drain the gateway; otherwise the calls fail.
+        """
+        self._listener = listener
 
     def prepare(self, models: Iterable[str]) -> None:
         """Import what models are made of, all at once and before anything is asked of them.
@@ -182,10 +195,13 @@ class Gateway:
         limit = self._limit(request)
         backend = await self._backend_for_call(request.model)
         request = replace(request, timeout=self._limits.timeouts.get(request.role, self._limits.timeouts.get("")))
-        async with limit.slot(request.expected_tokens) as slot:
+        presence = self._presence(request)
+        if presence.is_away and (known := await self._ledger.find(key, place)) is not None:
+            return known, Taken()
+        async with presence.turn(limit, request.expected_tokens) as turn:
             begun = await self._ledger.begin(key, place, request)
             if isinstance(begun, Completion):
-                limit.unsent(slot)
+                limit.unsent(turn.slot)
                 return begun, Taken()
             self._under_way[key] = UnderWay(request.role, request.model)
             attempts = Attempts(
@@ -193,6 +209,7 @@ class Gateway:
                 request,
                 key,
                 limit,
+                presence,
                 self._limits.longest_wait,
                 lambda attempt: self._ledger.failed(begun, attempt),
                 self._pauses,
@@ -201,7 +218,7 @@ class Gateway:
             completion: Completion | None = None
             error: ProviderError | None = None
             try:
-                completion = await attempts.first(slot)
+                completion = await attempts.first(turn)
             except ProviderError as failure:
                 error = failure
         if completion is None and error is None:
@@ -266,6 +283,16 @@ class Gateway:
             rpm, tpm = (rates.get(request.model, rates.get("")) for rates in (self._limits.rpm, self._limits.tpm))
             self._adaptive[place] = AdaptiveLimit(self._limits.concurrency, rpm, tpm, pauses=self._pauses)
         return self._adaptive[place]
+
+    def _presence(self, request: Request) -> Presence:
+        provider = provider_of(request.model)
+        place = (provider, request.api_base)
+        if place not in self._presences:
+            name = provider if request.api_base is None else f"{provider} at {request.api_base}"
+            self._presences[place] = Presence(
+                name, self._limits.patience, self._pauses, lambda tidings: self._listener(tidings)
+            )
+        return self._presences[place]
 
     async def _backend_for_call(self, model: str) -> Backend:
         """The model's backend; what has to be imported for it is, in a thread, so that no event loop is held up."""

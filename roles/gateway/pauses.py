@@ -20,6 +20,10 @@ class Pauses:
         self._over = asyncio.Event()
         self._listeners: list[Callable[[], None]] = []
 
+    def now(self) -> float:
+        """Seconds, by the clock of the event loop, which is that of the pauses."""
+        return asyncio.get_running_loop().time()
+
     def when_drained(self, listener: Callable[[], None]) -> None:
         """Have it called when the pauses end."""
         self._listeners.append(listener)

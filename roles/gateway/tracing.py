@@ -5,7 +5,6 @@ A span is a call of a role, with all its attempts. What was said is not in it: m
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import time
 from typing import TYPE_CHECKING, Self
@@ -15,7 +14,7 @@ from dialoom.roles.errors import BindingError, ProviderError
 from dialoom.version import __version__
 
 from .calls import CallPlace, Completion, Request
-from .litellm_backend import load_litellm
+from .providers import provider_of
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -122,7 +121,7 @@ def open_tracing() -> Tracing:
 def _of_request(request: Request) -> dict[str, AttributeValue]:
     attributes: dict[str, AttributeValue] = {
         "gen_ai.operation.name": "embeddings" if request.model.startswith(f"{_EMBED}:") else "chat",
-        "gen_ai.provider.name": _provider(request.model),
+        "gen_ai.provider.name": provider_of(request.model),
         "gen_ai.request.model": request.model,
         "gen_ai.request.temperature": request.temperature,
         "gen_ai.request.seed": request.seed,
@@ -164,15 +163,3 @@ def _of_reply(completion: Completion) -> dict[str, AttributeValue]:
     if completion.finish_reason is not None:
         known["gen_ai.response.finish_reasons"] = (completion.finish_reason,)
     return known
-
-
-@functools.cache
-def _provider(model: str) -> str:
-    """LiteLLM's name of the provider, which is the conventions' for the large ones; for one's own code, its kind."""
-    kind, colon, rest = model.partition(":")
-    if colon and "/" not in kind:
-        return _provider(rest) if kind == _EMBED else kind
-    try:
-        return str(load_litellm().get_llm_provider(model)[1])
-    except Exception:
-        return model.split("/")[0]

@@ -10,6 +10,7 @@ import typer
 from .completion import judgings, metrics
 from .flags import WHERE
 from .terminal import say, say_json
+from .trusting import TrustFlag, trust
 
 _ANNOTATORS = ("annotator_1", "annotator_2")
 
@@ -56,6 +57,7 @@ def agree(
     ] = None,
     where: Annotated[str | None, WHERE] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    is_trusted: TrustFlag = False,
 ) -> None:
     """How far people agree with the judge: Cohen's and Fleiss' kappa with 95 % intervals.
 
@@ -64,9 +66,9 @@ def agree(
     _check(sample, out, labels, seed, json)
     names = _names(annotators)
     if labels is not None:
-        _compare(run, labels, names, metric or [], scale or [], judging, where, json)
+        _compare(run, labels, names, metric or [], scale or [], judging, where, json, is_trusted)
     elif sample is not None and out is not None:
-        _sample(run, out, sample, names or _ANNOTATORS, metric or [], scale or [], seed, judging, where)
+        _sample(run, out, sample, names or _ANNOTATORS, metric or [], scale or [], seed, judging, where, is_trusted)
 
 
 def _check(sample: int | None, out: Path | None, labels: Path | None, seed: int | None, json: bool) -> None:
@@ -104,11 +106,12 @@ def _sample(
     seed: int | None,
     judging: str | None,
     where: str | None,
+    is_trusted: bool,
 ) -> None:
     from dialoom.runs.agreement import write_sample
     from dialoom.runs.store import RunFile
 
-    with RunFile(path) as run:
+    with RunFile(path, trust=trust(is_trusted)) as run:
         settings: dict[str, Any] = {"judging": judging, "metrics": metrics, "scales": scales, "where": where}
         sample = write_sample(run, out, size, annotators, seed=seed, **settings)
     fewer = f" (there are no more than {sample.n:,})" if sample.n < size else ""
@@ -130,12 +133,13 @@ def _compare(
     judging: str | None,
     where: str | None,
     json: bool,
+    is_trusted: bool,
 ) -> None:
     from dialoom.runs.agreement import agreement, as_json, read_labels, table_of
     from dialoom.runs.report.reported import offline_note, reported_runs
     from dialoom.runs.store import RunFile
 
-    with RunFile(path) as run:
+    with RunFile(path, trust=trust(is_trusted)) as run:
         settings: dict[str, Any] = {"judging": judging, "metrics": metrics, "scales": scales, "where": where}
         found = agreement(run, read_labels(labels, annotators), **settings)
         offline = offline_note(reported_runs([run], run.recipe, judging))

@@ -23,6 +23,7 @@ from .personas_command import register as register_personas
 from .run_command import register as register_run
 from .step_command import register as register_step
 from .terminal import say
+from .trusting import TRUSTING, TrustFlag
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -53,7 +54,7 @@ def build_app(arguments: list[str]) -> typer.Typer:
     app.callback()(_common)
     register_run(app, arguments)
     for command in (resume, retry, status, show, judge, report, agree, compact):
-        more = {**SAMPLING, **CALLING} if command is judge else CALLING
+        more = {**SAMPLING, **CALLING, **TRUSTING} if command is judge else {**CALLING, **TRUSTING}
         made = with_more(command, more) if command in _CALLING else command
         app.command(epilog=OF_PLAYING if command in _CALLING else OF_LOOKING)(made)
     app.command(epilog=OF_DOCTOR)(doctor)
@@ -147,12 +148,13 @@ def status(
     run: Run,
     json: Json = False,
     config: Annotated[bool, typer.Option("--config", help="Print the run's configuration as YAML.")] = False,
+    trust: TrustFlag = False,
 ) -> None:
     """How far a run is, and what it has taken so far."""
     from .inspecting import print_config, print_status
 
     if config:
-        print_config(run)
+        print_config(run, trust)
     else:
         print_status(run, json)
 
@@ -171,16 +173,17 @@ def show(
         typer.Option(metavar="EXPR", help="Of the list: by a metric or anything else that --where knows, e.g. turns."),
     ] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Of the list: the highest first.")] = False,
+    trust: TrustFlag = False,
 ) -> None:
     """One dialogue with its judgements and how it ended; without a scenario, the list of them with their scores."""
     from .inspecting import list_scenarios, show_scenario
 
     if scenario is None:
-        list_scenarios(run, json, judging, where, sort, reverse)
+        list_scenarios(run, json, judging, where, sort, reverse, trust)
     elif where or sort or reverse:
         raise typer.BadParameter("--where, --sort and --reverse are for the list; leave out SCENARIO")
     else:
-        show_scenario(run, scenario, json, judging)
+        show_scenario(run, scenario, json, judging, trust)
 
 
 def judge(
@@ -236,6 +239,7 @@ def report(
     cost: Annotated[
         bool, typer.Option("--cost", help="What the calls of each role took instead: tokens, prompt caches, money.")
     ] = False,
+    trust: TrustFlag = False,
 ) -> None:
     """Scores with their intervals, and what the dialogues are like; several runs of one recipe side by side."""
     from .reporting import report_cost, report_run
@@ -245,7 +249,7 @@ def report(
             raise typer.BadParameter("--cost is a report of its own; leave out --judging, --table and --where")
         report_cost(runs, out)
         return
-    report_run(runs, out, judging, table or [], where)
+    report_run(runs, out, judging, table or [], where, trust)
 
 
 _CALLING = (resume, retry, judge)

@@ -104,6 +104,17 @@ ANEW: Flags = {
         ],
         None,
     ),
+    "patience": (
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar="TIME",
+                help="Wait so long (90s, 10m, 2h) for a provider that cannot be reached, then stop, resumable; 0 lets "
+                "scenarios fail. [default: 10m]",
+            ),
+        ],
+        None,
+    ),
     "cache": (
         Annotated[
             Path | None,

@@ -14,6 +14,7 @@ from .completion import judgings
 from .exit_codes import OF_LOOKING
 from .flags import WHERE, Flags, flags_of, with_options
 from .terminal import say
+from .trusting import TRUSTING, trust
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -100,6 +101,7 @@ _COMMON: Flags = {
         ],
         None,
     ),
+    **TRUSTING,
 }
 _SQLITE = b"SQLite format 3\x00"
 
@@ -122,15 +124,17 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 
 def _recipe(arguments: list[str]) -> Recipe | None:
     """The recipe of the first argument that is a run; `None` if none is."""
-    from dialoom.runs.errors import RunError
-    from dialoom.runs.store import RunFile, StoreError
+    from dialoom.errors import DialoomError
+    from dialoom.runs.store import RunFile
+    from dialoom.runs.trust import Trust
 
+    word = Trust("--trust" in arguments)  # the command itself will tell what is used on the file's word
     for argument in arguments:
         if _is_database(Path(argument)):
             try:
-                with RunFile(Path(argument)) as run:
+                with RunFile(Path(argument), trust=word) as run:
                     return run.recipe
-            except (StoreError, RunError):
+            except DialoomError:
                 return None  # the command itself will say what is wrong with it
     return None
 
@@ -157,12 +161,12 @@ def _export(**values: Any) -> None:
     from dialoom.runs.export import ExportRequest, write
     from dialoom.runs.store import RunFile
 
-    path, out = values.pop("run"), values.pop("out")
+    path, out, is_trusted = values.pop("run"), values.pop("out"), values.pop("trust")
     common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share", "where", "license")}
     include = values.pop("include") or ()
     given = {name: value for name, value in values.items() if value is not None and value != []}
     is_piped = str(out) == "-"
-    with RunFile(path) as run:
+    with RunFile(path, trust=trust(is_trusted)) as run:
         counts = write(run, ExportRequest(**common, options=given, include=include), sys.stdout if is_piped else out)
         status, branches, facet = run.status(), run.branches_taken(), run.recipe.split_by
     is_folder_of_files = out.is_dir() and len(counts) == 1

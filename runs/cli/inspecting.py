@@ -13,21 +13,23 @@ from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree
 
-from dialoom.graphs import Outline
+from dialoom.graphs import Outline, Recipe
 from dialoom.runs import export as exporting
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
-from dialoom.runs.recipes import load_recipe
 from dialoom.runs.selection import Where, every, in_order, scores_of
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, Usage
 from dialoom.runs.store.calls import CommonCall
 from dialoom.runs.store.lock import is_written
 from dialoom.runs.store.status import Status
+from dialoom.runs.trust import TrustError
 
 from .bounds import RunBounds
 from .console import HarmlessConsole, make_console
 from .parameters import UNBOUNDED
 from .terminal import say, say_json
+from .trusting import trust
+from .wording import worded
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
 _STYLES = {"plain": "", "heading": "bold", "user": "cyan", "assistant": "green", "note": "dim", "new": "yellow"}
@@ -98,13 +100,13 @@ def _players(model: str, usage: Usage) -> list[str]:
     return [*dict.fromkeys((model, *usage.models))]
 
 
-def print_config(path: Path) -> None:
+def print_config(path: Path, is_trusted: bool = False) -> None:
     """The resolved configuration, in the form that `--config` takes (less the file's name)."""
-    with RunFile(path) as run:
-        config = run.config
-    recipe = load_recipe(config.recipe, path)
+    with RunFile(path, trust=trust(is_trusted)) as run:
+        config, recipe = run.config, _recipe(run)
+    usual = {} if recipe is None else recipe.reply_limits
     limits = {role: each.max_reply or UNBOUNDED for role, each in config.models.items()}
-    limits = {role: limit for role, limit in limits.items() if limit != UNBOUNDED or role in recipe.reply_limits}
+    limits = {role: limit for role, limit in limits.items() if limit != UNBOUNDED or role in usual}
     values: dict[str, Any] = {
         **config.options,
         "model": config.model_names,
@@ -115,7 +117,8 @@ def print_config(path: Path) -> None:
         "seed": config.seed,
         "sample": config.sample,
     }
-    aliases = {name: field.alias for name, field in recipe.options_type.model_fields.items() if field.alias}
+    fields = {} if recipe is None else recipe.options_type.model_fields
+    aliases = {name: field.alias for name, field in fields.items() if field.alias}
     values = {aliases.get(key, key): value for key, value in values.items() if value is not None}
     say(f"# dialoom run {config.recipe}\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False)
 
@@ -127,11 +130,12 @@ def list_scenarios(
     where: str | None = None,
     sort: str | None = None,
     is_reversed: bool = False,
+    is_trusted: bool = False,
 ) -> None:
     """Every scenario, or those that an expression holds of: number, state, ending, mean scores, id."""
-    with RunFile(path) as run:
+    with RunFile(path, trust=trust(is_trusted)) as run:
         chosen = run.judgement_set(judging)
-        metrics = [] if chosen is None else run.metrics_of(chosen.name)
+        metrics = [] if chosen is None else run.metrics_of(chosen.name, _recipe(run))
         by = None if sort is None else Where.parse(sort, run, "sort")
         found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where, by)
         if by is not None:
@@ -152,14 +156,19 @@ def list_scenarios(
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
 
 
-def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> None:
-    """One dialogue with its judgements and how it ended."""
-    with RunFile(path) as run:
-        recipe = run.recipe
+def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_trusted: bool = False) -> None:
+    """One dialogue with its judgements and how it ended; without its recipe, what the file itself says of it."""
+    with RunFile(path, trust=trust(is_trusted)) as run:
         position = run.resolve(name)
         chosen = run.judgement_set(judging)
+        bare = run.episode(position, chosen.name if chosen else None)
+        if bare is not None and not as_json and _recipe(run) is None:
+            models = {**run.config.model_names, **({} if chosen is None else chosen.model_names)}
+            _print_episode(bare, dict(bare.facets), models, run.common_calls(position), None)
+            return
+        recipe = run.recipe
         scenario = run.scenario(recipe, position)
-        episode = run.episode(position, chosen.name if chosen else None) or run.so_far(position)
+        episode = bare or run.so_far(position)
         models, prompts = exporting.provenance(run, chosen)
         common = run.common_calls(position)
     if as_json:
@@ -170,6 +179,15 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None) -> 
     if episode.state == "pending":
         begun = "not finished yet, this is how far it is" if episode.outcome.messages else "not begun yet"
         say(f"\n{scenario.id} is {begun}; go on with: dialoom resume {path}")
+
+
+def _recipe(run: RunFile) -> Recipe | None:
+    """The run's recipe; `None`, which is told, if it is one that may not be used."""
+    try:
+        return run.recipe
+    except TrustError as error:
+        say(f"dialoom: {worded(error)}", err=True)
+        return None
 
 
 def _print_episode(

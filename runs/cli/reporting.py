@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from dialoom.graphs import Table
 from dialoom.runs.cost import cost_table
-from dialoom.runs.door import report
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, Report, can_draw
-from dialoom.runs.store import RunStore
+from dialoom.runs.store import RunFile, RunStore
 
 from .tables import print_tables
 from .terminal import say
+from .trusting import trust
 
 
-def report_run(paths: list[Path], out: Path | None, judging: str | None, names: list[str], where: str | None) -> None:
+def report_run(
+    paths: list[Path],
+    out: Path | None,
+    judging: str | None,
+    names: list[str],
+    where: str | None,
+    is_trusted: bool = False,
+) -> None:
     """Print the report of one run or several, or write it with its charts; all tables, or those of the names."""
-    found = report(*paths, judging=judging, tables=names, where=where)
+    with ExitStack() as opened:
+        runs = [opened.enter_context(RunFile(path, trust=trust(is_trusted))) for path in paths]
+        found = Report.of(runs, judging, names, where)
     if out is not None:
         _write(found, out)
         return

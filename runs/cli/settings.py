@@ -13,11 +13,13 @@ from dialoom.errors import first_problem
 from dialoom.graphs import Recipe
 from dialoom.roles.gateway.budget import Budget
 from dialoom.roles.gateway.prices import Price
-from dialoom.runs.config import DEFAULT_CONCURRENCY
+from dialoom.runs.config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 
 from .parameters import UNBOUNDED, joined, parameters, reply_limits, timeouts
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 class _Common(BaseModel):
@@ -44,6 +46,7 @@ class _Common(BaseModel):
     timeout: list[str] | float | str | dict[str, float | str | None] | None = None
     env_file: Path | None = None
     fail_on_error: int | str | None = None
+    patience: float | str | None = None
     cache: Path | None = None
     otel: bool = False
     replay_only: bool = False
@@ -130,10 +133,12 @@ def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> d
         "tpm": _rates("tpm", _texts(given.get("tpm"))),
         "timeout": timeouts(texts_by_name(_texts(given.get("timeout")), "timeout")),
         "fail_on_error": given.get("fail_on_error"),
+        "patience": _seconds("patience", given.get("patience"), DEFAULT_PATIENCE),
         "cache": given.get("cache"),
         "otel": bool(given.get("otel")),
         "replay_only": bool(given.get("replay_only")),
         "synchronous": given.get("synchronous") or "normal",
+        "trust": bool(given.get("trust")),
         "concurrency": DEFAULT_CONCURRENCY if concurrency is None else concurrency,
         "control": Control(),
     }
@@ -171,6 +176,21 @@ def numbers(what: str, texts: list[str]) -> dict[str, float] | None:
         except ValueError as error:
             raise RunError(f"{what} {text!r} is no number from 0 to 2", setting=what) from error
     return found or None
+
+
+def _seconds(setting: str, given: float | str | None, otherwise: float) -> float:
+    """Seconds out of `90`, `90s`, `10m` or `2h`."""
+    if given is None:
+        return otherwise
+    text = str(given).strip()
+    number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
+    try:
+        seconds = float(number) * unit
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0:
+        raise RunError(f"{setting} {text!r} is no time from 0: give seconds, or 90s, 10m, 2h", setting=setting)
+    return seconds
 
 
 def _config_file(path: Path | None, recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -14,6 +14,7 @@ from .exit_codes import OF_REPLAYING, OF_STEPPING
 from .flags import WHERE, Flags, flags_of, with_options
 from .run_command import COMMON
 from .terminal import say
+from .trusting import TRUSTING, TrustFlag
 
 _HELP = (
     "Go through one conversation step by step: look, edit, rewind, fork, compare. "
@@ -46,8 +47,9 @@ _RUN: Flags = {
     "branch": (Annotated[str, typer.Option(metavar="NAME", help="The branch to stand on.")], "main"),
     **_SCRIPTED,
     **KEPT,
-    **{name: flag for name, flag in ANEW.items() if name not in ("fail_on_error", "log_format")},
+    **{name: flag for name, flag in ANEW.items() if name not in ("fail_on_error", "patience", "log_format")},
     **REPLAY_ONLY,
+    **TRUSTING,
 }
 
 
@@ -62,11 +64,12 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 def replay(
     case: Annotated[Path, typer.Argument(metavar="FILE", help="What 'save' in 'dialoom step' has written.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    trust: TrustFlag = False,
 ) -> None:
     """Play a saved case from its recorded replies, offline, and check that the same path comes out."""
     from .stepping.stepping import replay_case
 
-    raise typer.Exit(replay_case(case, json))
+    raise typer.Exit(replay_case(case, json, trust))
 
 
 def _recipe(arguments: list[str]) -> str | None:
@@ -87,7 +90,7 @@ def _run_command() -> Any:
         script, is_json, where = values.pop("script"), values.pop("json"), values.pop("where")
         if scenario is not None and where is not None:
             raise typer.BadParameter("--where finds the scenario; leave out SCENARIO")
-        found = scenario or ("1" if where is None else first_where(path, where))
+        found = scenario or ("1" if where is None else first_where(path, where, values["trust"]))
         raise typer.Exit(step_run(path, found, branch, script, is_json, values))
 
     return with_options(command, _RUN)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, MutableMapping
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any, Self
 
 import structlog
 
+from dialoom.roles.gateway.presence import ProviderAway, ProviderBack
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.control import Control
 from dialoom.runs.errors import Fault
@@ -30,7 +33,7 @@ from dialoom.runs.events import (
     Stopping,
 )
 from dialoom.runs.store import RunFile
-from dialoom.shown import harmless, json_line
+from dialoom.shown import duration, harmless, json_line
 
 from .console import HarmlessConsole
 from .exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
@@ -40,6 +43,9 @@ from .wording import flag
 
 _EVERY = 5.0
 """Seconds between log lines, and at the least between readings of the ledger."""
+
+_MOST_LETTERS = 100
+"""Of an error that was told in full before."""
 
 
 class Watcher:
@@ -72,6 +78,8 @@ class Watcher:
         self._judging: str | None = None
         self._ended: Ended | None = None
         self._throttled: dict[str, int] = {}
+        self._away: set[str] = set()
+        self._told: Counter[tuple[str, str]] = Counter()
         self._run: RunFile | None = None
         self._started = self._shown = time.monotonic()
         self._console = HarmlessConsole(stderr=True)
@@ -102,10 +110,14 @@ class Watcher:
                 self._show()
             case ScenarioFailed():
                 self._failed += 1
-                self._log.warning("scenario failed", scenario=event.id, fault=str(event.fault), error=event.error)
+                self._tell_failed(event)
                 self._show()
             case NodeSaid():
                 self._log.info(event.text)
+            case ProviderAway():
+                self._tell_away(event)
+            case ProviderBack():
+                self._tell_back(event)
             case Stopping():
                 self._log.warning("stopping", reason=_worded(event))
             case Ended():
@@ -125,7 +137,7 @@ class Watcher:
         if ended is None:
             return EXIT_STOPPED
         if ended.stopped is not None:
-            return EXIT_STOPPED if ended.stopped.fault is Fault.BUDGET else EXIT_SOME_FAILED
+            return EXIT_SOME_FAILED if ended.stopped.fault is None else EXIT_STOPPED
         if not ended.is_complete:
             return EXIT_STOPPED
         if ended.failed or (ended.judging is None and _has_failures(ended.path)):
@@ -157,6 +169,7 @@ class Watcher:
         self._ended = event
         status = self._run.status()
         self._rest()
+        self._tell_again()
         seconds = time.monotonic() - self._started
         say(
             f"{event.done:,} done, {event.failed:,} failed in {seconds:,.1f} s "
@@ -165,9 +178,7 @@ class Watcher:
         again = self._again(event)
         if event.stopped is not None:
             say(f"stopped: {_worded(event.stopped)}")
-            more = f"{again} {flag(event.stopped.setting or '')} MORE"
-            rest = f"{again} (what failed: {self._retry(event)})"
-            say(f"what was answered is kept. Go on with: {more if event.stopped.fault else rest}")
+            say(f"what was answered is kept. Go on with: {_further(event.stopped, again, self._retry(event))}")
         elif not event.is_complete:
             say(f"stopped early; nothing is lost. Go on with: {again}")
         elif event.failed:
@@ -208,6 +219,7 @@ class Watcher:
             finished=finished,
             total=self._total,
             failed=self._failed,
+            waiting_for=sorted(self._away),
             unparsed=standing.unparsed,
             calls=usage.calls,
             input_tokens=usage.input_tokens,
@@ -216,6 +228,37 @@ class Watcher:
             models={model: asdict(state) for model, state in self.control.limits.items()},
             **self._longest(),
         )
+
+    def _tell_failed(self, event: ScenarioFailed) -> None:
+        """A cause is told once; how often it came again, at the end. A program is told of each."""
+        cause = (str(event.fault), event.error)
+        self._told[cause] += 1
+        if self._json or self._told[cause] == 1:
+            self._log.warning("scenario failed", scenario=event.id, fault=cause[0], error=event.error)
+
+    def _tell_again(self) -> None:
+        """How often each cause came again that was told once."""
+        for (_, error), times in self._told.items():
+            if times > 1 and not self._json:
+                say(f"the same {times - 1:,} times more: {_shortened(error)}")
+        self._told.clear()
+
+    def _tell_away(self, event: ProviderAway) -> None:
+        self._away.add(event.provider)
+        if self._json:
+            self._log.warning("provider away", **asdict(event))
+            return
+        self._log.warning(
+            f"provider {event.provider} cannot be reached ({event.reason}): paused, trying again in "
+            f"{duration(event.pause)}, patience {duration(event.patience)}"
+        )
+
+    def _tell_back(self, event: ProviderBack) -> None:
+        self._away.discard(event.provider)
+        if self._json:
+            self._log.info("provider back", **asdict(event))
+        else:
+            self._log.info(f"provider {event.provider} is there again after {duration(event.seconds)}: going on")
 
     def _tell_throttled(self) -> None:
         """Say of each model whose provider has turned calls away since this was asked last."""
@@ -244,7 +287,11 @@ class Watcher:
     def _notices(self) -> list[str]:
         """What the work waits for just now, a line each: below the bar, or at the end of a log line."""
         slow = under_way_for_long(self.control.under_way)
-        return [*pauses(self.control.limits), *([slow] if slow else [])]
+        return [
+            *(f"waiting for {provider}" for provider in sorted(self._away)),
+            *pauses(self.control.limits),
+            *([slow] if slow else []),
+        ]
 
     def _longest(self) -> dict[str, Any]:
         """The call that has been under way for longest, for programs."""
@@ -259,6 +306,21 @@ def _worded(stopping: Stopping) -> str:
     if stopping.setting is None:
         return stopping.reason
     return stopping.reason.replace(stopping.setting, flag(stopping.setting), 1)
+
+
+def _further(stopping: Stopping, again: str, retry: str) -> str:
+    """The command that goes on with work that was stopped."""
+    match stopping.fault:
+        case None:
+            return f"{again} (what failed: {retry})"
+        case Fault.PROVIDER_AWAY:
+            return again
+        case _:
+            return f"{again} {flag(stopping.setting or '')} MORE"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else text[:_MOST_LETTERS] + "..."
 
 
 def _say_what_is_retried(event: Retrying) -> None:
@@ -301,6 +363,16 @@ def _logger(as_json: bool) -> Any:
             else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=lambda *_: structlog.PrintLogger(_StandardError()),
     )
     return structlog.get_logger()
+
+
+class _StandardError(io.StringIO):
+    """Whatever standard error is when it is written to: a bar on a terminal puts lines above itself."""
+
+    def write(self, text: str, /) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()

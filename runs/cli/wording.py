@@ -23,6 +23,7 @@ _ADVICE = {
     "combine": "'dialoom personas combine' makes them out of two pools",
     "give_player": "go on in Python: dialoom.resume(RUN, models={{'{role}': ...}})",
     "judge": "'dialoom judge {path} --model MODEL' makes some",
+    "keys": "export it, or give a file of keys with --env-file FILE",
     "list": "'dialoom show {path}' lists them",
     "new_name": "give these another name with --name",
     "new_path": "give another file with -o",
@@ -32,6 +33,7 @@ _ADVICE = {
     "resume_or_new_path": "go on with 'dialoom resume {path}', or give another file with -o",
     "retry_scenario": "play a scenario anew with: dialoom retry {path} --scenario ID",
     "run": "'dialoom run RECIPE -o {path}' makes one",
+    "trust": "if you would use it as your own, add --trust",
     "status": "play a few scenarios with the real models instead; 'dialoom status' says what they took",
 }
 """What dialoom can do next, by the word for it."""

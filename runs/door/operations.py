@@ -17,6 +17,7 @@ from dialoom.runs.limits import RunLimits
 from dialoom.runs.stepping import Session
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN
+from dialoom.runs.trust import players_named
 
 from .blocking import blocking
 from .resolving import resolve
@@ -35,6 +36,7 @@ from .tasks import (
     play_again,
     play_pending,
     reopened,
+    trusted,
     watched,
 )
 
@@ -103,9 +105,9 @@ async def aplay(
         "prompts": prompts,
         **calls,
     }
-    async with new_run(recipe, path, settings) as task:
+    async with new_run(recipe, path, settings, is_played=True) as task:
         ended = await play_pending(task, is_resumed=False)
-    return _handle(task, recipe, ended)
+    return _handle(task, recipe, ended, trust=True)
 
 
 async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySettings]) -> Run:
@@ -113,9 +115,9 @@ async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySe
 
     The arguments, and what is raised, are those of `play`.
     """
-    async with new_run(recipe, path, settings) as task:
+    async with new_run(recipe, path, settings, is_played=False) as task:
         pass
-    return _handle(task, recipe)
+    return _handle(task, recipe, trust=True)
 
 
 async def aresume(
@@ -138,12 +140,13 @@ async def aresume(
     Raises:
         StoreError: If it is no run, or another process writes it.
         RunError, BindingError, CacheError: Naming what is missing or wrong.
+        TrustError: If it names code or an address that this user has not given, and `trust` is not set.
     """
     async with reopened(path, recipe, models, calls) as task:
         if retry_failed:
             task.tell(Retrying(failed=task.store.retries.failed()))
         ended = await play_pending(task, is_resumed=True)
-    return _handle(task, recipe, ended)
+    return _handle(task, recipe, ended, trust=calls.get("trust", False))
 
 
 async def ajudge(
@@ -181,7 +184,8 @@ async def ajudge(
         BindingError, CacheError: Naming what is wrong.
     """
     tell, control = watched(calls)
-    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe)) as store:
+    trust = trusted(calls, tell)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
         found = store.recipe
         graph = judging_graph(found)
         bound = bind(
@@ -195,16 +199,17 @@ async def ajudge(
             reply_limits=found.reply_limits,
         )
         policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
-        await asyncio.to_thread(check_judges, bound.by_role, policy.limits)
+        await asyncio.to_thread(check_judges, bound.by_role, policy)
         chosen = opened_set(store, name, bound.by_role)
         keep_limits(store, policy.limits)
+        store.give(players_named(bound.by_role))
         if retry_failed:
             tell(Retrying(failed=store.retries.failed(chosen.name), judging=chosen.name))
         task = OpenRun(store, found, bound.by_role, policy, tell, control)
         todo = store.queue.count_to_judge(chosen.name)
         tell(Began(store.path, "judging", todo, chosen.name))
         ended = await carry_out(task, graph, bound.by_role, store.queue.to_judge(found, chosen.name), chosen.name)
-    return Run(path, recipe=recipe, ended=ended)
+    return Run(path, recipe=recipe, ended=ended, trust=calls.get("trust", False))
 
 
 async def aretry(
@@ -234,6 +239,7 @@ async def aretry(
     Raises:
         StoreError: If it is no run, another process writes it, or it has no such scenario or set.
         RunError, BindingError, CacheError: Naming what is missing or wrong.
+        TrustError: If it names code or an address that this user has not given, and `trust` is not set.
     """
     if judging is not None and not unparsed:
         raise RunError(
@@ -247,7 +253,7 @@ async def aretry(
             ended = await judge_unparsed(task, judging)
         if (is_failed or scenarios) and (ended is None or (ended.is_complete and not ended.failed)):
             ended = await play_again(task, is_failed, scenarios)
-    return _handle(task, recipe, ended)
+    return _handle(task, recipe, ended, trust=calls.get("trust", False))
 
 
 async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> CostEstimate:
@@ -344,8 +350,8 @@ retry = blocking("retry", aretry)
 estimate = blocking("estimate", aestimate)
 
 
-def _handle(task: OpenRun, recipe: RecipeLike | None, ended: Ended | None = None) -> Run:
+def _handle(task: OpenRun, recipe: RecipeLike | None, ended: Ended | None = None, *, trust: bool = False) -> Run:
     """What the caller gets of a task that is over; it keeps what was given as an object."""
     objects = task.policy.objects
     models = {role: objects[each.model] for role, each in task.models.items() if each.model in objects}
-    return Run(task.store.path, recipe, models=models, ended=ended)
+    return Run(task.store.path, recipe, models=models, ended=ended, trust=trust)

@@ -14,6 +14,7 @@ from dialoom.runs.config import DEFAULT_MODEL, RunConfig
 from dialoom.runs.errors import RunError
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipes import find_recipe, option_names, parsed_options
+from dialoom.runs.trust import code_hashes, players_named, recipe_named
 
 from .settings import CallSettings, Options, PathLike, RecipeLike, call_policy
 
@@ -74,7 +75,8 @@ def resolve(
         reply_limits=found.reply_limits,
     )
     plain = chosen.model_dump(mode="json")
-    config = RunConfig(recipe=spec, options=plain, models=dict(bindings.by_role), seed=seed, sample=sample)
+    code = code_hashes([*recipe_named(spec), *players_named(bindings.by_role)])
+    config = RunConfig(recipe=spec, options=plain, models=dict(bindings.by_role), seed=seed, sample=sample, code=code)
     policy = call_policy(calls, RunLimits(), bindings.objects, found.roles, option_names(found))
     policy.limits.check_prices(config.model_names.values())
     return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))

@@ -18,6 +18,7 @@ from dialoom.runs.recipes import find_recipe
 from dialoom.runs.report import Report
 from dialoom.runs.selection import selected
 from dialoom.runs.store import JudgementSet, RunFile, Status
+from dialoom.runs.trust import Trust
 
 from .settings import CallSettings, PathLike, RecipeLike
 
@@ -39,6 +40,8 @@ class Run:
         recipe: The recipe, if it was given as an object when the run was made.
         models: Functions and graphs that were given as objects, by role: going on needs not be told of them again.
         ended: How the work ended that this handle comes from.
+        trust: Use the code and the addresses that the file names, whoever made it. Without it, only what this user has
+            given on this machine when the run was made, which is known from a private list.
 
     Attributes:
         path: The file.
@@ -48,6 +51,7 @@ class Run:
     Raises:
         StoreError: If there is no such file, or it is no run.
         RunError: If its recipe is not to be had, as soon as the recipe is needed; if another recipe made it.
+        TrustError: If the recipe is a file that only the run's author has named, as soon as it is needed.
     """
 
     def __init__(
@@ -57,7 +61,9 @@ class Run:
         *,
         models: Mapping[str, ModelLike] | None = None,
         ended: Ended | None = None,
+        trust: bool = False,
     ) -> None:
+        self._trust = trust
         self.path = Path(path)
         self.ended = ended
         self._given = None if recipe is None else find_recipe(recipe)[1]
@@ -268,7 +274,8 @@ class Run:
         """
         from .operations import step
 
-        return step(self.path, scenario, branch=branch, recipe=self._given, models=self._known(models), **calls)
+        trusting = self._trusting(calls)
+        return step(self.path, scenario, branch=branch, recipe=self._given, models=self._known(models), **trusting)
 
     def resume(
         self,
@@ -280,7 +287,8 @@ class Run:
         """Go on with it where it stopped; see `dialoom.resume`."""
         from .operations import resume
 
-        return resume(self.path, recipe=self._given, models=self._known(models), retry_failed=retry_failed, **calls)
+        known, trusting = self._known(models), self._trusting(calls)
+        return resume(self.path, recipe=self._given, models=known, retry_failed=retry_failed, **trusting)
 
     def judge(
         self,
@@ -293,8 +301,9 @@ class Run:
         """Judge it once more; see `dialoom.judge`."""
         from .operations import judge
 
-        judged = judge(self.path, model=model, models=models, name=name, recipe=self._given, **calls)
-        return Run(self.path, self._given, models=self._models, ended=judged.ended)
+        trusting = self._trusting(calls)
+        judged = judge(self.path, model=model, models=models, name=name, recipe=self._given, **trusting)
+        return Run(self.path, self._given, models=self._models, ended=judged.ended, trust=self._trust)
 
     def stream(
         self, *, models: Mapping[str, ModelLike] | None = None, **calls: Unpack[CallSettings]
@@ -302,7 +311,12 @@ class Run:
         """Go on with it, and give what happens; see `dialoom.stream`."""
         from .operations import stream
 
-        return stream(self._given, path=self.path, is_new=False, models=self._known(models), **calls)
+        trusting = self._trusting(calls)
+        return stream(self._given, path=self.path, is_new=False, models=self._known(models), **trusting)
+
+    def _trusting(self, calls: CallSettings) -> CallSettings:
+        """How calls are made, with the trust of this handle unless another is given now."""
+        return {"trust": self._trust, **calls}
 
     def _known(self, models: Mapping[str, ModelLike] | None) -> Mapping[str, ModelLike]:
         """The functions and graphs that this handle keeps, and those that are given now, which win."""
@@ -310,21 +324,22 @@ class Run:
 
     @contextmanager
     def _opened(self) -> Iterator[RunFile]:
-        with RunFile(self.path, recipe=self._given) as file:
+        with RunFile(self.path, recipe=self._given, trust=Trust(self._trust)) as file:
             yield file
 
 
-def open_run(path: PathLike, recipe: RecipeLike | None = None) -> Run:
+def open_run(path: PathLike, recipe: RecipeLike | None = None, *, trust: bool = False) -> Run:
     """A run's file, for reading, and as a handle for what is done with it.
 
     Args:
         path: The file.
         recipe: The recipe, if it was given as an object when the run was made.
+        trust: Use the code and the addresses that the file names, whoever made it; see `Run`.
 
     Raises:
         StoreError: If there is no such file, or it is no run.
     """
-    return Run(path, recipe)
+    return Run(path, recipe, trust=trust)
 
 
 def report(
@@ -332,6 +347,7 @@ def report(
     judging: str | None = None,
     tables: Sequence[str] = (),
     where: str | None = None,
+    trust: bool = False,
 ) -> Report:
     """The report of one run, or of several side by side.
 
@@ -340,6 +356,7 @@ def report(
         judging: The set of judgements, in each of them.
         tables: Only these, by name.
         where: Only scenarios that this expression holds of; see `Run.episodes`.
+        trust: As of `Run`, for those that are given as paths.
 
     Raises:
         RunError: If they are not of one recipe, one is named twice, a table is not there, or the expression is wrong.
@@ -351,5 +368,5 @@ def report(
     if not named:
         raise RunError("runs: give at least one", setting="runs")
     with ExitStack() as opened:
-        handles = [run if isinstance(run, Run) else Run(run) for run in named]
+        handles = [run if isinstance(run, Run) else Run(run, trust=trust) for run in named]
         return Report.of([opened.enter_context(handle._opened()) for handle in handles], judging, tables, where)

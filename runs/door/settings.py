@@ -13,7 +13,7 @@ from dialoom.roles.binding import ModelLike
 from dialoom.roles.gateway.budget import Budget
 from dialoom.roles.gateway.prices import Price
 from dialoom.runs.calling import CallPolicy
-from dialoom.runs.config import DEFAULT_CONCURRENCY
+from dialoom.runs.config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event
@@ -44,10 +44,13 @@ class CallSettings(TypedDict, total=False):
         timeout: Seconds that one try of a call may take, for every role or by role (600 for models); what is not
             answered by then is tried again. 0 takes the bound away again.
         fail_on_error: Stop after so many failed scenarios, or `"5%"` of 20 or more.
+        patience: Seconds to wait for a provider that is away before the work stops, to be gone on with (600); 0 to let
+            scenarios fail.
         cache: A file through which replies are shared with other runs of the same seed.
         otel: Send a span of each call to OpenTelemetry.
         replay_only: Make no call: every reply must be recorded.
         synchronous: What a commit survives: `normal` a crash, `full` a power cut too.
+        trust: Use code and addresses that a run's file names though they were not given on this machine by this user.
         on_event: Is told of each event, in the thread that plays.
         control: Stops the work from another thread.
     """
@@ -59,10 +62,12 @@ class CallSettings(TypedDict, total=False):
     tpm: Rates
     timeout: Timeouts
     fail_on_error: int | str | None
+    patience: float
     cache: PathLike | None
     otel: bool
     replay_only: bool
     synchronous: Synchronous
+    trust: bool
     on_event: Callable[[Event], None] | None
     control: Control | None
 
@@ -129,10 +134,17 @@ def call_policy(
         concurrency=concurrency,
         replay_only=settings.get("replay_only", False),
         fail_on_error=FailOnError.of(settings.get("fail_on_error")),
+        patience=_patience(settings.get("patience", DEFAULT_PATIENCE)),
         cache=None if cache is None else Path(cache),
         otel=settings.get("otel", False),
         objects=objects,
     )
+
+
+def _patience(seconds: float) -> float:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
+        raise RunError(f"patience {seconds!r} is no number of seconds from 0", setting="patience")
+    return float(seconds)
 
 
 def _meant(name: str, options: Collection[str]) -> str:

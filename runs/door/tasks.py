@@ -14,7 +14,7 @@ from dialoom.graphs.recipe import Graph
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import ModelLike, rebind
 from dialoom.roles.gateway.gateway import check_model, check_parameters
-from dialoom.runs.calling import CallPolicy, cast_of, open_gateway
+from dialoom.runs.calling import CallPolicy, cast_of, ensure_keys, open_gateway
 from dialoom.runs.control import Control
 from dialoom.runs.engine import Engine
 from dialoom.runs.errors import RunError
@@ -25,6 +25,7 @@ from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore, Work
 from dialoom.runs.threads import in_thread
+from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
 
 from .resolving import resolve
 from .settings import CallSettings, PathLike, PlaySettings, RecipeLike, call_policy
@@ -43,9 +44,20 @@ class OpenRun:
 
 
 @contextlib.asynccontextmanager
-async def new_run(recipe: RecipeLike, path: PathLike, settings: PlaySettings) -> AsyncIterator[OpenRun]:
-    """A new run, planned; nothing is left of it if that fails."""
+async def new_run(
+    recipe: RecipeLike, path: PathLike, settings: PlaySettings, *, is_played: bool
+) -> AsyncIterator[OpenRun]:
+    """A new run, planned; nothing is left of it if that fails.
+
+    Args:
+        recipe: As for `play`.
+        path: The run's file.
+        settings: As for `play`.
+        is_played: Whether it is played at once: then the keys must be there.
+    """
     new = await asyncio.to_thread(lambda: resolve(recipe, **settings))
+    if is_played:
+        await asyncio.to_thread(ensure_keys, new.config.models, new.policy)
     tell, control = watched(settings)
     library = await asyncio.to_thread(prepare, new.recipe, new.config, new.overrides)
     plan = planned(
@@ -69,13 +81,14 @@ async def reopened(
 ) -> AsyncIterator[OpenRun]:
     """A run to go on with; it is planned first if it was stopped before its plan was written."""
     tell, control = watched(calls)
-    with RunStore(
-        Path(path), calls.get("synchronous", "normal"), await asyncio.to_thread(given_recipe, recipe)
-    ) as store:
+    given = await asyncio.to_thread(given_recipe, recipe)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), given, trusted(calls, tell)) as store:
 
         def checked(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
+            bound = rebind(kept := store.config.models, models)
+            store.give(named for role in models or {} for named in player_named(kept[role].model))
+            store.permit([*([] if recipe else recipe_named(store.config.recipe)), *players_named(kept)])
             found = store.recipe
-            bound = rebind(store.config.models, models)
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             policy.limits.check_prices(store.config.model_names.values())
             if not store.is_planned:
@@ -90,7 +103,10 @@ async def reopened(
 async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
     """Play what is pending; of that only the scenarios of some positions, if these are given."""
     store, recipe = task.store, task.recipe
-    task.tell(Began(store.path, "playing", store.status().pending if only is None else len(only)))
+    pending = store.status().pending if only is None else len(only)
+    if pending:
+        await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
+    task.tell(Began(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
     return await carry_out(task, graph, store.config.models, store.queue.pending(recipe, only), None, is_resumed)
 
@@ -100,6 +116,8 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
     store = task.store
     anew = {store.resolve(str(name)) for name in scenarios}
     failed = set(store.positions("failed")) if is_failed else set()
+    if anew or failed:
+        await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
     if is_failed:
         task.tell(Retrying(failed=store.retries.failed()))
     for position in sorted(anew):
@@ -126,6 +144,7 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
         )
     models = {role: chosen.models[role] for role in recipe.judging_roles()}
     task.policy.limits.check_prices(binding.model for binding in models.values())
+    await asyncio.to_thread(ensure_keys, models, task.policy)
     count = store.retries.unparsed(chosen.name)
     task.tell(Retrying(unparsed=count, judging=chosen.name))
     task.tell(Began(store.path, "judging again", count, chosen.name))
@@ -143,19 +162,21 @@ async def carry_out(
 ) -> Ended:
     """Carry out work to its end, or until it is stopped."""
     store, policy = task.store, task.policy
-    with open_gateway(store, policy) as gateway:
+    with open_gateway(store, policy, policy.patience) as gateway:
+        cast = cast_of(store, task.recipe, models, gateway)
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
         engine = Engine(
             store,
             task.recipe,
             graph,
-            cast_of(store, task.recipe, models, gateway),
+            cast,
             store.config.seed,
             policy.concurrency,
             task.tell,
             policy.fail_on_error,
             gateway.drain,
         )
+        gateway.listen(engine.hear)
         task.control.attach(engine, gateway)
         try:
             await engine.run(work, is_resumed)
@@ -171,12 +192,17 @@ def watched(calls: CallSettings) -> tuple[Callable[[Event], None], Control]:
     return calls.get("on_event") or (lambda _event: None), calls.get("control") or Control()
 
 
+def trusted(calls: CallSettings, tell: Callable[[Event], None]) -> Trust:
+    """What of the things that a run's file names may be used; what is used on its word alone is told."""
+    return Trust(calls.get("trust", False), lambda line: tell(Noted(line)))
+
+
 def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
     """The recipe, if one was given."""
     return None if recipe is None else find_recipe(recipe)[1]
 
 
-def check_judges(judges: Mapping[str, ModelBinding], limits: RunLimits) -> None:
+def check_judges(judges: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
     """Make sure that judges can be called as they are to be, and their cost be bounded.
 
     Raises:
@@ -186,7 +212,8 @@ def check_judges(judges: Mapping[str, ModelBinding], limits: RunLimits) -> None:
     for model in models:
         check_model(model)
     check_parameters(judges)
-    limits.check_prices(models)
+    ensure_keys(judges, policy)
+    policy.limits.check_prices(models)
 
 
 def judging_graph(recipe: Recipe) -> Graph:

@@ -18,6 +18,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles import ModelBinding
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.checkpoints.values import pack, text_of
+from dialoom.runs.trust import loads_named, recipe_named, remember
 
 from .changes import changes
 from .context import START
@@ -77,6 +78,11 @@ class Case(BaseModel):
     is_end: bool
     outcome: Outcome
 
+    @property
+    def mark(self) -> str:
+        """By which this machine knows a case of its own user."""
+        return "case " + hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
 
 async def case_of(session: Session) -> Case:
     """The case of a session's branch, from its beginning to where the session stands."""
@@ -103,20 +109,23 @@ async def case_of(session: Session) -> Case:
                 for call in stop.calls
             )
             recorded.append(RecordedStep(nodes=stop.ran, calls=calls))
-    config = context.store.config
-    return Case(
+    config, scenario = context.store.config, context.work.scenario
+    case = Case(
         format=_FORMAT,
         recipe=config.recipe,
         options=config.options,
         seed=config.seed,
         thread=context.work.thread,
-        scenario=context.work.scenario.model_dump(mode="json"),
+        scenario=scenario.model_dump(mode="json"),
         models=dict(config.models),
         prompts={id_: prompt.source for id_, prompt in context.store.prompts.items()},
         steps=tuple(recorded),
         is_end=stops[-1].is_end,
         outcome=await session.outcome(),
     )
+    own = context.store.known([*recipe_named(config.recipe), *loads_named(scenario.loads)])
+    remember(case.mark, [named.mark for named in own])
+    return case
 
 
 def write_case(case: Case, path: Path, inputs: Sequence[Path] = ()) -> None:

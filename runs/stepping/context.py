@@ -23,6 +23,7 @@ from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.store import PlayWork, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
 from dialoom.runs.store.ledger import SAID
+from dialoom.runs.trust import loads_named, players_named
 
 from .gateway import SteppingError
 from .scratch import ScratchSaver
@@ -223,6 +224,8 @@ async def open_context(
     """
     config = store.config
     recipe = store.recipe
+    work = store.queue.work_of(recipe, position)
+    store.permit([*players_named(config.models), *loads_named(work.scenario.loads)])
     builder = graph_of(recipe, config.options)
     async with store.checkpointer() as saver:
         with open_gateway(store, policy or CallPolicy(RunLimits.of(store))) as gateway:
@@ -232,7 +235,7 @@ async def open_context(
                 graph=builder.compile(checkpointer=saver),
                 scratch=builder.compile(checkpointer=ScratchSaver(saver)),
                 gateway=gateway,
-                work=store.queue.work_of(recipe, position),
+                work=work,
                 models=config.models,
                 seed=config.seed,
                 tell=tell,

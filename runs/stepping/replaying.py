@@ -17,6 +17,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store.checkpoints.values import revived
+from dialoom.runs.trust import Trust, loads_named, recipe_named
 
 from .cases import Case, RecordedCall, RecordedStep, digest
 from .changes import change_text, changes
@@ -40,20 +41,26 @@ class ReplayResult:
     departures: Sequence[str]
 
 
-async def replay(case: Case) -> ReplayResult:
+async def replay(case: Case, trust: Trust | None = None) -> ReplayResult:
     """Play a case through today's code from its recorded replies. Nothing is sent and no run is touched.
+
+    Args:
+        case: The case.
+        trust: What of the code that it names may be used; by default what it names if this user saved it here.
 
     Raises:
         RunError, RecipeError: If its recipe is not to be had, or takes its options or scenario no more.
+        TrustError: If its recipe is a file that only its author has named.
     """
-    return await _Replay(case).play()
+    return await _Replay(case, trust or Trust()).play()
 
 
 class _Replay:
     """One playing of a case."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, trust: Trust) -> None:
         self._case = case
+        trust.check("the case", case.mark, recipe_named(case.recipe), {})
         self._recipe: Recipe = load_recipe(case.recipe)
         try:
             self._scenario: Scenario = self._recipe.scenario_type.model_validate(case.scenario)
@@ -63,6 +70,7 @@ class _Replay:
             raise RunError(
                 f"recipe {case.recipe!r} cannot take the case any more: {place or 'it'}: {message}"
             ) from error
+        trust.check("the case", case.mark, loads_named(self._scenario.loads), {})
         self._graph: Compiled = graph_of(self._recipe, options).compile(checkpointer=InMemorySaver())
         self._departures: list[str] = []
         self._used = self._others = 0

@@ -13,6 +13,7 @@ from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.calling import CallPolicy
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN
+from dialoom.runs.trust import player_named
 from dialoom.text import well_formed, well_formed_value
 
 from .branching import fork_branch, index_main
@@ -53,6 +54,7 @@ class Session(Navigation):
         Raises:
             StoreError: If there is no such scenario.
             SteppingError: If there is no such branch.
+            TrustError: If it is played by code, or at an address, that only the run's author has named.
         """
         async with open_context(store, store.resolve(str(scenario)), policy, tell) as context:
             yield await cls._at_head_of(context, branch)
@@ -60,6 +62,7 @@ class Session(Navigation):
     @classmethod
     async def _at_head_of(cls, context: ScenarioContext, name: str) -> Session:
         branch = context.branch(name)
+        context.store.permit(named for model in branch.models.values() for named in player_named(model))
         head = branch.head or context.latest(branch.thread) or await context.begin()
         session = cls(context, branch, head)
         await session.here()
@@ -134,6 +137,7 @@ class Session(Navigation):
             raise SteppingError(f"there is no role {role!r}; there are {', '.join(self.roles)}")
         check_model(model)
         check_parameters({role: self.context.models[role].model_copy(update={"model": model})})
+        self.context.store.give(player_named(model))
         await self._leave_main()
         models = {**self._branch.models, role: model}
         if model == self.context.models[role].model:

@@ -9,10 +9,11 @@ from typing import Literal
 
 from dialoom.errors import Advice
 
-from .errors import StoreError, store_error
+from .damage import SIGNS, damaged
+from .errors import StoreError
 from .lock import WriteLock
 from .migrations import migrate, version_of
-from .schema import APPLICATION_ID, SCHEMA_VERSION
+from .schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 
 BUSY_SECONDS = 60.0
 """How long a connection waits for another's transaction."""
@@ -53,8 +54,8 @@ def open_for_reading(path: Path, locked: bool = False) -> sqlite3.Connection:
                 return connection
         _migrate(path, locked)
         return _connect_reader(path)
-    except sqlite3.Error as error:
-        raise store_error(path, error) from error
+    except SIGNS as error:
+        raise damaged(path, error) from error
 
 
 def open_for_writing(path: Path, synchronous: Synchronous = "normal") -> sqlite3.Connection:
@@ -67,6 +68,7 @@ def open_for_writing(path: Path, synchronous: Synchronous = "normal") -> sqlite3
             price of waiting for the disk at every commit.
     """
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA journal_mode = WAL")  # a new file is in none yet
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     return connection
@@ -92,9 +94,11 @@ def _connect_reader(path: Path) -> sqlite3.Connection:
 def _connect(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False)
     connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.Error:
+    except BaseException:
         connection.close()
         raise
     return connection
@@ -105,12 +109,21 @@ def _version(path: Path, connection: sqlite3.Connection) -> int:
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise StoreError(f"{path} is an SQLite file, but not a run of dialoom")
     version = version_of(connection)
+    _check_schema(path, connection)
     if version > SCHEMA_VERSION:
         raise StoreError(
             f"{path} was made by a newer dialoom (run-file version {version}, this one knows up to {SCHEMA_VERSION}); "
             "update dialoom to use it"
         )
     return version
+
+
+def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse what acts of its own accord: a trigger, or a view or a virtual table in the place of a table."""
+    for kind, name, definition in connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
+        is_other = kind == "view" or "VIRTUAL" in str(definition or "")[:30].upper()
+        if kind == "trigger" or (is_other and name in TABLES):
+            raise StoreError(f"{path} is no run as dialoom makes it: it holds {kind} {name!r:.80}, so it is not used")
 
 
 def _migrate(path: Path, locked: bool) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 
 from dialoom.graphs import Outcome, Recipe, Scenario
@@ -15,9 +16,11 @@ from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import check_same, load_recipe
+from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
 
 from .calls import CommonCall, read_calls, read_common_calls
 from .connections import open_for_reading
+from .damage import SIGNS, damaged, is_of_the_store, reading
 from .episodes import read_episode, read_episodes, read_figures, read_outcome
 from .errors import StoreError
 from .judgement_sets import JudgementSet, read_judgement_sets
@@ -34,15 +37,20 @@ class RunFile:
         path: The file.
         locked: Whether the caller holds its lock (only a writer does).
         recipe: The recipe, where it was given as an object; else it is found by its name.
+        trust: What of the code and the addresses that the file names may be used; by default what this user has given
+            on this machine when the run was made.
 
     Raises:
         StoreError: If it is not a run.
         RunError: If another recipe made the run than the one that is given.
     """
 
-    def __init__(self, path: Path, locked: bool = False, recipe: Recipe | None = None) -> None:
+    def __init__(
+        self, path: Path, locked: bool = False, recipe: Recipe | None = None, trust: Trust | None = None
+    ) -> None:
         self.path = path
         self._recipe = recipe
+        self._trust = trust or Trust()
         with ExitStack() as opened:
             self._reader = opened.enter_context(closing(open_for_reading(path, locked)))
             self._scenarios = ScenarioTable(path, self._reader)
@@ -53,8 +61,19 @@ class RunFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _type: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Close it; what went wrong while it was read is told as what is wrong with it."""
+        found = self._damage(error, trace)
         self.close()
+        if found is not None:
+            raise found from error
+
+    def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:
+        """What an error says of the file: here, whatever is done is done with what the file holds."""
+        if not isinstance(error, SIGNS):
+            return None
+        reader = None if is_of_the_store(trace) or self._recipe is None else self._recipe.name
+        return damaged(self.path, error, reader)
 
     def close(self) -> None:
         """Close the connection."""
@@ -71,10 +90,36 @@ class RunFile:
 
         Raises:
             RunError: If it is not to be had.
+            TrustError: If it is a file that only the run's author has named.
         """
         if self._recipe is None:
+            self.permit(recipe_named(self.config.recipe))
             self._recipe = load_recipe(self.config.recipe, self.path)
         return self._recipe
+
+    def permit(self, named: Iterable[Named]) -> None:
+        """Make sure that what the file names may be used, before it is.
+
+        Raises:
+            TrustError: If only the run's author has named it.
+        """
+        if found := list(named):
+            self._trust.check(self.path, self._find("id"), found, self.config.code)
+
+    def give(self, named: Iterable[Named]) -> None:
+        """The user has given these for this run just now, which is kept in mind for when it is opened again."""
+        found = list(named)
+        self._trust.give(found)
+        remember(self._find("id"), [each.mark for each in found])
+
+    def known(self, named: Iterable[Named]) -> list[Named]:
+        """Those of them that this user has given for this run on this machine."""
+        marks = remembered(self._find("id"))
+        return [each for each in named if each.mark in marks]
+
+    def remember(self) -> None:
+        """Keep in mind that all that was permitted up to now was given by the user."""
+        remember(self._find("id"), self._trust.used)
 
     @property
     def limits(self) -> str:
@@ -143,11 +188,11 @@ class RunFile:
         """What the run has taken in all, as its budget counts."""
         return counted(self._reader, prices)
 
-    def metrics_of(self, judging: str) -> list[str]:
-        """The metrics of a set's first judgements, in the recipe's order."""
+    def metrics_of(self, judging: str, recipe: Recipe | None) -> list[str]:
+        """The metrics of a set's first judgements, in a recipe's order."""
         query = "SELECT DISTINCT metric FROM (SELECT metric FROM judgements WHERE judging = ? LIMIT 5000)"
         found = [str(metric) for (metric,) in self._reader.execute(query, (judging,))]
-        usual = self.recipe.metrics
+        usual = () if recipe is None else recipe.metrics
         return sorted(found, key=lambda metric: usual.index(metric) if metric in usual else len(usual))
 
     def rejudgings(self) -> dict[str, int]:
@@ -217,11 +262,13 @@ class RunFile:
 
     def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
-        return read_episodes(self._reader, self._chosen(judging))
+        with reading(self.path):
+            yield from read_episodes(self._reader, self._chosen(judging))
 
     def figures(self, judging: str | None = None) -> Iterator[tuple[int, RecordedEpisode]]:
         """Every scenario's position and what came of it without any words, in plan order; see `read_figures`."""
-        return read_figures(self._reader, self._chosen(judging))
+        with reading(self.path):
+            yield from read_figures(self._reader, self._chosen(judging))
 
     def so_far(self, position: int) -> RecordedEpisode:
         """What a pending scenario has come to by its last step, as an episode without an ending or judgements' set."""

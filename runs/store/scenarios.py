@@ -17,6 +17,8 @@ from . import documents
 from .errors import StoreError
 
 _PAGE = 200
+_MOST_PARTS = 10_000
+"""Documents of one scenario: in a crafted file, parts may refer to each other without end."""
 
 
 class ScenarioTable:
@@ -52,7 +54,14 @@ class ScenarioTable:
         Raises:
             StoreError: If the file lacks a part of it.
         """
-        plain = documents.unpack(content, self._document)
+        left = iter(range(_MOST_PARTS))
+
+        def document(hash_: bytes) -> str:
+            if next(left, None) is None:
+                raise StoreError(f"{self._path} is damaged: a scenario has more than {_MOST_PARTS:,} parts")
+            return self._document(hash_)
+
+        plain = documents.unpack(content, document)
         return recipe.scenario_type.model_validate(plain, context=self._shared)
 
     def resolve(self, name: str) -> int:

@@ -15,6 +15,12 @@ APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any 
 SCHEMA_VERSION = 3
 """Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
 
+TABLES = frozenset(
+    "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches step_calls "
+    "texts calls attempts threads checkpoints checkpoint_values checkpoint_lists pending_writes".split()
+)
+"""The tables that `create` makes."""
+
 
 def create(connection: sqlite3.Connection) -> None:
     """Make all tables in an empty database."""

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
 
 from dialoom.graphs import Recipe, Scenario
 from dialoom.prompts import PromptLibrary
 from dialoom.runs.config import RunConfig
+from dialoom.runs.trust import Trust
 
 from . import schema
 from .appearing import appear
 from .branches import BranchTable
 from .connections import Synchronous, ensure_file, open_for_writing
+from .damage import damaged, is_of_the_store
 from .errors import StoreError, store_error
 from .judgement_sets import JudgementSet, insert_judgement_set
 from .ledger import Booking, SQLiteLedger
@@ -44,6 +50,7 @@ class RunStore(RunFile):
         path: The file.
         synchronous: What commits survive; see `open_for_writing`.
         recipe: The recipe, where it was given as an object.
+        trust: What of the code and the addresses that the file names may be used; see `RunFile`.
 
     Attributes:
         queue: The work that is left, and the work under way.
@@ -56,13 +63,22 @@ class RunStore(RunFile):
         StoreError: If it is not a run, or another process writes it.
     """
 
-    def __init__(self, path: Path, synchronous: Synchronous = "normal", recipe: Recipe | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        synchronous: Synchronous = "normal",
+        recipe: Recipe | None = None,
+        trust: Trust | None = None,
+    ) -> None:
         ensure_file(path)
         with ExitStack() as opened:
             self._lock = opened.enter_context(closing(WriteLock(path)))
-            super().__init__(path, locked=True, recipe=recipe)
+            super().__init__(path, locked=True, recipe=recipe, trust=trust)
             opened.callback(super().close)
-            self._writer = Writer(lambda: open_for_writing(path, synchronous))
+            try:
+                self._writer = Writer(lambda: open_for_writing(path, synchronous))
+            except sqlite3.Error as error:
+                raise damaged(path, error) from error
             opened.pop_all()  # from here on, `close` closes them
         bookings: dict[str, Booking] = {}
         texts, passages = self._writer.only(Texts), self._writer.only(Passages)
@@ -91,7 +107,7 @@ class RunStore(RunFile):
             appear(path, _initial(config, prompts, recipe))
             with ExitStack() as made:
                 made.callback(remove, path)
-                store = cls(path, synchronous, recipe)
+                store = cls(path, synchronous, recipe, Trust(everything=True))  # all of it is given just now
                 made.pop_all()  # it stays
                 return store
         except (sqlite3.Error, OSError) as error:
@@ -170,6 +186,11 @@ class RunStore(RunFile):
             opened.enter_context(closing(self._writer))
             super().close()
 
+    def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:
+        """While a run is played, other things go wrong, too."""
+        is_of_rows = isinstance(error, sqlite3.Error | ValidationError) or is_of_the_store(trace)
+        return super()._damage(error, trace) if is_of_rows else None
+
 
 def remove(path: Path) -> None:
     """Remove a run file with what SQLite keeps beside it."""
@@ -182,6 +203,7 @@ def _initial(config: RunConfig, prompts: PromptLibrary, recipe: Recipe | None) -
     with closing(sqlite3.connect(":memory:")) as connection:
         schema.create(connection)
         with connection:
+            connection.execute("INSERT INTO run VALUES ('id', ?)", (secrets.token_hex(16),))
             connection.execute("INSERT INTO run VALUES ('config', ?)", (config.model_dump_json(),))
             if recipe is not None:  # by which it is known wherever its file is by then
                 connection.execute("INSERT INTO run VALUES ('recipe', ?)", (recipe.name,))

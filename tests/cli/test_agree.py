@@ -16,7 +16,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from dialoom.personas import DataError
 from dialoom.runs import RunError, RunFile
 from dialoom.runs.agreement import agreement, read_labels
-from tests.conftest import Command
+from tests.conftest import Command, MadeOnce, quick_players
 from tests.invented import write_release
 
 CAST = """
@@ -41,14 +41,24 @@ Row = dict[str, str]
 
 
 @pytest.fixture
-def run(dialoom: Command, players: list[str], tmp_path: Path) -> Path:
+def run(made_once: MadeOnce) -> Path:
     """Twelve dialogues, judged all over the scales; a third of the coherence judgements are unparsed."""
-    write_release(tmp_path / "release", users=6)
-    (tmp_path / "varied.py").write_text(CAST)
-    cast = [*players[2:4], "--model", "user=python:varied:user", "--model", "judge=python:varied:judge"]
+    return made_once(_run) / "run.db"
+
+
+def _run(dialoom: Command, folder: Path) -> None:
+    write_release(folder / "release", users=6)
+    (folder / "varied.py").write_text(CAST)
+    assistant = quick_players(folder)[2:4]
+    cast = [*assistant, "--model", "user=python:varied:user", "--model", "judge=python:varied:judge"]
     options = ["--turn-scores", "--seed", 3, "--concurrency", 1]
     dialoom("run", "personalens", "--profiles", "release", *cast, *options, "-o", "run.db")
-    return tmp_path / "run.db"
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an interval says is not what is looked at here."""
+    monkeypatch.setattr("dialoom.runs.agreement.kappa.RESAMPLES", 100)
 
 
 def _judged(run: Path) -> dict[str, Any]:

@@ -10,20 +10,23 @@ from pathlib import Path
 import pytest
 
 from dialoom import __version__
-from tests.conftest import Command, lines_of
+from tests.conftest import Command, MadeOnce, lines_of, quick_players
 from tests.invented import write_release
 from tests.processes import Started
 
 
 @pytest.fixture
-def run(dialoom: Command, players: list[str], tmp_path: Path) -> Path:
+def run(made_once: MadeOnce) -> Path:
     """A finished run: two tasks in two settings."""
-    write_release(tmp_path / "release")
-    settings = ["--setting", "base", "--setting", "I"]
-    done = dialoom("run", "personalens", "--profiles", "release", *settings, *players, "--seed", 3, "-o", "run.db")
+    return made_once(_run) / "run.db"
+
+
+def _run(dialoom: Command, folder: Path) -> None:
+    write_release(folder / "release")
+    plan = ["run", "personalens", "--profiles", "release", *quick_players(folder), "--seed", 3]
+    done = dialoom(*plan, "--setting", "base", "--setting", "I", "-o", "run.db")
     assert "planned 4 scenarios" in done.stdout
     assert "empty affinities left out" in done.stdout
-    return tmp_path / "run.db"
 
 
 def test_the_version_can_be_asked_for(dialoom: Command) -> None:
@@ -178,45 +181,6 @@ def test_a_report_has_scores_with_n_and_intervals(dialoom: Command, run: Path, t
     assert alarm["P n"] == "2", "a multi-domain dialogue counts in each of its domains"
 
 
-def test_turn_scores_judge_each_reply(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """One more personalization judgement per assistant reply, shown by turn."""
-    write_release(tmp_path / "release")
-    dialoom("run", "personalens", "--profiles", "release", *players, "--turn-scores", "--tasks", "single", "-o", "r.db")
-    dialoom("export", "r.db", "-o", "r.jsonl")
-    (line,) = lines_of(tmp_path / "r.jsonl")
-    turns = [judgement["turn"] for judgement in line["judgements"] if judgement["turn"] is not None]
-    assert turns == [1, 2, 3]
-    assert "P turn 3" in dialoom("report", "r.db").stdout
-
-
-def test_without_judging_no_judge_is_needed(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """`--no-judge` plans no judgements and asks for no judge's model."""
-    write_release(tmp_path / "release")
-    dialoom("run", "personalens", "--profiles", "release", *players[:4], "--no-judge", "-o", "r.db")
-    dialoom("export", "r.db", "-o", "r.jsonl")
-    assert all(line["judgements"] == [] for line in lines_of(tmp_path / "r.jsonl"))
-    dialoom("judge", "r.db", "--model", "python:players:judge")
-    dialoom("export", "r.db", "-o", "r.jsonl")
-    assert all(len(line["judgements"]) == 6 for line in lines_of(tmp_path / "r.jsonl"))
-
-
-def test_an_unparsable_judgement_is_asked_again_and_then_kept_as_unparsed(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
-    """Never a number, never dropped, and counted in the report."""
-    write_release(tmp_path / "release")
-    (tmp_path / "stubborn.py").write_text('async def judge(messages):\n    return \'{"score": "five"}\'\n')
-    options = [*players[:4], "--model", "judge=python:stubborn:judge", "--tasks", "single"]
-    dialoom("run", "personalens", "--profiles", "release", *options, "-o", "r.db")
-    dialoom("export", "r.db", "-o", "r.jsonl")
-    (line,) = lines_of(tmp_path / "r.jsonl")
-    assert [(j["score"], j["status"]) for j in line["judgements"]] == [(None, "unparsed")] * 6
-    assert json.loads(dialoom("status", "r.db", "--json").stdout)["roles"]["judge"]["calls"] == 12
-    rows = dialoom("report", "r.db").stdout
-    assert "unparsed" in rows
-    assert "Scores by setting" not in rows, "no score was had, so none is shown"
-
-
 def test_a_failing_assistant_fails_its_scenario_and_the_run_goes_on(
     dialoom: Command, players: list[str], tmp_path: Path
 ) -> None:
@@ -241,18 +205,6 @@ def test_a_failing_assistant_fails_its_scenario_and_the_run_goes_on(
     assert "2 failed scenarios are tried again" in dialoom("resume", "r.db", "--retry-failed").stdout
     dialoom("export", "r.db", "-o", "r.jsonl")
     assert [line["ended_by"] for line in lines_of(tmp_path / "r.jsonl")] == ["user_terminated"] * 2
-
-
-def test_the_turn_limit_ends_a_dialogue(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """20 turns for a task of one domain, 30 for several; the last word is the user's."""
-    write_release(tmp_path / "release")
-    (tmp_path / "endless.py").write_text("async def user(messages):\n    return f'More, please ({len(messages)}).'\n")
-    cast = [*players[2:4], "--model", "user=python:endless:user", "--no-judge"]
-    dialoom("run", "personalens", "--profiles", "release", *cast, "-o", "r.db")
-    dialoom("export", "r.db", "-o", "r.jsonl")
-    lines = lines_of(tmp_path / "r.jsonl")
-    assert [(line["ended_by"], len(line["messages"])) for line in lines] == [("turn_limit", 41), ("turn_limit", 61)]
-    assert lines[0]["messages"][-1]["role"] == "user"
 
 
 def test_every_call_is_a_row_and_each_text_is_kept_once(run: Path) -> None:
@@ -300,36 +252,6 @@ def test_bad_options_get_one_clear_line_and_write_nothing(
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not list(tmp_path.glob("r.db*"))
-
-
-def test_a_broken_profile_leaves_no_half_written_run(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Also when planning had already read others."""
-    release = write_release(tmp_path / "release", users=3)
-    (release / "data" / "profile" / "user9" / "profile.json").write_text('{"affinities": ')
-    done = dialoom("run", "personalens", "--profiles", "release", *players, "-o", "r.db", code=2)
-    assert "user9/profile.json:1" in done.stderr
-    assert not list(tmp_path.glob("r.db*"))
-
-
-def test_an_override_with_an_unknown_variable_is_refused(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """And one that is right is used, and its hash recorded."""
-    from dialoom.prompts import PromptLibrary
-
-    write_release(tmp_path / "release")
-    source = PromptLibrary.load(["personalens/assistant"])["personalens/assistant"].source
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "assistant.md").write_text(source + "=== user ===\nMind the {{ budget }}.\n")
-    command = ["run", "personalens", "--profiles", "release", *players, "--prompts", "mine", "-o", "r.db"]
-    assert "variable 'budget'" in dialoom(*command, code=2).stderr
-    (tmp_path / "mine" / "assistant.md").write_text(source + "=== user ===\nMind the budget.\n")
-    dialoom(*command)
-    dialoom("export", "r.db", "-o", "r.jsonl")
-    line = lines_of(tmp_path / "r.jsonl")[0]
-    assert line["messages"][1]["content"] == "Reply to: Mind the budget."
-    assert (
-        line["prompts"]["personalens/assistant"]
-        != PromptLibrary.load(["personalens/assistant"])["personalens/assistant"].hash
-    )
 
 
 @pytest.mark.parametrize("command", ["resume", "status", "show", "report"])

@@ -21,15 +21,28 @@ from tests.server import Answer, completion, serving
 BUILD = ["personas", "build", "--model", "offline/attentive"]
 
 
+# The process sends itself a signal as it says a line: nobody who reads it could be sure to be in time.
+_STOPPED = """
+import os, sys
+line, number, write = sys.argv.pop(1), int(sys.argv.pop(1)), sys.stderr.write
+
+def watched(text):
+    written = write(text)
+    if line in text:
+        os.kill(os.getpid(), number)
+    return written
+
+sys.stderr.write = watched
+from dialoom.runs.cli import main
+main()
+"""
+
+
 def stopped_at(
     folder: Path, line: str, number: int, *arguments: object, environment: Mapping[str, str] | None = None
 ) -> int:
     """The exit code of the command after it got a signal at the moment when it printed that line."""
-    with Started(folder, *arguments, environment=environment) as process:
-        for told in process.stderr:
-            if line in told:
-                process.send_signal(number)
-                break
+    with Started(folder, line, int(number), *arguments, script=_STOPPED, environment=environment) as process:
         process.communicate()
         return process.returncode
 

@@ -6,8 +6,6 @@ import csv
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -192,20 +190,6 @@ def test_offline_models_are_warned_of_on_every_table_and_on_the_chart(dialoom: C
     assert text.count(warning) == 4
     assert (tmp_path / "out" / "report.md").read_text().count(warning) == 5
     assert warning in (tmp_path / "out" / "alignment.svg").read_text().replace("&#x27;", "'")
-
-
-def test_help_needs_neither_numpy_nor_matplotlib() -> None:
-    """It must come at once."""
-    script = (
-        "import sys; sys.argv = ['dialoom', 'report', '--help']\n"
-        "from dialoom.runs.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print([m for m in ('numpy', 'matplotlib', 'litellm', 'sqlite_utils') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "{RUN}..." in done.stdout
-    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -31,7 +31,7 @@ def exported(dialoom: Command, folder: Path, run: str) -> bytes:
 
 
 def hashing_players(folder: Path) -> list[str]:
-    """A cast whose every word depends on all that was said before; each process stops after 35 without `the-end`."""
+    """A cast whose every word depends on all that was said before; each process stops after 25 without `the-end`."""
     (folder / "hashing.py").write_text(
         """
 import asyncio, hashlib
@@ -43,7 +43,7 @@ async def said(messages):
     global spoken
     spoken += 1
     await asyncio.sleep(0.004)
-    while spoken > 35 and not Path("the-end").exists():
+    while spoken > 25 and not Path("the-end").exists():
         await asyncio.sleep(0.01)
     return hashlib.sha256(repr(messages).encode()).hexdigest()
 
@@ -70,7 +70,7 @@ def answered(path: Path) -> int:
 
 def test_killed_twenty_times_a_run_gives_the_same_bytes(dialoom: Command, tmp_path: Path) -> None:
     """SIGKILL at random moments, from planning to judging, and `resume` each time."""
-    plan = ["run", "personalens", "--limit", 60, *hashing_players(tmp_path), "--setting", "base", "--setting", "I"]
+    plan = ["run", "personalens", "--limit", 40, *hashing_players(tmp_path), "--setting", "base", "--setting", "I"]
     (tmp_path / "the-end").touch()
     dialoom(*plan, "-o", "whole.db", "--concurrency", 16)
     (tmp_path / "the-end").unlink()
@@ -81,7 +81,7 @@ def test_killed_twenty_times_a_run_gives_the_same_bytes(dialoom: Command, tmp_pa
         with Started(tmp_path, *command, "--concurrency", 3) as process:
             if command[0] == "run":
                 process.stdout.readline()  # planning has something to say, so the file is there
-            enough = answered(tmp_path / "run.db") + moments.randrange(30)
+            enough = answered(tmp_path / "run.db") + moments.randrange(20)
             while answered(tmp_path / "run.db") < enough and process.poll() is None:
                 time.sleep(0.005)
             time.sleep(moments.uniform(0.0, 0.02))
@@ -279,12 +279,12 @@ def test_a_run_killed_while_planning_is_planned_by_resume(dialoom: Command, play
 @needs_real_data
 def test_the_real_release_is_played_and_judged(dialoom: Command, tmp_path: Path) -> None:
     """A cut through the real data: every dialogue ended by the user, judged, and of its own."""
-    source = ["--profiles", REAL, "--users", "user874,user1041", "--limit", 60, "--setting", "base", "--setting", "I"]
+    source = ["--profiles", REAL, "--users", "user874,user1041", "--limit", 20, "--setting", "base", "--setting", "I"]
     dialoom("run", "personalens", *source, "--model", "offline/attentive", "--seed", 7, "-o", "real.db")
     dialoom("export", "real.db", "-o", "real.jsonl")
     lines = lines_of(tmp_path / "real.jsonl")
-    assert len(lines) == 60
+    assert len(lines) == 20
     assert {line["ended_by"] for line in lines} == {"user_terminated"}
     assert {judgement["status"] for line in lines for judgement in line["judgements"]} == {"ok"}
     texts = {"\n".join(message["content"] for message in line["messages"]) for line in lines}
-    assert len(texts) == 60, "no dialogue is the same as another"
+    assert len(texts) == 20, "no dialogue is the same as another"

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import termios
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,12 @@ import pexpect
 import pytest
 from pexpect.fdpexpect import fdspawn
 
-from tests.conftest import ROOT, Command, lines_of
+from tests.conftest import ROOT, Command, MadeOnce, lines_of
 from tests.processes import COMMAND, PATIENCE, start
 from tests.server import completion, serving, silence
 
-_HAND = 0.2
-"""Seconds between two keys of a person."""
+_HESITATION = 0.5
+"""Seconds after which a person presses again what seemed to have no effect."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -54,7 +53,10 @@ class Terminal:
 
     def shown(self, branch: str) -> str:
         """What is printed up to the prompt of a branch, without colours; its answer to the line typed last."""
-        self.child.expect(rf"(?<=\n){re.escape(branch)}> |^{re.escape(branch)}> ")
+        self.child.expect(_prompt(branch))
+        return self._before()
+
+    def _before(self) -> str:
         self.raw = self.child.before or ""
         return _COLOURS.sub("", self.raw).replace("\r\n", "\n")
 
@@ -63,16 +65,19 @@ class Terminal:
         self.child.sendline(line)
         return self.shown(branch)
 
-    def interrupt_typing(self, text: str) -> None:
-        """Begin a line, see it on the screen, and press Ctrl-C.
+    def interrupt_typing(self, text: str, branch: str) -> str:
+        """Begin a line, see it on the screen, and press Ctrl-C until the prompt comes; what is shown before it.
 
         Python looks for a signal while it waits for a key, not while it takes one in: a Ctrl-C that follows a key
-        closer than any hand would stays unnoticed until the next key.
+        too closely stays unnoticed until the next key.
         """
         self.child.send(text)
         self.child.expect_exact(text)
-        time.sleep(_HAND)
-        self.press("C")
+        for _ in range(int(PATIENCE / _HESITATION)):
+            self.press("C")
+            if self.child.expect([_prompt(branch), pexpect.TIMEOUT], timeout=_HESITATION) == 0:
+                return self._before()
+        raise AssertionError("Ctrl-C has no effect")
 
     def left(self) -> int:
         """The exit code, once it has ended."""
@@ -94,6 +99,10 @@ class Terminal:
         self.child.send(chr(ord(key) - ord("@")))
 
 
+def _prompt(branch: str) -> str:
+    return rf"(?<=\n){re.escape(branch)}> |^{re.escape(branch)}> "
+
+
 Sit = Callable[..., Terminal]
 
 
@@ -112,10 +121,14 @@ def sit(tmp_path: Path) -> Iterator[Sit]:
 
 
 @pytest.fixture
-def run(dialoom: Command) -> Command:
+def run(dialoom: Command, made_once: MadeOnce) -> Command:
     """A finished dialogue of the sample people, played offline, in `run.db`; and the command."""
-    dialoom("run", "personalens", "--limit", 1, "--seed", 3, "-o", "run.db")
+    made_once(_run)
     return dialoom
+
+
+def _run(dialoom: Command, _folder: Path) -> None:
+    dialoom("run", "personalens", "--limit", 1, "--seed", 3, "-o", "run.db")
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -253,8 +266,7 @@ def test_ctrl_c_at_the_prompt_and_the_end_of_input(sit: Sit) -> None:
     """Ctrl-C says how to leave, and forgets what was typed; Ctrl-D at the prompt leaves."""
     at = sit("run.db", 1)
     at.shown("main")
-    at.interrupt_typing("promote nothi")
-    assert "'quit' leaves" in at.shown("main")
+    assert "'quit' leaves" in at.interrupt_typing("promote nothi", "main")
     at.press("D")
     assert at.left() == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -18,3 +19,12 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = dialoom.play("personalens", path=folder / "run.db", options={"profiles": folder / "release"})
     assert run.status().done == 2
     return run.path
+
+
+@pytest.fixture
+def damaged(kept: Path, tmp_path: Path) -> Path:
+    """A copy to be damaged, in no log."""
+    with sqlite3.connect(kept) as source, sqlite3.connect(tmp_path / "source") as target:
+        source.backup(target)
+    target.close()
+    return tmp_path / "source"

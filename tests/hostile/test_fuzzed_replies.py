@@ -53,14 +53,14 @@ def check_figures(figure: object) -> None:
 
 
 @given(REPLIES)
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 def test_any_reply_is_of_its_type_or_refused(text: str) -> None:
     """Nothing else comes of it."""
     check_reply(text)
 
 
 @given(VALUES)
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 def test_any_figure_is_known_or_not(figure: object) -> None:
     """Nothing else comes of it."""
     check_figures(figure)

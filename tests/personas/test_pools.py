@@ -111,7 +111,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         read_pool(tmp_path)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(texts.filter(bool), min_size=1, unique=True))
 def test_a_pool_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, found: list[str]) -> None:
     """Whatever the texts hold."""
@@ -158,7 +158,7 @@ def test_broken_personas_are_refused_with_their_place(tmp_path: Path, content: s
     assert told in str(caught.value)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 8), st.integers(1, 8), st.data(), st.integers())
 def test_no_pair_is_drawn_twice(profiles: int, personalities: int, data: st.DataObject, seed: int) -> None:
     """All pairs can be had, the seed alone decides, and ids follow from the content."""

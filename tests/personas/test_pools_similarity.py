@@ -20,7 +20,7 @@ def similarity(one: str, other: str) -> float:
     return float(first @ second)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(), st.text())
 def test_every_text_has_a_unit_vector(one: str, other: str) -> None:
     """Even an empty one; similarities are within bounds and the same both ways."""
@@ -77,7 +77,7 @@ def test_vectors_are_the_same_in_every_process() -> None:
     assert len(outputs) == 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.lists(st.floats(-1, 1), min_size=3, max_size=3).filter(any), min_size=1, max_size=100))
 def test_the_nearest_of_those_kept_is_found(values: list[list[float]]) -> None:
     """As by trying all; packing and unpacking changes nothing."""

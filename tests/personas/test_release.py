@@ -106,7 +106,7 @@ def test_a_broken_file_is_named_with_the_bad_place(tmp_path: Path, file: str, co
     assert said in str(caught.value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(section=st.sampled_from(["affinities", "demographics", "interests", "interactions"]), value=json_values)
 def test_any_json_in_a_profile_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, section: str, value: Any
@@ -119,7 +119,7 @@ def test_any_json_in_a_profile_is_read_or_refused(
         assert str(root) in str(error)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(key=st.sampled_from(sorted(ALARM)), value=json_values)
 def test_any_json_in_a_task_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, key: str, value: Any) -> None:
     """The same for tasks."""

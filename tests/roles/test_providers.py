@@ -85,11 +85,15 @@ def test_an_empty_reply_is_asked_for_again(dialoom: Command, players: list[str],
 
 
 def test_a_missing_key_is_said_at_once(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Nothing is sent, nothing retried; the variable is named."""
+    """Before anything is planned: model, role, variable and flag; not where a cache may hold all replies."""
     write_release(tmp_path / "release")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     cast = [*players[:2], *players[4:], "--model", "assistant=openai/gpt-4o-mini"]
     plan = ["run", "personalens", "--profiles", "release", "--tasks", "single", *cast, "-o", "r.db"]
-    assert "a key is needed in OPENAI_API_KEY" in dialoom(*plan, code=1, env=environment).stderr
-    with sqlite3.connect(tmp_path / "r.db") as connection:
-        assert connection.execute("SELECT attempts FROM calls WHERE role = 'assistant'").fetchall() == [(1,)]
+    said = dialoom(*plan, code=2, env=environment).stderr
+    assert "no key in OPENAI_API_KEY for openai/gpt-4o-mini (assistant)" in said
+    assert "--env-file" in said
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "r.db").exists()
+    shared = dialoom(*plan, "--cache", "shared.db", code=1, env=environment).stderr
+    assert "a key is needed in OPENAI_API_KEY" in shared

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dialoom
@@ -48,7 +48,7 @@ def interrupting(control: dialoom.Control, results: int) -> Callable[[Event], No
     return on_event
 
 
-@settings(max_examples=9, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6)
 @given(
     seed=st.integers(min_value=0, max_value=3),
     concurrency=st.integers(min_value=1, max_value=9),

@@ -79,12 +79,12 @@ def _requests(run: Path) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("recipe", "options", "least"),
     [
-        ("personalens", ["--limit", 24], 0.6),
-        ("personalens", ["--limit", 24, "--setting", "all"], 0.6),
-        ("aloe", ["--limit", 4], 0.6),
+        ("personalens", ["--limit", 8], 0.6),
+        ("personalens", ["--limit", 8, "--setting", "all"], 0.6),
+        ("aloe", ["--limit", 2], 0.6),
         # The judge of personalization is shown the person after the conversation, so with a score for each turn, where
         # the conversation is a longer one each time, the person is read anew each time.
-        ("personalens", ["--limit", 24, "--turn-scores"], 0.5),
+        ("personalens", ["--limit", 8, "--turn-scores"], 0.5),
     ],
 )
 def test_most_of_what_is_sent_was_read_before(
@@ -98,13 +98,13 @@ def test_most_of_what_is_sent_was_read_before(
 @needs_real_data
 def test_most_of_what_is_sent_was_read_before_with_real_people(dialoom: Command, tmp_path: Path) -> None:
     """The release's summaries are long, and each judge of personalization reads them once."""
-    dialoom("run", "personalens", "--profiles", REAL, "--limit", 40, "--concurrency", 4, "-o", "r.db")
+    dialoom("run", "personalens", "--profiles", REAL, "--limit", 10, "--concurrency", 4, "-o", "r.db")
     assert share_of(tmp_path / "r.db") >= 0.6
 
 
 def test_a_conversation_is_read_on_from_where_it_was(dialoom: Command, tmp_path: Path) -> None:
     """The longer it grows, the less of it is new: user and assistant find four of five tokens read."""
-    dialoom("run", "personalens", "--limit", 24, "--concurrency", 4, "-o", "r.db")
+    dialoom("run", "personalens", "--limit", 8, "--concurrency", 4, "-o", "r.db")
     sent = sent_by_role(tmp_path / "r.db")
     assert sent["user"].share >= 0.75
     assert sent["assistant"].share >= 0.75

@@ -8,14 +8,14 @@ from tests.hostile.test_fuzzed_replies import REPLIES, VALUES, check_figures, ch
 
 
 @given(REPLIES)
-@settings(max_examples=4_000, deadline=None)
+@settings(max_examples=4_000)
 def test_any_of_many_replies_is_of_its_type_or_refused(text: str) -> None:
     """Nothing else comes of it."""
     check_reply(text)
 
 
 @given(VALUES)
-@settings(max_examples=4_000, deadline=None)
+@settings(max_examples=4_000)
 def test_any_of_many_figures_is_known_or_not(figure: object) -> None:
     """Nothing else comes of it."""
     check_figures(figure)

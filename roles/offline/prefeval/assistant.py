@@ -47,7 +47,7 @@ def play_assistant(request: MarkedRequest, draws: Draws) -> str:
     question = _question(_BLOCK.sub("", lines[place].text)) if lines else ""
     if not question:
         return WORDS.say("say.noted", draws)
-    statement, turns = _statement(lines[:place], question)
+    statement, turns = statement_of(lines[:place], question)
     method = "self-critic" if asked in _BACK else asked
     found = statement in last
     minded = bool(statement) and request.model != "generic" and _reach(method, turns, found) > number_of(statement)
@@ -85,10 +85,10 @@ def _asked(last: str) -> str:
 
 def _question(text: str) -> str:
     """The first line that asks something."""
-    return next((line.strip() for line in text.splitlines() if line.strip().endswith("?")), "")
+    return next((line.strip() for line in text.splitlines() if "?" in line), "")
 
 
-def _statement(lines: Sequence[SpokenLine], question: str) -> tuple[str, int]:
+def statement_of(lines: Sequence[SpokenLine], question: str) -> tuple[str, int]:
     """The statement to go by, and how many turns of talk follow its own."""
     said = [line.text for line in lines if line.speaker == "user"]
     asked = frozenset(content_words(question))

@@ -15,6 +15,7 @@ from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.cli.exit_codes import EXIT_DONE, EXIT_SOME_FAILED
 from dialoom.runs.cli.settings import call_settings, merged
 from dialoom.runs.cli.terminal import say, say_json
+from dialoom.runs.cli.trusting import trust
 from dialoom.runs.door import CallSettings, aplan, open_run, step
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event, NodeSaid, Noted, Planned
@@ -35,13 +36,13 @@ def step_run(
     return _stepped(path, scenario, branch, _lines(script), script, is_json, call_settings(given))
 
 
-def first_where(path: Path, where: str) -> str:
+def first_where(path: Path, where: str, is_trusted: bool) -> str:
     """The number of the first scenario that an expression holds of; says how many there are.
 
     Raises:
         RunError: If there is none, or the expression is wrong.
     """
-    with RunFile(path) as run:
+    with RunFile(path, trust=trust(is_trusted)) as run:
         numbers = [position + 1 for position, _ in every(run, None, where)]
     if not numbers:
         raise RunError(f"where {where!r} holds of no scenario of {path}", setting="where")
@@ -67,9 +68,9 @@ def step_recipe(spec: str, recipe: Recipe, given: dict[str, Any], common: dict[s
     return _stepped(out, "1", "main", lines, script, is_json, calls)
 
 
-def replay_case(path: Path, is_json: bool) -> int:
+def replay_case(path: Path, is_json: bool, is_trusted: bool) -> int:
     """Play a saved case again; returns the exit code."""
-    replayed = asyncio.run(replay(read_case(path)))
+    replayed = asyncio.run(replay(read_case(path), trust(is_trusted)))
     if is_json:
         data = {"steps": replayed.steps, "replies": replayed.calls, "departures": list(replayed.departures)}
         say_json(data)

@@ -24,12 +24,19 @@ _ROW = (
     "SELECT checkpoints.thread, threads.name, threads.namespace, checkpoints.id, parent, time, format, channels, seen, "
     f"updated, metadata {_FROM}"
 )
-_LIST = """
+_DEEPEST = 20
+"""Stretches within stretches; in a crafted file one may hold itself."""
+
+_LONGEST = 100_000
+"""Additions to a list: more than any conversation has; in a crafted file a list may lead to itself."""
+
+_LIST = f"""
 WITH RECURSIVE chain (prefix, elements, depth) AS (
     SELECT prefix, elements, 0 FROM checkpoint_lists WHERE id = ?
     UNION ALL
     SELECT shorter.prefix, shorter.elements, depth + 1
     FROM chain JOIN checkpoint_lists AS shorter ON shorter.id = chain.prefix
+    LIMIT {_LONGEST}
 )
 SELECT elements FROM chain ORDER BY depth DESC
 """
@@ -130,14 +137,16 @@ class CheckpointReader:
             return "items", self._elements(reference)
         return kind, revived(reference) if kind == "is" else reference
 
-    def _elements(self, list_: int) -> list[int | list[Any]]:
+    def _elements(self, list_: int, depth: int = 0) -> list[int | list[Any]]:
         """A list's elements from its first on: ids of values, or values in brackets."""
         rows = self._connection.execute(_LIST, (list_,)).fetchall()
+        if len(rows) == _LONGEST or depth > _DEEPEST:
+            raise ValueError(f"the list {list_} leads to itself")
         found: list[int | list[Any]] = []
         for (elements,) in rows:
             for element in value_of(elements):
                 if isinstance(element, dict):
-                    found += self._elements(element["list"])
+                    found += self._elements(element["list"], depth + 1)
                 else:
                     found.append(element)
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -49,6 +49,14 @@ off by up to 0.005 each move its slope by up to 0.0015 and its R^2 by up to 0.01
 """
 
 
+@pytest.fixture(scope="module")
+def few_resamples() -> Iterator[None]:
+    """For what is not about the intervals' width: a twentieth of the work."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dialoom.graphs.aloe_eval.alignment.RESAMPLES", 100)
+        yield
+
+
 @pytest.mark.parametrize("name", TABLE_1)
 def test_the_papers_table_1_is_reproduced(name: str) -> None:
     """All sixteen rows, to the printed precision where the rounding of the levels allows it."""
@@ -60,7 +68,8 @@ def test_the_papers_table_1_is_reproduced(name: str) -> None:
         assert abs(figure.mean - expected) <= tolerance + 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
+@pytest.mark.usefixtures("few_resamples")
 @given(st.lists(st.floats(min_value=1, max_value=5), min_size=2, max_size=12))
 def test_the_line_is_the_standard_librarys(levels: list[float]) -> None:
     """Slope, intercept and R^2 against `statistics`; N-IR is the slope of the normalized levels."""
@@ -112,7 +121,8 @@ dialogues = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
+@pytest.mark.usefixtures("few_resamples")
 @given(dialogues, st.randoms(use_true_random=False))
 def test_levels_and_their_counts_agree_with_counting_by_hand(
     given_: list[dict[int, int]], order: random.Random

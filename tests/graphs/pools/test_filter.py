@@ -49,7 +49,7 @@ def built(seeds: list[str], writer: Writer, **options: Any) -> tuple[dict[str, A
     return state, told
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(texts.filter(bool), min_size=1, max_size=6), batches, st.floats(0, 1), st.integers(1, 12))
 def test_no_two_texts_of_a_pool_are_nearer_than_the_threshold(
     seeds: list[str], written: list[list[str]], threshold: float, target: int

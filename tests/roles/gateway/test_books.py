@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom.roles import Completion, Gateway, PermanentProviderError, ProviderError, TransientProviderError
@@ -23,7 +23,7 @@ FAULTS: dict[str, Answer | Response] = {
 }
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @given(st.lists(st.lists(st.sampled_from(sorted(FAULTS)), max_size=7), min_size=1, max_size=4))
 def test_the_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
     """Several calls at once, each with a sequence of faults of its own before the provider would answer it."""

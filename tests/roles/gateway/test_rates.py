@@ -14,7 +14,7 @@ from tests.server import busy, completion, serving
 
 pytestmark = pytest.mark.usefixtures("keyed")
 
-LONG = 60
+LONG = 240
 """Seconds after which a test gives up; by what was thought, each of these would take several minutes."""
 
 

@@ -126,7 +126,7 @@ def test_spans_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
             """Say nothing."""
 
     with http.server.HTTPServer(("127.0.0.1", 0), Collector) as collector:
-        thread = threading.Thread(target=collector.serve_forever)
+        thread = threading.Thread(target=collector.serve_forever, args=(0.01,))
         thread.start()
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_address[1]}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")

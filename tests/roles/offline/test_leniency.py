@@ -51,7 +51,7 @@ _MESSAGES = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(messages=_MESSAGES, model=st.sampled_from(sorted(offline.MODELS)), seed=st.none() | st.integers(0, 9))
 def test_arbitrary_messages_get_an_answer(messages: list[dict[str, str]], model: str, seed: int | None) -> None:
     """Whatever the messages, the answer is a non-empty string; only a role that nobody plays has none."""

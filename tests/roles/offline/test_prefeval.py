@@ -11,19 +11,22 @@ import pytest
 import dialoom
 from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.verdicts import error_of
-from dialoom.personas.preferences import sample_pairs
+from dialoom.personas.preferences import DEFAULT_POOL, FORMS, ChatLine, PreferencePair, read_chats, sample_pairs
+from dialoom.prompts import PromptLibrary
 from dialoom.roles import offline
-from dialoom.roles.offline.prefeval.assistant import number_of
+from dialoom.roles.offline import SpokenLine
+from dialoom.roles.offline.prefeval.assistant import number_of, statement_of
 
-TOPICS = "pet_ownership,travel_hotel"
-REACH = {"zero-shot": (70, 14), "reminder": (100, 5), "cot": (85, 10), "self-critic": (80, 12)}
+TOPIC = "travel_hotel"
+PROMPTS = PromptLibrary.load(RECIPE.prompts)
+UNRELATED = [line for chat in read_chats(DEFAULT_POOL) for line in chat]
+REACH = {"zero-shot": (70, 14), "reminder": (100, 5), "cot": (85, 10), "self-critic": (80, 12), "rag": (70, 14)}
 
 
 def right(folder: Path, model: str = "offline/attentive", **options: Any) -> dict[tuple[str, int], set[str]]:
     """The pairs that are answered rightly, by method and length."""
-    run = dialoom.play(
-        RECIPE, path=folder / "run.db", models={"assistant": model}, options={"topics": TOPICS, **options}
-    )
+    options = {"topics": TOPIC, **options}
+    run = dialoom.play(RECIPE, path=folder / "run.db", models={"assistant": model}, options=options)
     found: dict[tuple[str, int], set[str]] = {}
     for episode in run.episodes():
         facets = episode.facets
@@ -33,43 +36,68 @@ def right(folder: Path, model: str = "offline/attentive", **options: Any) -> dic
     return found
 
 
-def test_accuracy_is_what_the_rule_says_to_the_item(tmp_path: Path) -> None:
-    """Start less loss for each doubling of the turns in between; it falls with length and rises with a reminder."""
-    lengths = (0, 7, 100)
-    found = right(tmp_path, method=tuple(REACH), turns=lengths)
-    numbers = {
-        pair.id: number_of(pair.preference)
-        for topic in TOPICS.split(",")
-        for pair in sample_pairs().pairs(topic, "explicit")
-    }
-    for (method, turns), pairs in found.items():
+def test_accuracy_of_a_run_is_what_the_rule_says_to_the_item(tmp_path: Path) -> None:
+    """Start less loss for each doubling of the turns in between: for two turns one doubling."""
+    found = right(tmp_path, method=("zero-shot", "reminder", "self-critic"), turns=(2,))
+    numbers = {pair.id: number_of(pair.preference) for pair in sample_pairs().pairs(TOPIC, "explicit")}
+    for method in ("zero-shot", "reminder", "self-critic"):
         start, loss = REACH[method]
-        reach = start - loss * {0: 0, 7: 3, 100: 6}[turns]
-        assert pairs == {id_ for id_, number in numbers.items() if number < reach}, (method, turns)
-    zero, reminder = ([len(found[method, turns]) for turns in lengths] for method in ("zero-shot", "reminder"))
-    assert zero == sorted(zero, reverse=True) and zero[0] > zero[2]
-    assert all(one < other for one, other in zip(zero, reminder, strict=True))
+        assert found[method, 2] == {id_ for id_, number in numbers.items() if number < start - loss}, method
 
 
-def test_retrieval_of_the_preference_brings_it_back(tmp_path: Path) -> None:
-    """What rag finds is minded by 95 of 100; what it does not find, as without it."""
-    found = right(tmp_path, method=("zero-shot", "rag"), turns=(100,))
-    assert found["zero-shot", 100] < found["rag", 100]
+def minded(method: str, pair: PreferencePair, turns: int, retrieved: tuple[str, ...] = ()) -> bool:
+    """Whether an answer after so many turns of talk quotes the preference."""
+    history = [{"speaker": "user", "content": pair.preference}, {"speaker": "assistant", "content": "Noted."}]
+    history += [{"speaker": line.speaker, "content": line.content} for line in UNRELATED[: 2 * turns]]
+    found = [{"speaker": "user", "content": text} for text in retrieved]
+    inputs = {"history": history, "question": pair.question, "options": [], "retrieved": found}
+    messages = PROMPTS[f"prefeval/{method}"].render(inputs)
+    answer = offline.answer("attentive", messages, system="prefeval", role="assistant")
+    return pair.preference in answer and "All the same" not in answer
+
+
+@pytest.mark.parametrize("method", ["zero-shot", "reminder", "cot", "rag"])
+@pytest.mark.parametrize(("turns", "doublings"), [(0, 0), (6, 2), (7, 3), (126, 6), (127, 7)])
+def test_what_is_minded_falls_with_the_turns_in_between(method: str, turns: int, doublings: int) -> None:
+    """For every sample: among the unrelated turns nothing is taken for a preference."""
+    start, loss = REACH[method]
+    for pair in (
+        each for topic in sample_pairs().topics() for each in list(sample_pairs().pairs(topic, "explicit"))[:3]
+    ):
+        within = number_of(pair.preference) < start - loss * doublings
+        assert minded(method, pair, turns) is within
+
+
+def test_what_is_retrieved_is_before_its_eyes() -> None:
+    """Found, it is minded by 95 of 100 at any distance."""
+    for pair in sample_pairs().pairs(TOPIC, "explicit"):
+        assert minded("rag", pair, 127, (pair.preference,)) is (number_of(pair.preference) < 95)
+
+
+def test_statements_are_found_in_every_form() -> None:
+    """In the pick of a choice and in passing, as in a sentence of its own."""
+    for form in FORMS:
+        for topic in sample_pairs().topics():
+            for pair in sample_pairs().pairs(topic, form):
+                talk = pair.talk or (ChatLine(speaker="user", content=pair.preference),)
+                lines = [SpokenLine(line.speaker, line.content) for line in talk]
+                told = talk[2].content if pair.talk else pair.preference
+                assert statement_of(lines, pair.question)[0] == told
 
 
 def test_the_generic_one_never_minds(tmp_path: Path) -> None:
     """Nothing is right, not even with a reminder and nothing in between."""
-    found = right(tmp_path, "offline/generic", method=("zero-shot", "reminder", "self-critic"), turns=(0,))
-    assert found == {("zero-shot", 0): set(), ("reminder", 0): set(), ("self-critic", 0): set()}
+    assert right(tmp_path, "offline/generic", method=("reminder",), turns=(0,)) == {("reminder", 0): set()}
 
 
 def test_a_choice_follows_what_is_minded(tmp_path: Path) -> None:
-    """At a distance at which half is forgotten, more is chosen rightly with a reminder; generic is worse than both."""
-    options: dict[str, Any] = {"task": ("classification",), "turns": (20,), "form": ("explicit", "persona")}
+    """What is minded is chosen rightly; by the question alone, as generic chooses, less is."""
     (tmp_path / "generic").mkdir()
-    found = right(tmp_path, method=("zero-shot", "reminder"), **options)
-    generic = right(tmp_path / "generic", "offline/generic", **options)
-    assert len(generic["zero-shot", 20]) < len(found["zero-shot", 20]) < len(found["reminder", 20])
+    options: dict[str, Any] = {"task": ("classification",), "turns": (1,), "method": ("reminder",)}
+    found, generic = right(tmp_path, **options), right(tmp_path / "generic", "offline/generic", **options)
+    numbers = {pair.id: number_of(pair.preference) for pair in sample_pairs().pairs(TOPIC, "explicit")}
+    assert found["reminder", 1] >= {id_ for id_, number in numbers.items() if number < 95}
+    assert len(generic["reminder", 1]) < len(found["reminder", 1])
 
 
 @pytest.mark.parametrize(

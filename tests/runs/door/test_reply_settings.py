@@ -116,9 +116,10 @@ async def test_what_a_role_is_told_goes_with_it_into_the_step_debugger(release: 
     ],
 )
 def test_a_wrong_setting_is_refused_before_anything_is_written(
-    settings: dict[str, Any], message: str, tmp_path: Path
+    settings: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its name, with what would be right."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
     with pytest.raises(dialoom.DialoomError, match=message):
         dialoom.play("personalens", path=tmp_path / "run.db", **settings)
     assert not list(tmp_path.iterdir())

@@ -11,6 +11,7 @@ import pytest
 
 import dialoom
 from dialoom import Began, Control, Ended, Planned, ScenarioDone, ScenarioFailed
+from tests.processes import PATIENCE
 
 from .counting import counting, speaker
 from .players import Messages, assistant, talk, told
@@ -131,7 +132,7 @@ def test_a_control_stops_it_from_another_thread(way: str, release: Path, tmp_pat
         return await assistant(messages)
 
     def other_thread() -> None:
-        asked.wait(60)
+        asked.wait(PATIENCE)
         getattr(control, way)()
 
     thread = threading.Thread(target=other_thread)

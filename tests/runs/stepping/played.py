@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from dialoom.roles.gateway.budget import Budget
 from dialoom.runs.door import step
 from dialoom.runs.stepping import Session, Stop
-from tests.conftest import ROOT, Command
+from tests.conftest import ROOT, Command, MadeOnce, quick_players
 from tests.invented import write_release
 
 T = TypeVar("T")
@@ -40,18 +40,24 @@ class Calls(NamedTuple):
     replays: int
 
 
-def play(dialoom: Command, recipe: str, folder: Path, *options: object) -> Path:
-    """A finished run of a recipe, or one of its name that is there already."""
+def play(made_once: MadeOnce, recipe: str) -> Path:
+    """A finished run of a recipe."""
+    return made_once(_play, recipe) / "run.db"
+
+
+def _play(dialoom: Command, folder: Path, recipe: str) -> None:
     cast = _quiz_players(folder) if recipe == "a file" else []
-    dialoom("run", *RECIPES[recipe], *cast, "--seed", 3, *options, "-o", "run.db")
-    return folder / "run.db"
+    dialoom("run", *RECIPES[recipe], *cast, "--seed", 3, "-o", "run.db")
 
 
-def dialogue(dialoom: Command, folder: Path, *options: object) -> Path:
+def dialogue(made_once: MadeOnce) -> Path:
     """A finished run of one PersonaLens dialogue between quick players."""
+    return made_once(_dialogue) / "run.db"
+
+
+def _dialogue(dialoom: Command, folder: Path) -> None:
     write_release(folder / "release")
-    dialoom("run", "personalens", "--profiles", "release", "--limit", 1, *options, "-o", "run.db")
-    return folder / "run.db"
+    dialoom("run", "personalens", "--profiles", "release", "--limit", 1, *quick_players(folder), "-o", "run.db")
 
 
 def _quiz_players(folder: Path) -> list[str]:

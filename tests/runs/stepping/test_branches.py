@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from dialoom.runs.stepping import ConditionError, Session, SteppingError, diff
-from tests.conftest import Command
+from tests.conftest import MadeOnce
 from tests.runs.stepping.played import counted, dialogue, play, shown, stepping, stood
 
 
-def test_numbers_stay_what_they_are(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_numbers_stay_what_they_are(made_once: MadeOnce) -> None:
     """Whatever is added on whichever branch, in this session or a later one, a number leads where it led."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     known: dict[int, str] = {}
 
     async def act(session: Session) -> None:
@@ -48,11 +48,9 @@ def test_numbers_stay_what_they_are(dialoom: Command, players: list[str], tmp_pa
     stepping(path, again)
 
 
-def test_a_checkpoint_of_another_branch_is_gone_to_in_that_branch(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
+def test_a_checkpoint_of_another_branch_is_gone_to_in_that_branch(made_once: MadeOnce) -> None:
     """And stepping there goes on with that branch; what main has is gone to where one is."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
 
     async def act(session: Session) -> None:
         await session.goto(3)
@@ -71,9 +69,9 @@ def test_a_checkpoint_of_another_branch_is_gone_to_in_that_branch(
     stepping(path, act)
 
 
-def test_a_branch_of_a_branch_keeps_what_it_came_with(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_a_branch_of_a_branch_keeps_what_it_came_with(made_once: MadeOnce, tmp_path: Path) -> None:
     """Sample, models and line; what is changed on it later is its own."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
     async def act(session: Session) -> None:
@@ -106,9 +104,9 @@ def test_a_branch_of_a_branch_keeps_what_it_came_with(dialoom: Command, players:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "über", "a/b", "x" * 41, "a~b", "a#b"])
-def test_a_bad_name_is_refused(dialoom: Command, players: list[str], tmp_path: Path, name: str) -> None:
+def test_a_bad_name_is_refused(made_once: MadeOnce, name: str) -> None:
     """With what a name is made of."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
 
     async def act(session: Session) -> None:
         with pytest.raises(SteppingError, match="is no name for a branch; letters"):
@@ -118,11 +116,9 @@ def test_a_bad_name_is_refused(dialoom: Command, players: list[str], tmp_path: P
     stepping(path, act)
 
 
-def test_a_name_that_is_taken_is_refused_and_made_ones_go_round_it(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
+def test_a_name_that_is_taken_is_refused_and_made_ones_go_round_it(made_once: MadeOnce) -> None:
     """Also `main`; and there is no branch that nobody has made."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
 
     async def act(session: Session) -> None:
         await session.goto(3)
@@ -138,9 +134,9 @@ def test_a_name_that_is_taken_is_refused_and_made_ones_go_round_it(
     stepping(path, act)
 
 
-def test_back_takes_as_many_steps_as_there_are(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_back_takes_as_many_steps_as_there_are(made_once: MadeOnce) -> None:
     """Edits are steps; LangGraph's marks of a rewind are none."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
 
     async def act(session: Session) -> None:
         main = await session.stops()
@@ -162,9 +158,9 @@ def test_back_takes_as_many_steps_as_there_are(dialoom: Command, players: list[s
     stepping(path, act)
 
 
-def test_conditions_stop_a_run_and_are_gone_to(dialoom: Command, tmp_path: Path) -> None:
+def test_conditions_stop_a_run_and_are_gone_to(made_once: MadeOnce) -> None:
     """A node, a role, a counter, an expression; what is met nowhere leaves the session where it was."""
-    path = play(dialoom, "personalens", tmp_path)
+    path = play(made_once, "personalens")
     rows = counted(path).rows
 
     async def act(session: Session) -> None:
@@ -186,11 +182,9 @@ def test_conditions_stop_a_run_and_are_gone_to(dialoom: Command, tmp_path: Path)
     assert counted(path).rows == rows
 
 
-def test_what_was_played_on_a_branch_is_gone_through_again(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
+def test_what_was_played_on_a_branch_is_gone_through_again(made_once: MadeOnce) -> None:
     """Forward and by a condition, on main and on a branch: always along what was played last after this."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
 
     async def act(session: Session) -> None:
         await session.goto(3)
@@ -217,9 +211,9 @@ def test_what_was_played_on_a_branch_is_gone_through_again(
     stepping(path, act)
 
 
-def test_a_branch_has_only_what_led_to_it(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_a_branch_has_only_what_led_to_it(made_once: MadeOnce) -> None:
     """What comes after on main is main's: it is gone to there, and the branch goes on without a mark of a rewind."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
 
     async def act(session: Session) -> None:
         last = (await session.here()).number
@@ -235,11 +229,9 @@ def test_a_branch_has_only_what_led_to_it(dialoom: Command, players: list[str], 
     stepping(path, act)
 
 
-def test_two_sessions_on_one_branch_undo_nothing_of_each_other(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
+def test_two_sessions_on_one_branch_undo_nothing_of_each_other(made_once: MadeOnce, tmp_path: Path) -> None:
     """What one has exchanged stays when the other one, which was there before, moves."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
     async def act(session: Session) -> None:
@@ -257,9 +249,9 @@ def test_two_sessions_on_one_branch_undo_nothing_of_each_other(
     stepping(path, act)
 
 
-def test_conversations_are_compared_turn_by_turn(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_conversations_are_compared_turn_by_turn(made_once: MadeOnce) -> None:
     """Also where one says early what the other says late."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
 
     async def act(session: Session) -> None:
         lines = session.state["messages"]

@@ -13,7 +13,7 @@ import pytest
 from dialoom.outputs import OutputError
 from dialoom.runs.errors import RunError
 from dialoom.runs.stepping import ReplayResult, Session, case_of, read_case, replay, write_case
-from tests.conftest import ROOT, Command
+from tests.conftest import ROOT, Command, MadeOnce
 from tests.runs.stepping.played import RECIPES, dialogue, play, stepping
 
 Act = Callable[[Session], Any]
@@ -45,9 +45,9 @@ def rewritten(case: Path, old: str, new: str) -> ReplayResult:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_case_comes_out_the_same(dialoom: Command, tmp_path: Path, recipe: str) -> None:
+def test_a_case_comes_out_the_same(made_once: MadeOnce, recipe: str) -> None:
     """Of any recipe; each recorded reply is used, and the run is not needed."""
-    path = play(dialoom, recipe, tmp_path)
+    path = play(made_once, recipe)
 
     async def count(session: Session) -> int:
         return sum(len(stop.calls) for stop in await session.stops())
@@ -61,9 +61,9 @@ def test_a_case_comes_out_the_same(dialoom: Command, tmp_path: Path, recipe: str
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_branch_with_an_edit_is_a_case_too(dialoom: Command, tmp_path: Path, recipe: str) -> None:
+def test_a_branch_with_an_edit_is_a_case_too(made_once: MadeOnce, recipe: str) -> None:
     """In the middle and unfinished, with edits at each of its stops, also after nodes that ran side by side."""
-    path = play(dialoom, recipe, tmp_path)
+    path = play(made_once, recipe)
 
     async def act(session: Session) -> None:
         await session.goto(1)
@@ -79,9 +79,9 @@ def test_a_branch_with_an_edit_is_a_case_too(dialoom: Command, tmp_path: Path, r
     assert done.steps >= 4
 
 
-def test_what_a_person_did_is_in_the_case(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_what_a_person_did_is_in_the_case(made_once: MadeOnce, tmp_path: Path) -> None:
     """Said words, a written request, another model, an edited state: all of it is played again."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
     async def act(session: Session) -> None:
@@ -108,9 +108,9 @@ def test_what_a_person_did_is_in_the_case(dialoom: Command, players: list[str], 
     assert held["outcome"]["messages"][0]["content"] == "Rather a loud place."
 
 
-def test_another_reply_is_named_where_it_first_shows(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_another_reply_is_named_where_it_first_shows(made_once: MadeOnce) -> None:
     """The first request that is another, how many more there are, and what is different at the end."""
-    case = saved(dialogue(dialoom, tmp_path, *players))
+    case = saved(dialogue(made_once))
     done = rewritten(case, '"reply": "Line 1 of mine."', '"reply": "Line one of mine."')
     assert done.departures[0] == "step 4: assistant asked assistant something else than what was recorded"
     assert done.departures[1:] == [
@@ -119,9 +119,9 @@ def test_another_reply_is_named_where_it_first_shows(dialoom: Command, players: 
     ]
 
 
-def test_a_reply_that_is_none_any_more_is_named(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_a_reply_that_is_none_any_more_is_named(made_once: MadeOnce) -> None:
     """A judge's that is no longer of its form: its node would ask again, which was not recorded."""
-    case = saved(dialogue(dialoom, tmp_path, *players))
+    case = saved(dialogue(made_once))
     done = rewritten(case, '"reply": "{\\"verdict\\": true', '"reply": "{\\"verdict\\": \\"perhaps\\"')
     [line] = done.departures
     assert line.endswith("judge_task_completion cannot use the recorded reply of judge, and asked again")
@@ -190,13 +190,11 @@ def test_what_is_no_case_is_said_in_a_line(tmp_path: Path, broken: bytes, said: 
     assert "\n" not in str(raised.value)
 
 
-def test_a_case_that_is_not_there_or_cannot_be_written_is_said(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
+def test_a_case_that_is_not_there_or_cannot_be_written_is_said(made_once: MadeOnce, tmp_path: Path) -> None:
     """With the file, and why."""
     with pytest.raises(RunError, match=r"none\.json cannot be read: No such file"):
         read_case(tmp_path / "none.json")
-    case = saved(dialogue(dialoom, tmp_path, *players))
+    case = saved(dialogue(made_once))
     with pytest.raises(OutputError, match=r"nowhere.* cannot be written"):
         write_case(read_case(case), tmp_path / "nowhere" / "case.json")
     held = json.loads(case.read_text())

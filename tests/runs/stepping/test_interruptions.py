@@ -14,19 +14,19 @@ from dialoom.roles import ProviderError
 from dialoom.runs.door import step
 from dialoom.runs.stepping import Session, SteppingError
 from dialoom.runs.store import RunStore, StoreError
-from tests.conftest import Command
+from tests.conftest import Command, MadeOnce, quick_players
 from tests.invented import write_release
 from tests.processes import Started
 from tests.runs.stepping.played import RECIPES, UNBOUNDED, counted, dialogue, play, stepping, stood
 from tests.server import Answer, Response, completion, error, serving, silence
 
 
-def stopped(dialoom: Command, folder: Path, cast: list[str], calls: int) -> Path:
-    """A run of one dialogue that was stopped after so many calls."""
+def stopped(dialoom: Command, folder: Path, calls: int) -> None:
+    """A run of one dialogue that was stopped after so many calls, and `whole.db`, which was not."""
     write_release(folder / "release")
-    plan = ["run", "personalens", "--profiles", "release", "--limit", 1, *cast, "--max-calls", calls, "-o", "run.db"]
-    dialoom(*plan, code=3)
-    return folder / "run.db"
+    plan = ["run", "personalens", "--profiles", "release", "--limit", 1, *quick_players(folder)]
+    dialoom(*plan, "--max-calls", calls, "-o", "run.db", code=3)
+    dialoom(*plan, "-o", "whole.db")
 
 
 def exported(dialoom: Command, path: Path) -> bytes:
@@ -38,10 +38,11 @@ def exported(dialoom: Command, path: Path) -> bytes:
 @pytest.mark.parametrize("calls", [0, 1, 4, 8])
 @pytest.mark.parametrize("way", ["steps", "steps, then resume", "a branch, then resume", "a branch, then steps"])
 def test_what_is_stepped_of_a_pending_scenario_comes_to_the_same_as_a_run(
-    dialoom: Command, players: list[str], tmp_path: Path, calls: int, way: str
+    dialoom: Command, made_once: MadeOnce, calls: int, way: str
 ) -> None:
     """From wherever it was stopped; what a branch has asked before main counts as main's when main comes to it."""
-    path = stopped(dialoom, tmp_path, players, calls)
+    folder = made_once(stopped, calls)
+    path, uninterrupted = folder / "run.db", folder / "whole.db"
 
     async def act(session: Session) -> None:
         assert session.branch == "main"
@@ -62,12 +63,10 @@ def test_what_is_stepped_of_a_pending_scenario_comes_to_the_same_as_a_run(
     stepping(path, act, budget=UNBOUNDED)
     made = counted(path).rows
     dialoom("resume", "run.db", "--max-calls", "none")
-    write_release(tmp_path / "other")
-    dialoom("run", "personalens", "--profiles", "other", "--limit", 1, *players, "-o", "whole.db")
-    whole = counted(tmp_path / "whole.db").rows
+    whole = counted(uninterrupted).rows
     assert counted(path).rows == whole
     assert made == whole or way == "steps, then resume"
-    assert exported(dialoom, path) == exported(dialoom, tmp_path / "whole.db")
+    assert exported(dialoom, path) == exported(dialoom, uninterrupted)
     assert dialoom("show", "run.db", 1, "--json").stdout == dialoom("show", "whole.db", 1, "--json").stdout
 
     def tokens(file: Path) -> Any:
@@ -75,7 +74,7 @@ def test_what_is_stepped_of_a_pending_scenario_comes_to_the_same_as_a_run(
             query = "SELECT role, count(*) FROM calls WHERE branch IS NULL GROUP BY role ORDER BY role"
             return connection.execute(query).fetchall()
 
-    assert tokens(path) == tokens(tmp_path / "whole.db")
+    assert tokens(path) == tokens(uninterrupted)
 
 
 def served(path_of_run: Path, dialoom: Command, players: list[str], url: str) -> Path:
@@ -177,9 +176,9 @@ asyncio.run(main())
 """
 
 
-def test_nothing_that_was_stepped_is_lost_by_a_kill(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_nothing_that_was_stepped_is_lost_by_a_kill(dialoom: Command, made_once: MadeOnce, tmp_path: Path) -> None:
     """The branch stands at the last step that was told; the next session needs no unlocking and repeats no call."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     before = exported(dialoom, path)
     with Started(tmp_path, script=_STEPPER) as process:
         told = [process.stdout.readline().split() for _ in range(4)]
@@ -202,11 +201,9 @@ def test_nothing_that_was_stepped_is_lost_by_a_kill(dialoom: Command, players: l
     assert exported(dialoom, path) == before
 
 
-def test_a_scenario_that_is_not_there_and_a_run_that_is_taken(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
+def test_a_scenario_that_is_not_there_and_a_run_that_is_taken(made_once: MadeOnce) -> None:
     """Are told as such, and the file stays free."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
 
     async def opened(scenario: str, **options: Any) -> None:
         async with step(path, scenario, **options):
@@ -230,9 +227,9 @@ def test_a_scenario_that_is_not_there_and_a_run_that_is_taken(
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_branches_survive_compacting(dialoom: Command, tmp_path: Path, recipe: str) -> None:
+def test_branches_survive_compacting(dialoom: Command, made_once: MadeOnce, recipe: str) -> None:
     """What only a branch refers to stays."""
-    path = play(dialoom, recipe, tmp_path)
+    path = play(made_once, recipe)
 
     async def branch_off(session: Session) -> Any:
         await session.rewind(3)

@@ -13,7 +13,7 @@ import pytest
 from dialoom.roles import UnparsedReplyError
 from dialoom.runs.stepping import Session, SteppingError
 from dialoom.runs.store import RunFile
-from tests.conftest import Command, lines_of
+from tests.conftest import Command, MadeOnce, lines_of
 from tests.invented import write_release
 from tests.runs.stepping.played import RECIPES, UNBOUNDED, counted, dialogue, play, stepping
 
@@ -50,10 +50,10 @@ async def strict(messages):
 
 
 def test_a_promoted_branch_is_the_outcome_and_main_can_be_it_again(
-    dialoom: Command, players: list[str], tmp_path: Path
+    dialoom: Command, made_once: MadeOnce, tmp_path: Path
 ) -> None:
     """The export says the branch and what a person did in it; main's bytes come back."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     others(tmp_path)
     before, detailed = exported(dialoom, path), dialoom("show", "run.db", 1, "--json").stdout
 
@@ -90,9 +90,9 @@ def test_a_promoted_branch_is_the_outcome_and_main_can_be_it_again(
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_promotion_and_back_leave_no_trace(dialoom: Command, tmp_path: Path, recipe: str) -> None:
+def test_promotion_and_back_leave_no_trace(dialoom: Command, made_once: MadeOnce, recipe: str) -> None:
     """Of whatever recipe: a resampled branch is promoted, played further and promoted again, and then main."""
-    path = play(dialoom, recipe, tmp_path)
+    path = play(made_once, recipe)
     before = exported(dialoom, path)
 
     async def promote(session: Session) -> None:
@@ -110,9 +110,9 @@ def test_promotion_and_back_leave_no_trace(dialoom: Command, tmp_path: Path, rec
     assert exported(dialoom, path) == before
 
 
-def test_tokens_are_those_of_the_branches_line(dialoom: Command, tmp_path: Path) -> None:
+def test_tokens_are_those_of_the_branches_line(made_once: MadeOnce) -> None:
     """What the outcome's roles wrote: shared calls count for both, others only for the line that they are on."""
-    path = play(dialoom, "aloe-eval", tmp_path)
+    path = play(made_once, "aloe-eval")
 
     async def tokens(session: Session) -> dict[str, int]:
         summed: dict[str, int] = {}
@@ -140,10 +140,10 @@ def test_tokens_are_those_of_the_branches_line(dialoom: Command, tmp_path: Path)
 
 
 def test_other_judges_words_are_dropped_and_asked_for_anew(
-    dialoom: Command, players: list[str], tmp_path: Path
+    dialoom: Command, made_once: MadeOnce, tmp_path: Path
 ) -> None:
     """They were on another dialogue; on main's again, what they said is known."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     others(tmp_path)
     judge = ["judge", "run.db", "--model", "judge=python:others:strict", "--name", "strict"]
     dialoom(*judge)
@@ -171,10 +171,10 @@ def test_other_judges_words_are_dropped_and_asked_for_anew(
 
 
 def test_promoting_what_is_the_outcome_keeps_what_other_judges_said(
-    dialoom: Command, players: list[str], tmp_path: Path
+    dialoom: Command, made_once: MadeOnce, tmp_path: Path
 ) -> None:
     """Main of a scenario of which nothing else was promoted."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     others(tmp_path)
     dialoom("judge", "run.db", "--model", "judge=python:others:strict", "--name", "strict")
     before = exported(dialoom, path, "--judging", "strict")
@@ -182,9 +182,9 @@ def test_promoting_what_is_the_outcome_keeps_what_other_judges_said(
     assert exported(dialoom, path, "--judging", "strict") == before
 
 
-def test_a_branch_that_is_not_at_its_end_is_not_promoted(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_a_branch_that_is_not_at_its_end_is_not_promoted(dialoom: Command, made_once: MadeOnce) -> None:
     """Nor is main where it was rewound; the message says what to do."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     before = exported(dialoom, path)
 
     async def promote(session: Session) -> None:
@@ -255,9 +255,11 @@ def dialogue_failing(dialoom: Command, folder: Path, cast: list[str]) -> Path:
     return folder / "run.db"
 
 
-def test_a_scenario_played_anew_has_no_branches_of_before(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_a_scenario_played_anew_has_no_branches_of_before(
+    dialoom: Command, made_once: MadeOnce, tmp_path: Path
+) -> None:
     """Its names are free again, and what is said on the new main is its own."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     others(tmp_path)
 
     async def promote(session: Session) -> None:

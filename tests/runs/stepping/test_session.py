@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from dialoom.runs.stepping import Session, SteppingError
-from tests.conftest import Command
+from tests.conftest import Command, MadeOnce
 from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, shown, stepping, stood
 
 
 @pytest.mark.parametrize("recipe", ["personalens", "aloe"])
-def test_going_on_after_a_rewind_walks_along_what_is_there(dialoom: Command, tmp_path: Path, recipe: str) -> None:
+def test_going_on_after_a_rewind_walks_along_what_is_there(made_once: MadeOnce, recipe: str) -> None:
     """No branch is made and nothing is asked, not even of the ledger, until something is different."""
-    path = play(dialoom, recipe, tmp_path)
+    path = play(made_once, recipe)
     before = counted(path)
 
     async def walk(session: Session) -> None:
@@ -31,11 +31,9 @@ def test_going_on_after_a_rewind_walks_along_what_is_there(dialoom: Command, tmp
     assert counted(path) == before
 
 
-def test_on_a_branch_what_would_be_asked_otherwise_is_played(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
+def test_on_a_branch_what_would_be_asked_otherwise_is_played(made_once: MadeOnce, tmp_path: Path) -> None:
     """Its own steps are walked along; not what a person said in one, nor what another model would say now."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
     async def walk(session: Session) -> None:
@@ -60,11 +58,9 @@ def test_on_a_branch_what_would_be_asked_otherwise_is_played(
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_what_is_forked_and_played_again_comes_out_the_same_without_a_call(
-    dialoom: Command, tmp_path: Path, recipe: str
-) -> None:
+def test_what_is_forked_and_played_again_comes_out_the_same_without_a_call(made_once: MadeOnce, recipe: str) -> None:
     """From every checkpoint, in this session and in a later one; main stays where it was."""
-    path = play(dialoom, recipe, tmp_path)
+    path = play(made_once, recipe)
     rows = counted(path).rows
 
     async def rewind(session: Session) -> int:
@@ -105,9 +101,9 @@ def _export(dialoom: Command, path: Path, name: str = "out.jsonl") -> bytes:
     return (path.parent / name).read_bytes()
 
 
-def test_after_an_edit_only_what_depends_on_it_is_called(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_after_an_edit_only_what_depends_on_it_is_called(made_once: MadeOnce) -> None:
     """Another last word of the assistant: the judges who read it are asked anew, nothing before it is."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     before = counted(path)
 
     async def edit(session: Session) -> None:
@@ -126,9 +122,9 @@ def test_after_an_edit_only_what_depends_on_it_is_called(dialoom: Command, playe
     assert counted(path).replays == before.replays
 
 
-def test_an_edit_in_the_middle_replays_what_is_asked_as_before(dialoom: Command, tmp_path: Path) -> None:
+def test_an_edit_in_the_middle_replays_what_is_asked_as_before(made_once: MadeOnce) -> None:
     """Of an ALOE tree one user's message is another: what lies on its path is called, the other paths are replayed."""
-    path = play(dialoom, "aloe", tmp_path)
+    path = play(made_once, "aloe")
     before = counted(path)
 
     async def edit(session: Session) -> None:
@@ -150,9 +146,9 @@ def test_an_edit_in_the_middle_replays_what_is_asked_as_before(dialoom: Command,
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_an_edit_that_changes_nothing_costs_nothing(dialoom: Command, tmp_path: Path, recipe: str) -> None:
+def test_an_edit_that_changes_nothing_costs_nothing(made_once: MadeOnce, recipe: str) -> None:
     """At every checkpoint: the edges choose as they did, and every call is found in the ledger."""
-    path = play(dialoom, recipe, tmp_path)
+    path = play(made_once, recipe)
     before = counted(path).rows
 
     async def edit(session: Session) -> None:
@@ -178,9 +174,9 @@ def test_an_edit_that_changes_nothing_costs_nothing(dialoom: Command, tmp_path: 
     assert counted(path).rows == before
 
 
-def test_said_words_are_what_they_are_where_they_are(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_said_words_are_what_they_are_where_they_are(made_once: MadeOnce) -> None:
     """Two people's words at the same place do not answer for each other, and cost only what follows from them."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     before = counted(path)
 
     async def say(session: Session) -> None:
@@ -201,11 +197,9 @@ def test_said_words_are_what_they_are_where_they_are(dialoom: Command, players: 
     assert counted(path).replays == before.replays
 
 
-def test_what_a_role_cannot_say_is_refused_and_nothing_is_done(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
+def test_what_a_role_cannot_say_is_refused_and_nothing_is_done(made_once: MadeOnce) -> None:
     """A judge says what its form is; nobody says nothing; and only who is asked may speak."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     before = counted(path)
 
     async def say(session: Session) -> None:
@@ -231,10 +225,10 @@ def test_what_a_role_cannot_say_is_refused_and_nothing_is_done(
 
 
 def test_another_question_another_model_and_another_sample_call_what_follows(
-    dialoom: Command, players: list[str], tmp_path: Path
+    made_once: MadeOnce, tmp_path: Path
 ) -> None:
     """`ask_instead` changes one request, `exchange` a role's from there on, `resample` every one from there on."""
-    path = dialogue(dialoom, tmp_path, *players)
+    path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
     rows, replays = counted(path)
 
@@ -276,9 +270,9 @@ def test_another_question_another_model_and_another_sample_call_what_follows(
     stepping(path, act)
 
 
-def test_main_is_as_it_was_whatever_is_tried_out(dialoom: Command, tmp_path: Path) -> None:
+def test_main_is_as_it_was_whatever_is_tried_out(dialoom: Command, made_once: MadeOnce) -> None:
     """Export, report, judgements; only the bill knows; and there is nothing to resume."""
-    path = play(dialoom, "personalens", tmp_path)
+    path = play(made_once, "personalens")
     before, report = _export(dialoom, path), dialoom("report", "run.db").stdout
     calls = counted(path).rows
 

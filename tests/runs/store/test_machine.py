@@ -188,5 +188,5 @@ class SaverMachine(RuleBasedStateMachine):
             assert (latest and latest.checkpoint["id"]) == max(stored, default=None)
 
 
-SaverMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+SaverMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
 TestSaver = SaverMachine.TestCase

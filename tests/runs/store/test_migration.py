@@ -12,7 +12,7 @@ import pytest
 from dialoom.runs.store import RunFile, StoreError, migrations
 from dialoom.runs.store.migrations import Step, migrate, version_of
 from dialoom.runs.store.schema import SCHEMA_VERSION
-from tests.conftest import Command, lines_of
+from tests.conftest import Command, MadeOnce, lines_of, quick_players
 from tests.invented import write_release
 
 OLDER = 0
@@ -27,13 +27,16 @@ def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.fixture
-def run(dialoom: Command, players: list[str], tmp_path: Path) -> Path:
+def run(made_once: MadeOnce) -> Path:
     """A run of two dialogues that its budget stopped, and `whole.db`, which plays the same without one."""
-    write_release(tmp_path / "release")
-    plan = ("personalens", "--profiles", "release", *players, "--concurrency", 1)
+    return made_once(_run) / "run.db"
+
+
+def _run(dialoom: Command, folder: Path) -> None:
+    write_release(folder / "release")
+    plan = ("personalens", "--profiles", "release", *quick_players(folder), "--concurrency", 1)
     dialoom("run", *plan, "-o", "whole.db")
     dialoom("run", *plan, "--max-calls", 7, "-o", "run.db", code=3)
-    return tmp_path / "run.db"
 
 
 def make_older(path: Path) -> None:

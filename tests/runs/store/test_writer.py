@@ -13,6 +13,7 @@ import pytest
 
 from dialoom.runs.store.checkpoints import RunSaver
 from dialoom.runs.store.writer import Writer
+from tests.processes import PATIENCE
 from tests.runs.store.savers import checkpoint_of, count, place, rows
 
 
@@ -53,7 +54,7 @@ class HeldUp:
 
     def __call__(self, _connection: sqlite3.Connection) -> bool:
         self.started.set()
-        return self.go_on.wait(60)
+        return self.go_on.wait(PATIENCE)
 
 
 @pytest.fixture(params=["NORMAL", "FULL"])
@@ -101,7 +102,7 @@ async def test_whatever_a_job_raises_is_its_callers(writer: Writer, tmp_path: Pa
 async def test_those_behind_a_job_that_raises_are_told(writer: Writer) -> None:
     """Whatever it raises: an event loop's future takes no StopIteration."""
     jobs = (writer.submit(lambda _connection: next(iter(()))), writer.submit(lambda _connection: 7))
-    first, second = await asyncio.wait_for(asyncio.gather(*jobs, return_exceptions=True), 10)
+    first, second = await asyncio.gather(*jobs, return_exceptions=True)
     assert isinstance(first, RuntimeError)
     assert "StopIteration" in str(first)
     assert second == 7
@@ -353,7 +354,7 @@ async def test_no_event_loop_waits_for_somebody_elses_lock(tmp_path: Path) -> No
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         locked.set()
-        has_gone_on = went_on.wait(60)
+        has_gone_on = went_on.wait(PATIENCE)
         other.execute("ROLLBACK")
         other.close()
         return has_gone_on
@@ -394,7 +395,7 @@ async def test_what_waits_in_the_queue_comes_first(writer: Writer, tmp_path: Pat
 
     def listen(_first: object) -> None:
         told.started.set()
-        told.go_on.wait(60)
+        told.go_on.wait(PATIENCE)
 
     first.add_done_callback(listen)
     inserted.go_on.set()

@@ -1,0 +1,26 @@
+"""The flag by which a user takes a file's word for the code and the addresses that it names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .flags import Flags
+from .terminal import say
+
+if TYPE_CHECKING:
+    from dialoom.runs.trust import Trust
+
+_OPTION: Any = typer.Option(
+    "--trust", help="Use code and addresses that the file names, though you have not given them on this machine."
+)
+TrustFlag = Annotated[bool, _OPTION]
+TRUSTING: Flags = {"trust": (TrustFlag, False)}
+
+
+def trust(is_given: bool) -> Trust:
+    """What of the things that a file names may be used; what is used on its word alone is told before."""
+    from dialoom.runs.trust import Trust
+
+    return Trust(is_given, lambda line: say(line, err=True))

@@ -1,0 +1,185 @@
+"""Damaged and crafted run files: one message that says what is wrong, no traceback, no hang, nothing else lost."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dialoom
+from dialoom.runs.store import StoreError, schema
+from dialoom.runs.store.damage import DamagedRunError
+from tests.conftest import Command
+
+COMMANDS = [
+    ("status", "d.db"),
+    ("status", "d.db", "--json"),
+    ("status", "d.db", "--config"),
+    ("show", "d.db"),
+    ("show", "d.db", 1),
+    ("show", "d.db", 2, "--json"),
+    ("report", "d.db"),
+    ("report", "d.db", "--cost"),
+    ("export", "d.db", "-o", "d.jsonl"),
+    ("export", "d.db", "--format", "personalens", "-o", "folder"),
+    ("agree", "d.db", "--sample", 2, "-o", "d.csv"),
+    ("resume", "d.db"),
+    ("retry", "d.db", "--scenario", 1, "--replay-only"),
+    ("step", "d.db", 1, "--script", "script.txt"),
+    ("compact", "d.db"),
+]
+VALUES = ["", "x", "{", "[]", "{}", "null", "3", '"a"', "[[1]]", '[["user", 99]]', '{"a": {"$doc": "zz"}}', "[" * 5000]
+WRONG = [*VALUES, None, b"\xff\xfe", -1, 2**62, 1.5, float("inf"), "9" * 5000]
+COLUMNS = [
+    *(("run", "value"), ("run", "key"), ("prompts", "source"), ("prompts", "id"), ("judgement_sets", "models")),
+    *(("scenarios", each) for each in ("position", "id", "facets", "content", "state", "sample", "take", "branch")),
+    *(("outcomes", each) for each in ("scenario", "ended_by", "counts", "messages", "details")),
+    *(("judgements", each) for each in ("metric", "target", "turn", "score", "is_verdict", "status", "explanation")),
+    *(("calls", each) for each in ("role", "model", "reply", "messages", "input_tokens", "cost", "latency", "sample")),
+    *(("texts", "content"), ("documents", "content"), ("documents", "hash"), ("threads", "name")),
+    *(("checkpoints", each) for each in ("id", "channels", "seen", "metadata", "parent")),
+    *(("checkpoint_values", "content"), ("checkpoint_lists", "prefix"), ("checkpoint_lists", "elements")),
+]
+
+
+def all_commands(dialoom: Command, folder: Path, damaged: Path, commands: list[tuple[object, ...]]) -> list[str]:
+    """Carry out commands, each on a copy; what they said where they refused it."""
+    (folder / "script.txt").write_text("state\nnext\n")
+    said = []
+    for command in commands:
+        for old in (*folder.glob("d.*"), *folder.glob("folder*")):
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        shutil.copy(damaged, folder / "d.db")
+        before = {path.name for path in folder.iterdir()}
+        gc.collect()  # a connection that an error has left open is a process' own matter
+        done = dialoom(*command, code=None)  # whatever comes of it, but no traceback
+        assert done.returncode in (0, 1, 2, 3), command
+        new = {path.name for path in folder.iterdir()} - before
+        assert new <= {"d.jsonl", "d.csv", "folder", "d.db-wal", "d.db-shm"}, (command, new)
+        if done.returncode == 2:
+            assert done.stderr.startswith(("dialoom: ", "script.txt")), (command, done.stderr)
+            said.append(done.stderr)
+    return said
+
+
+@pytest.mark.parametrize("table", sorted(schema.TABLES))
+def test_a_dropped_table_is_named(dialoom: Command, tmp_path: Path, damaged: Path, table: str) -> None:
+    """By whatever needs it."""
+    with sqlite3.connect(damaged) as connection:
+        connection.execute(f"DROP TABLE {table}")
+    said = all_commands(dialoom, tmp_path, damaged, [COMMANDS[1], COMMANDS[4], COMMANDS[6]])
+    for text in said:
+        assert "d.db is damaged" in text or "no such table" in text, text
+
+
+def test_a_file_that_is_cut_off_is_said_to_be(dialoom: Command, tmp_path: Path, damaged: Path) -> None:
+    """Wherever it is cut."""
+    whole = damaged.read_bytes()
+    for size in (50, 600, 5000, len(whole) // 2):
+        damaged.write_bytes(whole[:size])
+        said = all_commands(dialoom, tmp_path, damaged, [COMMANDS[0], COMMANDS[4], COMMANDS[6], COMMANDS[11]])
+        assert len(said) == 4
+        assert all("damaged" in text or "not a run" in text for text in said), said
+    assert ".recover" in said[0]
+
+
+def test_the_row_is_named(damaged: Path) -> None:
+    """And the column that holds no JSON."""
+    with sqlite3.connect(damaged) as connection:
+        connection.execute("UPDATE outcomes SET counts = '{' WHERE scenario = 1")
+    run = dialoom.open_run(damaged)
+    assert run.status().done == 2
+    with pytest.raises(DamagedRunError, match="counts of the table outcomes holds no JSON in the row of 2"):
+        list(run.episodes())
+    assert run.episode(1) is not None
+
+
+@pytest.mark.parametrize(
+    "craft",
+    [
+        "CREATE TRIGGER t AFTER UPDATE ON scenarios BEGIN DELETE FROM outcomes; END",
+        "ALTER TABLE texts RENAME TO old; CREATE VIEW texts AS WITH RECURSIVE c(id) AS (SELECT 1 UNION ALL "
+        "SELECT id + 1 FROM c) SELECT id, zeroblob(16) AS hash, '' AS content FROM c",
+    ],
+)
+def test_a_file_that_acts_of_its_own_accord_is_refused(damaged: Path, craft: str) -> None:
+    """Triggers, and views in the place of tables; a view of the user's own is none of ours."""
+    with sqlite3.connect(damaged) as connection:
+        connection.execute("CREATE VIEW mine AS SELECT * FROM scenarios")
+    assert dialoom.open_run(damaged).status().done == 2
+    with sqlite3.connect(damaged) as connection:
+        connection.executescript(craft)
+    with pytest.raises(StoreError, match="is no run as dialoom makes it"):
+        dialoom.open_run(damaged)
+
+
+def test_what_refers_to_itself_has_an_end(damaged: Path) -> None:
+    """Documents within documents, and lists that begin with themselves."""
+    with sqlite3.connect(damaged) as connection:
+        parts = "[" + ", ".join(f'{{"$doc": "{"ab" * 16}"}}' for _ in range(10)) + "]"
+        connection.execute("INSERT INTO documents VALUES (?, ?)", (b"\xab" * 16, parts))
+        connection.execute("UPDATE scenarios SET content = ?", (parts,))
+        connection.execute("UPDATE checkpoint_lists SET prefix = id")
+        connection.execute("UPDATE scenarios SET state = 'pending'")
+    with pytest.raises(StoreError, match="damaged"):
+        dialoom.open_run(damaged).scenario(1)
+
+
+def test_the_tables_are_those_of_the_schema() -> None:
+    """The names that are looked for are those that are made."""
+    with sqlite3.connect(":memory:") as connection:
+        schema.create(connection)
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert names == schema.TABLES
+
+
+def check_crafted(dialoom: Command, folder: Path, source: Path, edits: list[tuple[int, int]], command: int) -> None:
+    """One command on a file with some values put in the place of others."""
+    target = folder / "crafted"
+    shutil.copy(source, target)
+    with sqlite3.connect(target) as connection:
+        for column, value in edits:
+            table, name = COLUMNS[column]
+            with suppress(sqlite3.IntegrityError):  # what a column cannot hold
+                connection.execute(f"UPDATE OR IGNORE {table} SET {name} = ?", (WRONG[value],))
+    connection.close()
+    all_commands(dialoom, folder, target, [COMMANDS[command]])
+
+
+def check_flipped(dialoom: Command, folder: Path, source: Path, flips: list[tuple[int, int]], command: int) -> None:
+    """One command on a file with some bytes changed."""
+    content = bytearray(source.read_bytes())
+    for place, bits in flips:
+        content[place % len(content)] ^= bits
+    (folder / "flipped").write_bytes(content)
+    all_commands(dialoom, folder, folder / "flipped", [COMMANDS[command]])
+
+
+ANY_COMMAND = st.integers(0, len(COMMANDS) - 1)
+EDITS = st.lists(st.tuples(st.integers(0, len(COLUMNS) - 1), st.integers(0, len(WRONG) - 1)), min_size=1, max_size=2)
+FLIPS = st.lists(st.tuples(st.integers(0, 10**7), st.integers(1, 255)), min_size=1, max_size=40)
+FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@given(EDITS, ANY_COMMAND)
+@FEW
+def test_crafted_rows(
+    dialoom: Command, tmp_path: Path, damaged: Path, edits: list[tuple[int, int]], command: int
+) -> None:
+    """Whatever stands in them."""
+    check_crafted(dialoom, tmp_path, damaged, edits, command)
+
+
+@given(FLIPS, ANY_COMMAND)
+@FEW
+def test_flipped_bytes(
+    dialoom: Command, tmp_path: Path, damaged: Path, flips: list[tuple[int, int]], command: int
+) -> None:
+    """Wherever they are."""
+    check_flipped(dialoom, tmp_path, damaged, flips, command)

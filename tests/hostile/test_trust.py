@@ -1,0 +1,261 @@
+"""A stranger's run file runs nothing and calls nobody; one's own needs no more words than before."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom.runs.trust import Trust, TrustError, player_named
+from tests.conftest import ROOT, Command
+
+EXAMPLE = ROOT / "docs" / "examples" / "twenty_questions"
+_GAME = """
+async def guesser(messages):
+    return "Is it a heron?"
+
+async def keeper(messages):
+    return "You have found it."
+"""
+_TRACE = "\nimport pathlib\npathlib.Path(__file__ + '.ran').touch()\n"
+
+
+@pytest.fixture
+def own(dialoom: Command, tmp_path: Path) -> Path:
+    """A finished run of one's own, whose recipe and players are files; whoever imports these leaves a trace now."""
+    (tmp_path / "recipe.py").write_text((EXAMPLE / "recipe.py").read_text())
+    (tmp_path / "words.toml").write_text((EXAMPLE / "words.toml").read_text())
+    (tmp_path / "prompts").symlink_to(EXAMPLE / "prompts")
+    (tmp_path / "strange_game.py").write_text(_GAME)
+    players = [f"--model={role}=python:strange_game:{role}" for role in ("guesser", "keeper")]
+    dialoom("run", "recipe.py:RECIPE", *players, "--words", "heron,otter", "-o", "r.db")
+    for source in (tmp_path / "recipe.py", tmp_path / "strange_game.py"):
+        source.write_text(source.read_text() + _TRACE)
+    return tmp_path / "r.db"
+
+
+@pytest.fixture
+def strange(own: Path) -> Path:
+    """The same as it would be if it came by mail: this machine does not know it."""
+    with sqlite3.connect(own) as connection:
+        connection.execute("UPDATE run SET value = 'ffff' WHERE key = 'id'")
+        connection.execute("UPDATE scenarios SET state = 'pending' WHERE position = 1")
+        connection.execute("DELETE FROM outcomes WHERE scenario = 1")
+    return own
+
+
+def imported(folder: Path, act: Callable[[], object]) -> set[str]:
+    """Which files were imported meanwhile."""
+    sys.modules.pop("strange_game", None)
+    act()
+    found = {path.name.removesuffix(".py.ran") for path in folder.glob("*.ran")}
+    for path in folder.glob("*.ran"):
+        path.unlink()
+    return found
+
+
+REFUSED = [
+    ("report", "r.db"),
+    ("export", "r.db", "-o", "out.jsonl"),
+    ("agree", "r.db", "--sample", 1, "-o", "labels.csv"),
+    ("show", "r.db", 1, "--json"),
+    ("show", "r.db", 2),
+    ("step", "r.db", 1, "--script", "/dev/null"),
+    ("step", "r.db", "--where", "state == 'done'", "--script", "/dev/null"),
+    ("resume", "r.db"),
+    ("retry", "r.db", "--scenario", 1),
+    ("judge", "r.db", "--model", "judge=offline/attentive"),
+]
+SHOWN = [
+    ("status", "r.db"),
+    ("status", "r.db", "--config"),
+    ("show", "r.db"),
+    ("show", "r.db", 1),
+    ("report", "r.db", "--cost"),
+    ("compact", "r.db"),
+    ("export", "r.db", "--help"),
+]
+
+
+@pytest.mark.usefixtures("strange")
+def test_a_strangers_run_runs_nothing(dialoom: Command, tmp_path: Path) -> None:
+    """One message names what would run, and how to say that it may; what needs no code is shown."""
+
+    def refused() -> None:
+        for command in REFUSED:
+            said = dialoom(*command, code=2).stderr
+            assert f"r.db names the recipe recipe.py:RECIPE, which would run {tmp_path}/recipe.py" in said, command
+            assert "add --trust" in said, command
+
+    def shown() -> None:
+        for command in SHOWN:
+            dialoom(*command)
+        assert "Is it a heron?" in dialoom("show", "r.db", 1).stdout
+
+    assert imported(tmp_path, refused) == set()
+    assert imported(tmp_path, shown) == set()
+    told = dialoom("resume", "r.db", code=2).stderr
+    assert "the player python:strange_game:keeper, which would run" in told
+
+
+@pytest.mark.usefixtures("strange")
+def test_with_a_word_it_is_used_and_told(dialoom: Command, tmp_path: Path) -> None:
+    """What runs is said before, and holds for that command alone."""
+    lines = dialoom("resume", "r.db", "--trust").stdout
+    assert "trusted with the recipe recipe.py:RECIPE" in lines
+    assert "trusted with the player python:strange_game:guesser" in lines
+    assert f"{tmp_path}/recipe.py has changed since the run was made" in lines
+    assert dialoom("report", "r.db", "--trust").stdout
+    assert "2 lines" in dialoom("export", "r.db", "-o", "out.jsonl", "--trust").stdout
+    dialoom("report", "r.db", code=2)
+
+
+@pytest.mark.usefixtures("own")
+def test_ones_own_run_is_known(dialoom: Command, tmp_path: Path) -> None:
+    """Under any name; that its code has changed is told."""
+    shutil.move(tmp_path / "r.db", tmp_path / "moved.db")
+    assert imported(tmp_path, lambda: dialoom("retry", "moved.db", "--scenario", 1)) == {"recipe", "strange_game"}
+    said = dialoom("report", "moved.db").stderr
+    assert "recipe.py has changed since the run was made" in said
+    assert "trusted with" not in said
+
+
+@pytest.mark.usefixtures("own")
+def test_another_file_under_the_same_name_is_not_known(tmp_path: Path) -> None:
+    """Which file a relative path leads to depends on the folder."""
+    (tmp_path / "mail").mkdir()
+    for name in ("recipe.py", "r.db"):
+        shutil.move(tmp_path / name, tmp_path / "mail" / name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path / "mail")
+        with pytest.raises(TrustError, match=r"which would run .*/mail/recipe\.py"):
+            dialoom.open_run("r.db").report()
+
+
+@pytest.mark.usefixtures("own")
+def test_the_list_is_the_users_own(dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else can read it; one that somebody else could write, or that cannot be written, is none."""
+    folder = tmp_path / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    dialoom("report", "r.db", code=2)
+    dialoom("run", "recipe.py:RECIPE", "--model=python:strange_game:keeper", "--words", "heron", "-o", "s.db")
+    (kept,) = folder.rglob("*.jsonl")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    dialoom("report", "s.db")
+    kept.chmod(0o666)
+    dialoom("report", "s.db", code=2)
+    shutil.rmtree(folder)
+    folder.write_text("in the way")
+    dialoom("run", "recipe.py:RECIPE", "--model=python:strange_game:keeper", "--words", "heron", "-o", "t.db")
+    dialoom("report", "t.db", code=2)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """A run of one dialogue that is still to be played, by an installed recipe and the offline model."""
+    return dialoom.plan("personalens", path=tmp_path / "plain.db", options={"limit": 1}).path
+
+
+def changed(path: Path, **more: Any) -> None:
+    """Let a run's file say something else of its assistant."""
+    with sqlite3.connect(path) as connection:
+        config = json.loads(connection.execute("SELECT value FROM run WHERE key = 'config'").fetchone()[0])
+        config["models"]["assistant"].update(more)
+        connection.execute("UPDATE run SET value = ? WHERE key = 'config'", (json.dumps(config),))
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({"model": "openai/gpt-4o", "api_base": "http://evil.example/v1"}, "at http://evil.example/v1, where your key"),
+        ({"model": "openai/gpt-4o", "api_base": "http://127.0.0.1:9"}, "at http://127.0.0.1:9, where your key"),
+        ({"model": "huggingface/https://evil.example"}, "at huggingface/https://evil.example"),
+        ({"model": "graph:evil.py:GRAPH"}, "the player graph:evil.py:GRAPH, which would run /"),
+        ({"model": "python:evil.part:f"}, "the player python:evil.part:f, which would run evil.part"),
+    ],
+)
+def test_no_player_is_called_on_a_files_word(plain: Path, more: dict[str, str], text: str) -> None:
+    """However it is gone on with."""
+    changed(plain, **more)
+    run = dialoom.open_run(plain)
+    ways: list[Callable[[], object]] = [run.resume, lambda: dialoom.resume(plain), lambda: dialoom.retry(plain)]
+    for going_on in ways:
+        with pytest.raises(TrustError) as caught:
+            going_on()
+        assert text in str(caught.value)
+        assert "trust=True" in str(caught.value)
+
+
+async def test_no_branch_and_no_judge_is_called_on_a_files_word(plain: Path) -> None:
+    """They have players of their own."""
+    with sqlite3.connect(plain) as connection:
+        row = connection.execute("SELECT models FROM judgement_sets").fetchone()
+        judges = {role: {**each, "model": "graph:evil.py:G"} for role, each in json.loads(row[0]).items()}
+        connection.execute("UPDATE judgement_sets SET models = ?", (json.dumps(judges),))
+        branch = (0, "other", "thread", None, 1, '{"assistant": "graph:worse.py:G"}', "main")
+        connection.execute("INSERT INTO branches VALUES (?, ?, ?, ?, ?, ?, ?)", branch)
+    with pytest.raises(TrustError, match=r"graph:evil\.py:G"):
+        await dialoom.aretry(plain, unparsed=True)
+    with pytest.raises(TrustError, match=r"graph:worse\.py:G"):
+        async with dialoom.open_run(plain).step(1, branch="other"):
+            pass
+
+
+async def test_no_embedder_is_loaded_on_a_files_word(tmp_path: Path) -> None:
+    """A folder of a sentence transformer may hold code, and a scenario names it."""
+    options = {"kind": "profile", "target": 3}
+    run = await _planned_pool(tmp_path, options)
+    with sqlite3.connect(run.path) as connection:
+        content = json.loads(connection.execute("SELECT content FROM scenarios").fetchone()[0])
+        content["embedder"] = "st:./evil"
+        connection.execute("UPDATE scenarios SET content = ?", (json.dumps(content),))
+    with pytest.raises(TrustError, match=r"the model st:\./evil, which would be loaded here"):
+        await dialoom.aresume(run.path)
+
+
+async def _planned_pool(folder: Path, options: dict[str, Any]) -> dialoom.Run:
+    return await dialoom.aplan("persona-pool", path=folder / "pool.db", options=options)
+
+
+def test_no_file_is_read_on_a_files_word(plain: Path, tmp_path: Path) -> None:
+    """As planning would, of a run that was stopped before."""
+    with sqlite3.connect(plain) as connection:
+        config = json.loads(connection.execute("SELECT value FROM run WHERE key = 'config'").fetchone()[0])
+        config["options"]["profiles"] = str(tmp_path / "private")
+        connection.execute("UPDATE run SET value = ? WHERE key = 'config'", (json.dumps(config),))
+        connection.execute("DELETE FROM run WHERE key = 'planned'")
+        connection.execute("DELETE FROM scenarios")
+    with pytest.raises(TrustError, match="private, which planning would read"):
+        dialoom.resume(plain)
+
+
+@pytest.mark.usefixtures("own")
+def test_a_case_runs_nothing_either(dialoom: Command, tmp_path: Path) -> None:
+    """But for one that was saved here, as long as it says what it said."""
+    (tmp_path / "lines.txt").write_text("save case.json\n")
+    dialoom("step", "r.db", 1, "--script", "lines.txt")
+    assert "the same path" in dialoom("replay", "case.json").stdout
+    case = tmp_path / "case.json"
+    case.write_text(case.read_text().replace("heron", "crane"))
+    for found in tmp_path.glob("*.ran"):
+        found.unlink()
+    refused = dialoom("replay", "case.json", code=2).stderr
+    assert "the case names the recipe recipe.py:RECIPE" in refused
+    assert not list(tmp_path.glob("*.ran"))
+    assert "trusted with the recipe" in dialoom("replay", "case.json", "--trust", code=1).stderr
+
+
+def test_what_is_told_is_told_once() -> None:
+    """However often it is used."""
+    lines: list[str] = []
+    trust = Trust(everything=True, tell=lines.append)
+    for _ in range(3):
+        trust.check("r.db", "id", player_named("graph:g.py:G"), {})
+    assert len(lines) == 1

@@ -1,0 +1,257 @@
+"""A provider that is away is asked by one call at a time, after pauses that grow; nothing else goes to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+
+from dialoom.roles import Completion, DrainedError, Gateway, ProviderError
+from dialoom.roles.errors import Absence, TransientProviderError, UnansweredError
+from dialoom.roles.gateway import Request
+from dialoom.roles.gateway.gateway import Limits
+from dialoom.roles.gateway.presence import ProviderAway, ProviderBack, ProviderGone, Tidings
+from tests.ledgers import MemoryLedger, a_place, a_request
+from tests.virtual_time import now, passing
+
+MODEL, OTHER = "openai/m", "groq/m"
+
+
+def refused() -> UnansweredError:
+    """No connection."""
+    return UnansweredError("cannot connect", absence=Absence.CERTAIN, reason="connection refused", raw="refused")
+
+
+def unavailable() -> UnansweredError:
+    """A gateway with nobody behind it."""
+    return UnansweredError("bad gateway", absence=Absence.POSSIBLE, reason="status 502", raw="(502)")
+
+
+@dataclass
+class Line:
+    """The way to a provider, on virtual time.
+
+    Attributes:
+        fails: What a request meets, by its text and the second in which it is sent; `None` if it is answered.
+        sent: When each request was sent.
+        at_once: The most that were under way together.
+    """
+
+    fails: Callable[[str, float], ProviderError | None]
+    sent: list[float] = field(default_factory=list)
+    at_once: int = 0
+    under_way: int = 0
+
+    async def complete(self, request: Request, key: str) -> Completion:
+        self.sent.append(now())
+        self.under_way += 1
+        self.at_once = max(self.at_once, self.under_way)
+        failure = self.fails(request.messages[0]["content"], now())
+        await asyncio.sleep(0.01 if failure else 0.5)
+        self.under_way -= 1
+        if failure is not None:
+            raise failure
+        return Completion("heron", 1, 1)
+
+
+@dataclass
+class Scene:
+    """A gateway with patience, what it was told, and its ledger."""
+
+    gateway: Gateway
+    ledger: MemoryLedger
+    heard: list[tuple[Tidings, float]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, line: Line, monkeypatch: pytest.MonkeyPatch, patience: float = 600.0, at_once: int = 8) -> Scene:
+        """One whose models are all at the end of that line."""
+        monkeypatch.setattr("dialoom.roles.gateway.gateway.LiteLLMBackend", lambda: line)
+        ledger = MemoryLedger()
+        scene = cls(Gateway(ledger, Limits(concurrency=at_once, patience=patience)), ledger)
+        scene.gateway.listen(lambda tidings: scene.heard.append((tidings, now())))
+        scene.gateway.prepare([MODEL, OTHER])  # or time would fly while a thread does that
+        return scene
+
+    async def ask(self, texts: list[str], model: str = MODEL) -> list[Completion | BaseException]:
+        """All at once."""
+        requests = [a_request(model, text) for text in texts]
+        calls = [self.gateway.complete(request, a_place(seed)) for seed, request in enumerate(requests)]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+
+def texts(count: int) -> list[str]:
+    """Requests."""
+    return [f"Number {number}" for number in range(count)]
+
+
+def test_one_at_a_time_asks_after_growing_pauses_and_all_are_answered_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody is there for 100 seconds; no call has used up its attempts by that."""
+    line = Line(lambda _text, second: refused() if second < 100 else None)
+
+    async def work() -> None:
+        scene = Scene.of(line, monkeypatch)
+        replies = await scene.ask(texts(40))
+        assert [reply.text for reply in replies if isinstance(reply, Completion)] == ["heron"] * 40
+        (away, _), (back, _) = scene.heard
+        assert away == ProviderAway("openai", "connection refused", 1.0, 600.0)
+        assert isinstance(back, ProviderBack)
+        assert 100 < back.seconds < 135
+        asked = [second for second in line.sent if 0.5 < second < 100]
+        pauses = [later - earlier for earlier, later in pairwise(asked)]
+        assert [round(pause) for pause in pauses] == [2, 4, 8, 16, 30, 30]
+        assert sum(second < 0.5 for second in line.sent) == 8, "those that were under way, and no other"
+        assert len(scene.ledger.begun) == 40, "each call is begun once"
+
+    passing(work())
+
+
+def test_the_others_do_not_come_before_the_one_that_asks_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first answer takes half a second; within it nobody else is sent."""
+    line = Line(lambda _text, second: refused() if second < 10 else None)
+
+    async def work() -> None:
+        scene = Scene.of(line, monkeypatch)
+        await scene.ask(texts(8))
+        (first, *others) = [second for second in line.sent if second > 10]
+        assert min(others) >= first + 0.5
+        assert len(others) == 7
+
+    passing(work())
+
+
+def test_a_provider_that_answers_some_is_not_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every other request is refused by a gateway that answers the rest; the refused ones fail as ever."""
+    line = Line(lambda text, _second: unavailable() if text.endswith(("1", "3")) else None)
+
+    async def work() -> None:
+        scene = Scene.of(line, monkeypatch)
+        busy = asyncio.create_task(scene.ask([f"Even {2 * number}" for number in range(200)]))
+        odd = await scene.ask(["Odd 1", "Odd 3"])
+        assert [type(each) for each in odd] == [UnansweredError] * 2
+        assert scene.heard == []
+        busy.cancel()
+
+    passing(work())
+
+
+def test_a_gateway_with_nobody_behind_it_is_away_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a call has used up its attempts, and nobody was answered in that time; then it waits with the others."""
+    line = Line(lambda _text, second: unavailable() if second < 120 else None)
+
+    async def work() -> None:
+        scene = Scene.of(line, monkeypatch)
+        replies = await scene.ask(texts(8))
+        assert all(isinstance(reply, Completion) for reply in replies)
+        assert [type(tidings) for tidings, _ in scene.heard] == [ProviderAway, ProviderBack]
+
+    passing(work())
+
+
+def test_calls_to_another_provider_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own limit, its own presence."""
+    line = Line(lambda text, second: refused() if text.startswith("Number") and second < 60 else None)
+
+    async def work() -> None:
+        scene = Scene.of(line, monkeypatch)
+        waiting = asyncio.create_task(scene.ask(texts(8)))
+        await asyncio.sleep(5)
+        await scene.ask([f"Other {number}" for number in range(8)], OTHER)
+        assert now() < 7
+        await waiting
+        assert {tidings.provider for tidings, _ in scene.heard} == {"openai"}
+
+    passing(work())
+
+
+def test_patience_has_an_end_and_whoever_listens_stops_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the second that was said; what waited is given up, to be made later, and the books have what it met."""
+    line = Line(lambda _text, _second: refused())
+
+    async def work() -> None:
+        scene = Scene.of(line, monkeypatch, patience=45.0)
+
+        def stop(tidings: Tidings) -> None:
+            scene.heard.append((tidings, now()))
+            if isinstance(tidings, ProviderGone):
+                scene.gateway.drain()
+
+        scene.gateway.listen(stop)
+        replies = await scene.ask(texts(12))
+        assert [type(reply) for reply in replies] == [DrainedError] * 12
+        gone, at = scene.heard[-1]
+        assert isinstance(gone, ProviderGone)
+        assert gone.reason == "connection refused"
+        assert 45 <= at < 46
+        assert [round(second) for second in line.sent] == [0] * 8 + [1, 3, 7, 15, 31, 45]
+        assert len(scene.ledger.attempts) == 14
+
+    passing(work())
+
+
+def test_without_a_listener_that_stops_it_the_calls_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they would have without patience."""
+    line = Line(lambda _text, _second: refused())
+
+    async def work() -> None:
+        scene = Scene.of(line, monkeypatch, patience=45.0)
+        assert [type(reply) for reply in await scene.ask(texts(3))] == [UnansweredError] * 3
+
+    passing(work())
+
+
+@pytest.mark.parametrize("kind", ["drained", "cancelled"])
+def test_a_call_that_waits_can_be_given_up(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Drained: all are. Cancelled: the one that was to ask next makes way for another."""
+    line = Line(lambda _text, second: refused() if second < 20 else None)
+
+    async def work() -> None:
+        scene = Scene.of(line, monkeypatch)
+        calls = [asyncio.create_task(scene.gateway.complete(a_request(MODEL), a_place(seed))) for seed in range(6)]
+        await asyncio.sleep(10)
+        if kind == "drained":
+            scene.gateway.drain()
+            replies = await asyncio.gather(*calls, return_exceptions=True)
+            assert now() < 11
+            assert [type(reply) for reply in replies] == [DrainedError] * 6
+            return
+        for call in calls[:5]:
+            call.cancel()
+        assert (await calls[5]).text == "heron"
+
+    passing(work())
+
+
+def test_what_is_recorded_needs_no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is away, replies that the ledger holds are replayed."""
+    line = Line(lambda text, _second: refused() if text.startswith("Number") else None)
+
+    async def work() -> None:
+        scene = Scene.of(line, monkeypatch)
+        known = a_request(MODEL, "Known")
+        await scene.gateway.complete(known, a_place())
+        waiting = asyncio.create_task(scene.ask(texts(4)))
+        await asyncio.sleep(5)
+        assert (await scene.gateway.complete(known, a_place())).text == "heron"
+        assert now() < 6
+        scene.gateway.drain()
+        await waiting
+
+    passing(work())
+
+
+def test_a_server_with_trouble_of_its_own_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers, if only with errors: the calls fail after their attempts, and nothing is paused."""
+    line = Line(lambda _text, _second: TransientProviderError("trouble (500)"))
+
+    async def work() -> None:
+        scene = Scene.of(line, monkeypatch)
+        assert [type(reply) for reply in await scene.ask(texts(4))] == [TransientProviderError] * 4
+        assert len(line.sent) == 24
+        assert scene.heard == []
+
+    passing(work())

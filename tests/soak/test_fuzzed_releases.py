@@ -1,0 +1,30 @@
+"""The suite's fuzz over releases, with a budget that finds more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.hostile.test_fuzzed_releases import BYTES, PLACES, check_lines, check_release
+from tests.hostile.test_fuzzed_replies import VALUES
+
+MANY = settings(max_examples=1_000, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@given(PLACES, VALUES)
+@MANY
+def test_any_of_many_releases_is_planned_or_refused(tmp_path: Path, way: list[int], value: Any) -> None:
+    """Whatever stands in it."""
+    (tmp_path / "made").mkdir(exist_ok=True)
+    check_release(tmp_path / "made", way, value)
+
+
+@given(VALUES | st.fixed_dictionaries({"profile": VALUES, "personality": VALUES}), BYTES)
+@MANY
+def test_any_of_many_lines_is_planned_or_refused(tmp_path: Path, entry: Any, tail: bytes) -> None:
+    """Whatever stands in them."""
+    (tmp_path / "made").mkdir(exist_ok=True)
+    check_lines(tmp_path / "made", entry, tail)
