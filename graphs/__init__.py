@@ -1,5 +1,6 @@
 """The state machines: who speaks when. One folder per system; each gives a `Recipe`."""
 
+from .fault import DialogueFault
 from .outcome import Episode, Judgement, Line, Outcome
 from .recipe import Exporter, ExportOptions, Recipe, RecipeError, RecipeOptions
 from .reporting import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, intervals, side_by_side
@@ -9,6 +10,7 @@ from .stage import Scene, Stage, node, stream
 
 __all__ = [
     "Chart",
+    "DialogueFault",
     "Episode",
     "Estimate",
     "ExportOptions",

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from .fault import DialogueFault
+
 Status = Literal["ok", "unparsed", "error"]
 
 
@@ -45,6 +47,7 @@ class Outcome(BaseModel):
         ended_by: Why the conversation ended; `error` if it could not go on.
         counts: Figures of the recipe's own, e.g. how many turns.
         details: What else a recipe keeps, as plain JSON, e.g. a tree of which `messages` is one path.
+        faults: What the gate's rules found, in the order of the messages; `None` if they were not asked.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -53,6 +56,7 @@ class Outcome(BaseModel):
     counts: Mapping[str, int] = {}
     details: Mapping[str, Any] = {}
     judgements: tuple[Judgement, ...] = ()
+    faults: tuple[DialogueFault, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Episode:
         outcome: Its result, with the judgements of one judging.
         output_tokens: Tokens written per role; `None` where a provider did not say.
         error: Why it failed.
-        fault: Whose fault that is, in a word or two, e.g. `context`: its request was longer than the model reads.
+        at_fault: Whose fault that is, in a word or two, e.g. `context`: its request was longer than the model reads.
     """
 
     id: str
@@ -75,4 +79,4 @@ class Episode:
     outcome: Outcome
     output_tokens: Mapping[str, int | None] = field(default_factory=dict)
     error: str | None = None
-    fault: str | None = None
+    at_fault: str | None = None

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict
 
 from dialoom.errors import DialoomError
 
+from .fault import DialogueFault
+from .gate.talk import Facts, Talk
 from .judgement_scope import conversation_to
 from .outcome import Episode, Judgement, Line, Outcome
 from .reporting.chart import Chart
@@ -99,7 +101,8 @@ class Recipe(ABC):
             is then all on one side. `None` if there is nothing to split by.
         resampled: What those are called that differ in this facet, in the plural: intervals are made over them.
         evaluated: The role under evaluation, if there is one: reports name a run by its model.
-        languages: What is spoken, as ISO 639 codes, for the cards of exports.
+        languages: What is spoken, as ISO 639 codes, for the cards of exports and the gate.
+        fault_kinds: Kinds of faults of its own, by name, and what they mean.
     """
 
     name: ClassVar[str]
@@ -117,6 +120,7 @@ class Recipe(ABC):
     resampled: ClassVar[str] = "people"
     evaluated: ClassVar[str | None] = None
     languages: ClassVar[tuple[str, ...]] = ()
+    fault_kinds: ClassVar[Mapping[str, str]] = {}
 
     def roles_used(self, options: Any) -> Mapping[str, float]:  # noqa: ARG002
         """The roles that a run with these options needs, with their default temperatures."""
@@ -206,6 +210,23 @@ class Recipe(ABC):
         By default the conversation, to the end of the turn that was judged.
         """
         return conversation_to(outcome, judgement)
+
+    def facts(self, scenario: Any) -> Facts:  # noqa: ARG002
+        """What the gate's rules should know of a scenario's conversation besides its words."""
+        return Facts(languages=self.languages)
+
+    def played_by(self, scenario: Any) -> Mapping[str, str]:
+        """What a scenario's simulated user goes by, text by text, for whoever reviews how it was played."""
+        return {key: str(value) for key, value in scenario.described().items()}
+
+    def talks(self, scenario: Any, outcome: Outcome) -> Iterable[Talk]:
+        """The conversations of an outcome that the gate looks at: by default its messages."""
+        if outcome.messages:
+            yield Talk.of(outcome.messages, self.facts(scenario), outcome.ended_by)
+
+    def noticed(self, scenario: Any, outcome: Outcome) -> Iterable[DialogueFault]:  # noqa: ARG002
+        """Faults that only the recipe can tell; their kinds, if they are its own, stand in `fault_kinds`."""
+        return ()
 
     def exporters(self) -> Mapping[str, Exporter]:
         """Formats of its own, by name."""

@@ -12,13 +12,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dialoom.prompts import ChatMessage
-from dialoom.roles import CallPlace, Cast, UnparsedReplyError
+from dialoom.roles import ASKS, CallPlace, Cast, UnparsedReplyError
 
+from .fault import USER
+from .outcome import Line
 from .scenario import Scenario
 
 if TYPE_CHECKING:  # slow to import; LangGraph knows the parameters by their names
     from langchain_core.runnables import RunnableConfig
     from langgraph.runtime import Runtime
+
+    from .gate import Gate
 
 
 def stream(seed: int, scenario_id: str, purpose: str) -> random.Random:
@@ -43,6 +47,8 @@ class Stage:
         step: The superstep, where it is not LangGraph's own count: that one goes up at an edit of the state, too, and
             then the calls after an edit would have other places than before it.
         tell: Takes what nodes have to say to whoever watches the run.
+        gate: Looks at lines that are about to be said.
+        retries: How often a line in which it finds a fault is asked for again.
     """
 
     scenario: Scenario
@@ -52,6 +58,8 @@ class Stage:
     sample: int = 0
     step: int | None = None
     tell: Callable[[str], None] = field(default=lambda _text: None)
+    gate: Gate | None = None
+    retries: int = 0
 
 
 class StageFactory(Protocol):
@@ -89,6 +97,29 @@ class Scene:
         """
         return self._stage.cast[prompt_id].prompt.render(inputs)
 
+    async def ask_user(self, prompt_id: str, said: Sequence[Line], spoken: Callable[[str], str], **inputs: Any) -> str:
+        """A simulated user's next line. If the run wants that, one with a fault is asked for again before it is heard.
+
+        The line that was rejected stays in the ledger; the last one is taken as it is.
+
+        Args:
+            prompt_id: The prompt.
+            said: The conversation so far.
+            spoken: What of a reply is said, without its end marker and so on.
+            **inputs: The prompt's inputs.
+
+        Raises:
+            PromptError, RoleError: As `ask`.
+        """
+        stage, ordinal = self._stage, next(self._ordinals)
+        for again in range(stage.retries + 1):
+            site = _Again(self.place_again(ordinal, again))
+            reply = str(await stage.cast[prompt_id](inputs, at=site))
+            line = Line(role=USER, content=spoken(reply))
+            if stage.gate is None or not line.content or not stage.gate.faults_of_line(self.scenario, said, line):
+                break
+        return reply
+
     async def ask_common(self, prompt_id: str, **inputs: Any) -> Any:
         """As `ask`, of what belongs to no scenario, such as a model's own reply to something that many begin with.
 
@@ -116,10 +147,16 @@ class Scene:
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:  # noqa: ARG002
         """The place of the next call, whatever it asks."""
-        stage, ordinal = self._stage, next(self._ordinals)
+        return self.place_again(next(self._ordinals), 0)
+
+    def place_again(self, ordinal: int, times: int) -> CallPlace:
+        """The place of a call after so many rejected lines; the asks of each time have numbers of their own."""
+        stage = self._stage
         where = (stage.seed, stage.thread, self._node, self._step, ordinal)
-        seed = _digest(*where, *([stage.sample] if stage.sample else [])) % 2**31
-        return CallPlace(stage.thread, self._node, self._step, ordinal, seed, sample=stage.sample)
+        varied = [stage.sample] if stage.sample or times else []
+        seed = _digest(*where, *varied, *([times] if times else [])) % 2**31
+        ask = 1 + ASKS * times
+        return CallPlace(stage.thread, self._node, self._step, ordinal, seed, ask=ask, sample=stage.sample)
 
     def common_place(self, prompt_id: str, messages: Sequence[ChatMessage], ordinal: int, sample: int) -> CallPlace:
         """The place of a common call: seen from here one like any other, but its seed follows from what is asked."""
@@ -139,6 +176,16 @@ class _Common:
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         return self._scene.common_place(self._prompt_id, messages, self._ordinal, self._sample)
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """A place that is known before it is asked for."""
+
+    known: CallPlace
+
+    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:  # noqa: ARG002
+        return self.known
 
 
 Update = dict[str, Any]

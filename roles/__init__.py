@@ -14,11 +14,12 @@ from .errors import (
     TransientProviderError,
     UnparsedReplyError,
 )
-from .gateway import CallPlace, Completion, Gateway, Ledger
+from .gateway import ASKS, CallPlace, Completion, Gateway, Ledger
 from .replies import Score4, Score5, Verdict
 from .role import CallSite, Role
 
 __all__ = [
+    "ASKS",
     "BindingError",
     "BudgetError",
     "CacheError",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,6 +17,10 @@ DEFAULT_MODEL = "offline/attentive"
 """Plays the roles that nobody else is named for: no network, no key."""
 
 
+FLAG = "flag"
+"""What is done about a fault of the user's where nothing else was said: it is kept with the outcome."""
+
+
 class RunConfig(BaseModel):
     """All that decides what a run does. How many dialogues are under way at once does not, and is given anew.
 
@@ -25,6 +29,8 @@ class RunConfig(BaseModel):
         options: The recipe's options, as plain values.
         models: The model of each role.
         seed: Of every random stream.
+        on_user_fault: `flag`, or `retry N`: so often a simulated user's line in which the gate finds a fault is asked
+            for again before the other side sees it.
         sample: How many scenarios are drawn from all that the options give; `None` for all.
         code: The SHA-256 of each file of code that the recipe and the models name, by how they name it.
     """
@@ -35,7 +41,13 @@ class RunConfig(BaseModel):
     models: Mapping[str, ModelBinding]
     seed: int
     sample: int | None = None
+    on_user_fault: Annotated[str, Field(pattern=rf"^(?:{FLAG}|retry [1-9]\d?)$")] = FLAG
     code: Mapping[str, str] = Field(default_factory=dict)
+
+    @property
+    def user_retries(self) -> int:
+        """How often a faulty line of the user's is asked for again."""
+        return 0 if self.on_user_fault == FLAG else int(self.on_user_fault.split()[1])
 
     @property
     def model_names(self) -> dict[str, str]:

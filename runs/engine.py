@@ -72,6 +72,7 @@ class Engine:
     ) -> None:
         self._store = store
         self._recipe = recipe
+        self._gate = store.gate
         self._graph = graph
         self._cast = cast
         self._seed = seed
@@ -155,7 +156,7 @@ class Engine:
         control = self._control[work.thread] = RunControl()
         try:
             state = await self._play(work, graph, config, control, resuming)
-            await self._store.results.finish(work, self._recipe.outcome(work.scenario, state))
+            await self._store.results.finish(work, self._outcome(work, state))
         except (GraphDrained, DrainedError):
             return
         except BudgetError as error:
@@ -201,6 +202,8 @@ class Engine:
             self._seed,
             _sample(work),
             tell=lambda text: self._on_event(NodeSaid(work.scenario.id, text)),
+            gate=self._gate,
+            retries=self._store.config.user_retries,
         )
         # A step begins while the checkpoint before it is being committed. Nothing can come of that step before the
         # checkpoint is durable: a call is sent only once it is in the ledger, and the writer keeps the order.
@@ -242,7 +245,12 @@ class Engine:
         if not isinstance(work, PlayWork):
             return None
         snapshot = await graph.aget_state(config)
-        return self._recipe.outcome(work.scenario, snapshot.values or self._initial(work), failed=True)
+        return self._outcome(work, snapshot.values or self._initial(work), failed=True)
+
+    def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
+        """What a state means; of a scenario that was played, with its faults."""
+        outcome = self._recipe.outcome(work.scenario, state, failed)
+        return self._gate.passed(work.scenario, outcome) if isinstance(work, PlayWork) else outcome
 
 
 def _sample(work: Work) -> int:

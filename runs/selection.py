@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from jinja2 import TemplateError, Undefined
 
-from dialoom.graphs import Episode, Judgement, Outcome
+from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe
+from dialoom.graphs.fault import BY_JUDGES, KINDS, USER, dialogue_faults
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.errors import RunError
 from dialoom.runs.expressions import Absent, compiled
@@ -26,6 +28,7 @@ OF_EACH = (
     "lines",
     "messages",
     "judgements",
+    "faults",
     "facets",
     "counts",
     "scores",
@@ -48,6 +51,22 @@ class Score(float):
         values = [value for values in by_target.values() for value in values]
         made = super().__new__(cls, sum(values) / len(values))
         made.__dict__.update({target: sum(each) / len(each) for target, each in by_target.items()})
+        return made
+
+
+def known_kinds(recipe: Recipe) -> list[str]:
+    """The kinds of faults that there are: those of the rules, and the recipe's own."""
+    return [*KINDS, *recipe.fault_kinds]
+
+
+class FaultCount(int):
+    """How many faults a dialogue has; those of a role or kind, also judges', are attributes: `faults.user`."""
+
+    def __new__(cls, faults: Sequence[DialogueFault], recipe: Recipe) -> FaultCount:
+        """Count them; a role or kind that the recipe does not have is no attribute."""
+        made = super().__new__(cls, dialogue_faults(faults))
+        made.__dict__.update(dict.fromkeys((*known_kinds(recipe), USER, *recipe.roles), 0))
+        made.__dict__.update(Counter(name for each in faults for name in (each.who, each.kind)))
         return made
 
 
@@ -112,7 +131,7 @@ class Where:
     @property
     def needs_words(self) -> bool:
         """Whether it asks for what was said, and not only for figures."""
-        return not self._names.isdisjoint(_OF_WORDS)
+        return not self._names.isdisjoint(_OF_WORDS) or BY_JUDGES in self.text
 
     def keeps(self, episode: RecordedEpisode) -> bool:
         """Whether what came of a scenario is wanted.
@@ -128,7 +147,7 @@ class Where:
         Raises:
             RunError: As `keeps`.
         """
-        values = _values(episode)
+        values = _values(episode, self._run.recipe)
         if "number" in self._names:
             values["number"] = self._run.resolve(episode.id) + 1
         absent = {name: Absent(name=name) for name in self._names if values.get(name) is None}
@@ -203,7 +222,7 @@ def in_order(
     return [(position, episode) for _, position, episode in (*known, *unknown)]
 
 
-def _values(episode: RecordedEpisode) -> dict[str, Any]:
+def _values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
     outcome, scores = episode.outcome, scores_of(episode)
     return {
         **episode.facets,
@@ -219,6 +238,7 @@ def _values(episode: RecordedEpisode) -> dict[str, Any]:
         "lines": len(outcome.messages),
         "messages": [line.model_dump() for line in outcome.messages],
         "judgements": [each.model_dump() for each in outcome.judgements],
+        "faults": None if outcome.faults is None else FaultCount(outcome.faults, recipe),
         "facets": episode.facets,
         "counts": outcome.counts,
         "scores": scores,

@@ -82,11 +82,21 @@ def made_once(
                 make(command_in(folder), folder, *given)
             _made[make, given] = folder
         shutil.copytree(_made[make, given], tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        _given_there_too(_made[make, given], tmp_path)
         sys.path.insert(0, str(tmp_path))
         return tmp_path
 
     with _modules_left_out(tmp_path):
         yield put
+
+
+def _given_there_too(made: Path, copy: Path) -> None:
+    """What dialoom has in mind of runs in one folder, it has in mind of their copies in another."""
+    given = Path(os.environ["XDG_STATE_HOME"]) / "dialoom" / "given.jsonl"
+    if given.exists():
+        lines = [line for line in given.read_text().splitlines(keepends=True) if str(made) in line]
+        with given.open("a") as file:
+            file.write("".join(line.replace(str(made), str(copy)) for line in lines))
 
 
 def command_in(folder: Path) -> Command:

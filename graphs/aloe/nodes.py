@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypedDict
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from dialoom.graphs.conversation import joined
-from dialoom.graphs.outcome import Judgement
+from dialoom.graphs.outcome import Judgement, Line
 from dialoom.graphs.stage import Scene, Update
 from dialoom.prompts import Utterance
 from dialoom.roles import UnparsedReplyError
@@ -90,7 +90,8 @@ async def user(state: TreeState, scene: Scene) -> Update:
 
     async def write(path: str) -> str:
         history = conversation(state["rounds"], path, speaker="assistant")
-        return spoken(await scene.ask("aloe/user", history=history, **persona), "aloe/user")
+        said = [Line(role=line["speaker"], content=line["content"]) for line in history]
+        return spoken(await scene.ask_user("aloe/user", said, str, history=history, **persona), "aloe/user")
 
     return {"said": await _by_path(state["open"], write)}
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
+from dialoom.graphs.gate.talk import Said, Talk
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
 from dialoom.graphs.recipe import Exporter, Graph, Recipe
 from dialoom.graphs.reporting.outline import Outline
@@ -15,7 +16,7 @@ from dialoom.graphs.stage import Stage, node
 from . import nodes
 from .display import outline
 from .exports import EXPORTERS
-from .nodes import PREFERRED, TreeState
+from .nodes import PREFERRED, REJECTED, TreeState
 from .options import AloeOptions
 from .report import tables
 from .scenario import SPOKEN, AloeScenario
@@ -114,6 +115,24 @@ class Aloe(Recipe):
     def outline(self, episode: Episode) -> Outline:
         """The tree, round for round."""
         return outline(episode)
+
+    def played_by(self, scenario: AloeScenario) -> Mapping[str, str]:
+        """The persona."""
+        return scenario.persona()
+
+    def talks(self, scenario: AloeScenario, outcome: Outcome) -> Iterator[Talk]:
+        """Every reply of the tree at the end of what was said before it; each line is looked at once."""
+        facts, rounds = self.facts(scenario), outcome.details["rounds"]
+        along = first_path(rounds)
+        for done in rounds:
+            path = done["path"]
+            before = [Said(line["speaker"], line["content"]) for line in nodes.conversation(rounds, path, "assistant")]
+            on_first = 2 * len(path) if along.startswith(path) else None
+            user = Said("user", done["user"], on_first, path)
+            for number, (reply, role) in enumerate(((PREFERRED, "preferred"), (REJECTED, "rejected"))):
+                message = None if on_first is None or not along.startswith(path + reply) else on_first + 1
+                last = Said(role, done[role], message, path)
+                yield Talk([*before, user, last], facts, since=len(before) + bool(number))
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
         """What was said before a pair, and the pair, without a word of which reply knew the persona."""

@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage
 
 from dialoom.graphs.aloe.nodes import spoken
 from dialoom.graphs.aloe.scenario import PersonaScenario
-from dialoom.graphs.conversation import appended, joined, said, utterances
+from dialoom.graphs.conversation import appended, joined, lines, said, utterances
 from dialoom.graphs.judgement_scope import is_judged
 from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.stage import Scene, Update
@@ -30,7 +30,8 @@ class TalkState(TypedDict, total=False):
 async def user(state: TalkState, scene: Scene) -> Update:
     """The user's next message, from the whole persona."""
     messages = state["messages"]
-    reply = await scene.ask("aloe/user", history=utterances(messages), **_scenario(scene).persona())
+    inputs: dict[str, Any] = {"history": utterances(messages), **_scenario(scene).persona()}
+    reply = await scene.ask_user("aloe/user", lines(messages), str, **inputs)
     return {"messages": [said("user", spoken(reply, "aloe/user"), len(messages))]}
 
 

@@ -115,6 +115,10 @@ class AloeEval(Recipe):
         kept = [judgement.model_dump(mode="json") for judgement in outcome.judgements]
         return {"messages": messages_of(outcome.messages), "judgements": kept}
 
+    def played_by(self, scenario: PersonaScenario) -> Mapping[str, str]:
+        """The persona."""
+        return scenario.persona()
+
     def judging_roles(self) -> Mapping[str, float]:
         """The judge."""
         return {"judge": self.roles["judge"]}

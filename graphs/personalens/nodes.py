@@ -11,14 +11,15 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from langchain_core.messages import BaseMessage
 
-from dialoom.graphs.conversation import appended, joined, said, utterances
+from dialoom.graphs.conversation import appended, joined, lines, said, utterances
 from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.stage import Scene, Update
 from dialoom.roles import UnparsedReplyError
 
 from .scenario import PersonaLensScenario
 
-_MARKER = re.compile(r"[\s*_\"'(\[]*\bTERMINATE\b[\s*_\"')\].!]*")
+END_MARKER = "TERMINATE"
+_MARKER = re.compile(rf"[\s*_\"'(\[]*\b{END_MARKER}\b[\s*_\"')\].!]*")
 
 
 class DialogueState(TypedDict, total=False):
@@ -45,7 +46,8 @@ async def user(state: DialogueState, scene: Scene) -> Update:
     messages = state.get("messages", [])
     opening = not messages
     history = utterances(messages)
-    reply = await scene.ask("personalens/user", history=history, opening=opening, **scenario.for_user())
+    inputs: dict[str, Any] = {"history": history, "opening": opening, **scenario.for_user()}
+    reply = await scene.ask_user("personalens/user", lines(messages), lambda text: without_marker(text)[0], **inputs)
     text, terminated = without_marker(reply)
     if opening:
         if not text:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from dialoom.graphs.conversation import lines, messages_of
+from dialoom.graphs.fault import DialogueFault
+from dialoom.graphs.gate.talk import Facts
 from dialoom.graphs.outcome import Episode, Judgement, Outcome
 from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.table import Table
@@ -145,6 +147,37 @@ class PersonaLens(Recipe):
         """The judge."""
         return {"judge": self.roles["judge"]}
 
+    def facts(self, scenario: PersonaLensScenario) -> Facts:
+        """The task, and the affinities, of which the opening must say nothing."""
+        return Facts(
+            languages=self.languages,
+            task=f"{scenario.intent} {scenario.description}",
+            kept_back=tuple(value for domain in scenario.domains for value in domain.affinities.values()),
+            end_marker=nodes.END_MARKER,
+            user_ends="user_terminated",
+            limit="turn_limit",
+        )
+
+    def played_by(self, scenario: PersonaLensScenario) -> dict[str, str]:
+        """The person, what they like and did before, the situation and the task."""
+        liked = [
+            f"{name} ({domain.name}): {value}"
+            for domain in scenario.domains
+            for name, value in domain.affinities.items()
+        ]
+        return {
+            "person": _listed(scenario.demographics),
+            "likes": "\n".join(liked),
+            "past": "\n".join(domain.summary for domain in scenario.domains),
+            "situation": _listed(scenario.situation),
+            "task": scenario.intent,
+        }
+
+    def noticed(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:  # noqa: ARG002
+        """An end marker in the opening, where it was taken out."""
+        stripped = outcome.counts.get("stripped_markers")
+        return [DialogueFault(who="user", kind="end_marker", message=0, words=nodes.END_MARKER)] if stripped else []
+
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """The paper's tables 3, 4, 12 and 13 and figures 4 and 5."""
         return tables(episodes)
@@ -160,6 +193,10 @@ def _ordered(state: Mapping[str, Any]) -> tuple[Judgement, ...]:
         return (judgement.turn is not None, judges.METRICS.index(judgement.metric), judgement.target, turn)
 
     return tuple(sorted(nodes.judgements_of(dict(state)), key=place))
+
+
+def _listed(values: Mapping[str, str]) -> str:
+    return "\n".join(f"{key}: {value}" for key, value in values.items())
 
 
 def _tell(summary: str, note: Callable[[str], None]) -> None:

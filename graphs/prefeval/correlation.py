@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .results import Results
+from .results import ItemResults
 from .setting import Setting, grouped
 
 _FEWEST = 3
@@ -21,7 +21,7 @@ class BothTasks(NamedTuple):
     classification: float
 
 
-def both_tasks(results: Results) -> list[BothTasks]:
+def both_tasks(results: ItemResults) -> list[BothTasks]:
     """The settings that have both."""
     found = []
     for setting in results.settings:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dialoom.graphs.reporting.chart import Chart, Series
 
 from .correlation import BothTasks, both_tasks, by_form, pearson
-from .results import OWN_TURNS, Results, Runs
+from .results import OWN_TURNS, ItemResults, Runs
 from .setting import Setting, along, grouped, varying
 from .verdicts import ERROR_TYPES, UNPARSED
 
@@ -24,7 +24,7 @@ Place = Callable[[Setting], float]
 
 def charts(runs: Runs) -> list[Chart]:
     """All charts that there is something for, in one pass over the items of each run."""
-    results = Results(runs)
+    results = ItemResults(runs)
     return [
         chart
         for made in (_lengths, _methods, _forms, _shares, _numbers, _preferences, _conflict, _positions, _scatter, _k)
@@ -32,7 +32,7 @@ def charts(runs: Runs) -> list[Chart]:
     ]
 
 
-def _lengths(results: Results) -> Iterable[Chart]:
+def _lengths(results: ItemResults) -> Iterable[Chart]:
     """Figures 3 and 10: zero-shot over turns and over tokens, a line for each model."""
     settings = [each for each in results.settings if each.is_plain and each.method == "zero-shot"]
     for suffix, panel in _panels(settings, ("task", "form")):
@@ -46,7 +46,7 @@ def _lengths(results: Results) -> Iterable[Chart]:
             yield from _worth(chart)
 
 
-def _methods(results: Results) -> Iterable[Chart]:
+def _methods(results: ItemResults) -> Iterable[Chart]:
     """Figures 4 and 6: over turns, a line for each method."""
     for suffix, panel in _panels(_by_turns(results), ("model", "task", "form")):
         if len({(setting.method, setting.retrieved) for setting in panel}) > 1:
@@ -55,7 +55,7 @@ def _methods(results: Results) -> Iterable[Chart]:
             yield from _worth(chart)
 
 
-def _forms(results: Results) -> Iterable[Chart]:
+def _forms(results: ItemResults) -> Iterable[Chart]:
     """Figure 5: over turns, a line for each form, with the reminder."""
     settings = [setting for setting in _by_turns(results) if setting.method == "reminder"]
     for suffix, panel in _panels(settings, ("model", "task")):
@@ -65,7 +65,7 @@ def _forms(results: Results) -> Iterable[Chart]:
             yield from _worth(chart)
 
 
-def _shares(results: Results) -> Iterable[Chart]:
+def _shares(results: ItemResults) -> Iterable[Chart]:
     """Figure 7: what share of the answers has which error, by method."""
     settings = [setting for setting in _free(results) if setting.is_plain and setting.length.unit == "turns"]
     nearest = min((setting.length for setting in settings), key=lambda each: abs(each.amount - PIE_TURNS), default=None)
@@ -86,7 +86,7 @@ def _shares(results: Results) -> Iterable[Chart]:
         yield chart
 
 
-def _numbers(results: Results) -> Iterable[Chart]:
+def _numbers(results: ItemResults) -> Iterable[Chart]:
     """Figure 13: the number of errors of each type over turns."""
     settings = [setting for setting in _free(results) if setting.is_plain and setting.length.unit == "turns"]
     for suffix, panel in _panels(settings, ("model", "form", "method", "retrieved")):
@@ -101,7 +101,7 @@ def _numbers(results: Results) -> Iterable[Chart]:
         yield from _worth(chart)
 
 
-def _preferences(results: Results) -> Iterable[Chart]:
+def _preferences(results: ItemResults) -> Iterable[Chart]:
     """Figures 8 and 24: over the number of preferences."""
     settings = [setting for setting in results.settings if not setting.arm]
     chart = _chart("preferences", "Accuracy by the number of preferences", "preferences")
@@ -109,7 +109,7 @@ def _preferences(results: Results) -> Iterable[Chart]:
     return _worth(chart)
 
 
-def _conflict(results: Results) -> Iterable[Chart]:
+def _conflict(results: ItemResults) -> Iterable[Chart]:
     """Figures 9 and 25: the arms as bars."""
     settings = results.some(lambda setting: bool(setting.arm))
     arms = results.values("arm", settings)
@@ -119,7 +119,7 @@ def _conflict(results: Results) -> Iterable[Chart]:
     return [chart] if chart.series else []
 
 
-def _positions(results: Results) -> Iterable[Chart]:
+def _positions(results: ItemResults) -> Iterable[Chart]:
     """Figure 23: over the turn in which the preference stands."""
     settings = [setting for setting in _by_turns(results, plain=False) if setting.preferences == 1 and not setting.arm]
     chart = _chart("position", "Accuracy by where the preference stands", "the preference's turn")
@@ -127,7 +127,7 @@ def _positions(results: Results) -> Iterable[Chart]:
     return _worth(chart)
 
 
-def _scatter(results: Results) -> Iterable[Chart]:
+def _scatter(results: ItemResults) -> Iterable[Chart]:
     """Figure 11: both tasks' accuracy, a point for each cell."""
     for cells in by_form(both_tasks(results)):
         if (r := pearson(cells)) is None:
@@ -141,7 +141,7 @@ def _scatter(results: Results) -> Iterable[Chart]:
         yield chart
 
 
-def _k(results: Results) -> Iterable[Chart]:
+def _k(results: ItemResults) -> Iterable[Chart]:
     """Figure 12: over the number of messages retrieved, with how often the preference is among them."""
     settings = along([setting for setting in results.settings if setting.retrieved], "retrieved")
     chart = _chart("retrieval", "Accuracy by how much is retrieved", "messages retrieved (k)")
@@ -181,7 +181,7 @@ def _named(setting: Setting, axes: Iterable[str]) -> str:
     return " ".join(filter(None, map(setting.told, axes)))
 
 
-def _lines(results: Results, settings: Sequence[Setting], axis: str, place: Place) -> list[Series]:
+def _lines(results: ItemResults, settings: Sequence[Setting], axis: str, place: Place) -> list[Series]:
     """A line for each group, over one axis, if it has something to go along; groups without any accuracy have none."""
     made = []
     for group, label in _groups(along(settings, axis), axis):
@@ -192,7 +192,7 @@ def _lines(results: Results, settings: Sequence[Setting], axis: str, place: Plac
     return made
 
 
-def _series(results: Results, settings: Sequence[Setting], label: str, x: Sequence[float]) -> Series:
+def _series(results: ItemResults, settings: Sequence[Setting], label: str, x: Sequence[float]) -> Series:
     averages = [results.average(setting) for setting in settings]
     return Series(
         label,
@@ -217,11 +217,11 @@ def _worth(chart: Chart) -> list[Chart]:
     return [chart] if is_worth else []
 
 
-def _by_turns(results: Results, plain: bool = True) -> list[Setting]:
+def _by_turns(results: ItemResults, plain: bool = True) -> list[Setting]:
     return [each for each in results.settings if each.length.unit == "turns" and (each.is_plain or not plain)]
 
 
-def _free(results: Results) -> list[Setting]:
+def _free(results: ItemResults) -> list[Setting]:
     """The settings of free answers that were judged."""
     return [each for each in results.settings if each.task == "generation" and results.total(each).n]
 

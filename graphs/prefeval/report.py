@@ -6,7 +6,7 @@ from dialoom.graphs.reporting.statistics import FEWEST
 from dialoom.graphs.reporting.table import Cell, Table
 
 from .correlation import both_tasks, by_form, pearson
-from .results import Results, Runs
+from .results import ItemResults, Runs
 from .setting import Setting, along, grouped, varying
 from .verdicts import ERROR_TYPES, UNJUDGED, UNPARSED, WRONG
 
@@ -29,7 +29,7 @@ _ERRORS = (
 
 def compared(runs: Runs) -> list[Table]:
     """All tables that there is something for, in one pass over the items of each run."""
-    results = Results(runs)
+    results = ItemResults(runs)
     found = [
         _by_length(results),
         *_by_topic(results),
@@ -45,12 +45,12 @@ def compared(runs: Runs) -> list[Table]:
     return [table for table in found if table.rows]
 
 
-def _by_length(results: Results) -> Table:
+def _by_length(results: ItemResults) -> Table:
     over = f"mean over {len(results.topics)} topics" if len(results.topics) > 1 else "".join(results.topics)
     return _across(results, "length", results.some(_is_plain), Table("accuracy", f"Accuracy by length, {over}", []))
 
 
-def _by_topic(results: Results) -> list[Table]:
+def _by_topic(results: ItemResults) -> list[Table]:
     """A table for each task, form and length."""
     tables = []
     for group in grouped(filter(_is_plain, results.settings), by=("task", "form", "length")):
@@ -67,27 +67,27 @@ def _by_topic(results: Results) -> list[Table]:
     return tables if len(results.topics) > 1 else []
 
 
-def _positions(results: Results) -> Table:
+def _positions(results: ItemResults) -> Table:
     settings = results.some(lambda setting: setting.preferences == 1 and not setting.arm)
     settings = along(settings, "position") or [setting for setting in settings if setting.position]
     table = Table("position", "Accuracy by the share of the unrelated turns that stands before the preference", [])
     return _across(results, "position", settings, table)
 
 
-def _preferences(results: Results) -> Table:
+def _preferences(results: ItemResults) -> Table:
     settings = results.some(lambda setting: not setting.arm)
     settings = along(settings, "preferences") or [setting for setting in settings if setting.preferences > 1]
     table = Table("preferences", "Accuracy by the number of preferences", [])
     return _across(results, "preferences", settings, table)
 
 
-def _conflict(results: Results) -> Table:
+def _conflict(results: ItemResults) -> Table:
     note = "Alone: nothing. Agreeing: a preference of another topic. Conflicting: one that this one contradicts."
     table = Table("conflict", "Accuracy by what came before the preference", [], notes=[note])
     return _across(results, "arm", results.some(lambda setting: bool(setting.arm)), table)
 
 
-def _across(results: Results, axis: str, settings: list[Setting], table: Table) -> Table:
+def _across(results: ItemResults, axis: str, settings: list[Setting], table: Table) -> Table:
     """Fill a table with averages: an axis in its columns, all others in its rows."""
     columns = results.values(axis, settings)
     axes = varying(settings, but=(axis,), always=_TOLD)
@@ -100,7 +100,7 @@ def _across(results: Results, axis: str, settings: list[Setting], table: Table) 
     return table
 
 
-def _retrieval(results: Results) -> Table:
+def _retrieval(results: ItemResults) -> Table:
     settings = [setting for setting in results.settings if setting.retrieved]
     axes = varying(settings, but=("retrieved", "method"), always=("model",))
     columns = [*axes, "retrieved", "accuracy %", "preference found %"]
@@ -112,7 +112,7 @@ def _retrieval(results: Results) -> Table:
     return table
 
 
-def _errors(results: Results) -> Table:
+def _errors(results: ItemResults) -> Table:
     settings = results.some(lambda setting: setting.task == "generation")
     axes = varying(settings, always=(*_TOLD, "length"))
     columns = [*axes, "answers", "right", *ERROR_TYPES, UNPARSED, "not judged"]
@@ -125,7 +125,7 @@ def _errors(results: Results) -> Table:
     return table
 
 
-def _choices(results: Results) -> Table:
+def _choices(results: ItemResults) -> Table:
     settings = results.some(lambda setting: setting.task == "classification")
     axes = varying(settings, always=(*_TOLD, "length"))
     table = Table("choices", "Choices among four options", [*axes, "choices", "right", "wrong", "of these, no letter"])
@@ -136,7 +136,7 @@ def _choices(results: Results) -> Table:
     return table
 
 
-def _correlation(results: Results) -> Table:
+def _correlation(results: ItemResults) -> Table:
     table = Table("correlation", "Correlation of free answers and choices", ["form", "cells", "r"])
     for cells in by_form(both_tasks(results)):
         if (r := pearson(cells)) is not None:
@@ -147,7 +147,7 @@ def _correlation(results: Results) -> Table:
     return table
 
 
-def _items(results: Results) -> Table:
+def _items(results: ItemResults) -> Table:
     columns = ["model", "length", "items", "failed", "too long", "empty answers", "tokens"]
     table = Table("dialogues", "The items", columns, decimals={"tokens": 0})
     for group in grouped(results.settings, by=("model", "length")):

@@ -60,7 +60,7 @@ class Count:
         """Count one item."""
         if episode.state != "done":
             self.failed += 1
-            self.too_long += episode.fault == TOO_LONG
+            self.too_long += episode.at_fault == TOO_LONG
             return
         details = episode.outcome.details
         self.errors[error_of(episode.outcome.judgements)] += 1
@@ -81,7 +81,7 @@ class Count:
         )
 
 
-class Results:
+class ItemResults:
     """Everything that tables and charts show, in one pass over the items of each run."""
 
     def __init__(self, runs: Runs) -> None:

@@ -1,6 +1,6 @@
 """The only way to a model: ledger replay, then limits, then the backend with retries, then the ledger."""
 
-from .calls import Attempt, Caller, CallPlace, CallRecord, Completion, Ledger, Request
+from .calls import ASKS, Attempt, Caller, CallPlace, CallRecord, Completion, Ledger, Request
 from .gateway import Gateway
 
-__all__ = ["Attempt", "CallPlace", "CallRecord", "Caller", "Completion", "Gateway", "Ledger", "Request"]
+__all__ = ["ASKS", "Attempt", "CallPlace", "CallRecord", "Caller", "Completion", "Gateway", "Ledger", "Request"]

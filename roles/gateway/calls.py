@@ -14,6 +14,9 @@ from pydantic import BaseModel
 from dialoom.prompts import ChatMessage
 from dialoom.text import well_formed
 
+ASKS = 2
+"""How many asks there may be before a reply can be read: the second one shows the error."""
+
 _USUAL_REPLY = 256
 _MOST_TOKENS = 1_000_000_000
 _MOST_DOLLARS = 1_000_000.0
@@ -30,7 +33,8 @@ class CallPlace:
         step: LangGraph's superstep.
         ordinal: The call's number within that node's execution, from 0.
         seed: For the model's sampling: from the run's seed and this place, so equal places draw alike.
-        ask: 1, or 2 when an unparsable reply is asked for again.
+        ask: 1, or 2 when an unparsable reply is asked for again; from 3 on when a reply that could be read was not
+            wanted as it was, each time in pairs like these.
         sample: Set apart by forks and deliberate re-samples.
         is_common: Whether the call belongs to no scenario: whoever asks the same shares one reply, and the seed follows
             from what is asked.

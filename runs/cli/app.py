@@ -53,8 +53,9 @@ def build_app(arguments: list[str]) -> typer.Typer:
     )
     app.callback()(_common)
     register_run(app, arguments)
-    for command in (resume, retry, status, show, judge, report, agree, compact):
-        more = {**SAMPLING, **CALLING, **TRUSTING} if command is judge else {**CALLING, **TRUSTING}
+    for command in (resume, retry, status, show, judge, review, report, agree, compact):
+        own = SAMPLING if command in (judge, review) else {}
+        more = {**own, **CALLING, **TRUSTING}
         made = with_more(command, more) if command in _CALLING else command
         app.command(epilog=OF_PLAYING if command in _CALLING else OF_LOOKING)(made)
     app.command(epilog=OF_DOCTOR)(doctor)
@@ -202,6 +203,25 @@ def judge(
     raise typer.Exit(judge_run(run, name, judges, concurrency, retry_failed, given))
 
 
+def review(
+    run: Run,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="[reviewer=]MODEL", help="Who reviews; without it, only the rules look."),
+    ] = None,
+    temperature: Annotated[list[str] | None, typer.Option(metavar="[reviewer=]T", help="Its temperature (0).")] = None,
+    name: Annotated[str | None, typer.Option(help="What to call the verdicts; by default 'review by MODEL'.")] = None,
+    concurrency: Concurrency = 16,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed reviews again.")] = False,
+    **given: Any,
+) -> None:
+    """Look for faults in a run's dialogues by the rules as they are now, and with a model for what rules cannot see."""
+    from .playing import review_run
+
+    reviewers = {"model": model or [], "temperature": temperature, **{flag: given.pop(flag) for flag in SAMPLING}}
+    raise typer.Exit(review_run(run, name, reviewers, concurrency, retry_failed, given))
+
+
 def compact(run: Run) -> None:
     """Give back the room of checkpoints that nothing refers to any more."""
     from .reporting import compact_run
@@ -252,5 +272,5 @@ def report(
     report_run(runs, out, judging, table or [], where, trust)
 
 
-_CALLING = (resume, retry, judge)
+_CALLING = (resume, retry, judge, review)
 """The commands that make calls, besides `run`."""

@@ -25,6 +25,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "Judge": {
         "judge": "Judge a run's dialogues once more, beside its own judgements.",
+        "review": "Look for faults in a run's dialogues, by rules and with a model.",
         "agree": "How far people agree with the judge.",
         "report": "Scores with their intervals; several runs side by side.",
     },

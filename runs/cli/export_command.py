@@ -91,6 +91,20 @@ _COMMON: Flags = {
         None,
     ),
     "where": (Annotated[str | None, WHERE], None),
+    "only": (
+        Annotated[
+            Literal["sound", "faulty"] | None,
+            typer.Option("--only", help="Only dialogues in which the gate found no fault, or only the others."),
+        ],
+        None,
+    ),
+    "without": (
+        Annotated[
+            list[str] | None,
+            typer.Option(metavar="KIND", help="Leave out dialogues with a fault of this kind, e.g. echo. Repeatable."),
+        ],
+        None,
+    ),
     "include": (
         Annotated[
             list[str] | None,
@@ -162,8 +176,10 @@ def _export(**values: Any) -> None:
     from dialoom.runs.store import RunFile
 
     path, out, is_trusted = values.pop("run"), values.pop("out"), values.pop("trust")
-    common = {name: values.pop(name) for name in ("format", "judging", "encoding", "test_share", "where", "license")}
-    include = values.pop("include") or ()
+    common = {
+        name: values.pop(name) for name in ("format", "judging", "encoding", "test_share", "where", "license", "only")
+    }
+    common["without"], include = values.pop("without") or (), values.pop("include") or ()
     given = {name: value for name, value in values.items() if value is not None and value != []}
     is_piped = str(out) == "-"
     with RunFile(path, trust=trust(is_trusted)) as run:

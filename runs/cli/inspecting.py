@@ -14,6 +14,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from dialoom.graphs import Outline, Recipe
+from dialoom.graphs.fault import dialogue_faults
 from dialoom.runs import export as exporting
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
@@ -26,6 +27,7 @@ from dialoom.runs.trust import TrustError
 
 from .bounds import RunBounds
 from .console import HarmlessConsole, make_console
+from .fault_lines import at_message, of_the_rest
 from .parameters import UNBOUNDED
 from .terminal import say, say_json
 from .trusting import trust
@@ -116,6 +118,7 @@ def print_config(path: Path, is_trusted: bool = False) -> None:
         "param": {role: dict(each.params) for role, each in config.models.items() if each.params} or None,
         "seed": config.seed,
         "sample": config.sample,
+        "on_user_fault": config.on_user_fault if config.user_retries else None,
     }
     fields = {} if recipe is None else recipe.options_type.model_fields
     aliases = {name: field.alias for name, field in fields.items() if field.alias}
@@ -136,6 +139,7 @@ def list_scenarios(
     with RunFile(path, trust=trust(is_trusted)) as run:
         chosen = run.judgement_set(judging)
         metrics = [] if chosen is None else run.metrics_of(chosen.name, _recipe(run))
+        metrics += ["faults"] if run.is_gated else []
         by = None if sort is None else Where.parse(sort, run, "sort")
         found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where, by)
         if by is not None:
@@ -145,13 +149,15 @@ def list_scenarios(
         if metrics and not as_json:
             say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
         for position, episode in found:
-            scores = scores_of(episode)
+            scores, faults = dict(scores_of(episode)), episode.outcome.faults
             ending = episode.outcome.ended_by
             if as_json:
                 known = {"number": position + 1, "id": episode.id, "state": episode.state, "ended_by": ending or None}
-                say_json({**known, "scores": {name: float(score) for name, score in scores.items()}})
+                told = {"scores": {name: float(score) for name, score in scores.items()}}
+                say_json({**known, **told, "faults": None if faults is None else dialogue_faults(faults)})
                 continue
-            cells = [f"{scores[name]:.3g}" if name in scores else "-" for name in metrics]
+            known = {**scores, **({} if faults is None or not ending else {"faults": dialogue_faults(faults)})}
+            cells = [f"{known[name]:.3g}" if name in known else "-" for name in metrics]
             figures = "".join(f"{cell:>{len(name)}} " for cell, name in zip(cells, metrics, strict=True))
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
 
@@ -216,15 +222,20 @@ def _print_episode(
     if outline is not None:
         console.print()
         console.print(_tree(outline))
-    for message in episode.outcome.messages if outline is None else ():
+    messages, faults = episode.outcome.messages if outline is None else (), episode.outcome.faults or ()
+    for place, message in enumerate(messages):
         console.print()
         console.print(message.role, style=f"bold {_COLOURS.get(message.role, 'magenta')}")
         console.print(message.content)
+        for line in at_message(faults, place):
+            console.print(line)
     if episode.outcome.ended_by:
         console.print()
         console.print(Text.assemble(("ended by", "dim"), " ", episode.outcome.ended_by))
     if episode.error:
         console.print(Text.assemble(("failed:", "red"), " ", episode.error))
+    for line in of_the_rest(faults, messages):
+        console.print(line)
     for judgement in episode.outcome.judgements:
         turn = f", turn {judgement.turn}" if judgement.turn is not None else ""
         score = judgement.status if judgement.score is None else str(judgement.score)

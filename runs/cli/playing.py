@@ -13,7 +13,7 @@ import typer
 
 from dialoom.graphs import Recipe
 from dialoom.roles.gateway.litellm_backend import tune_process
-from dialoom.runs.door import Run, aestimate, ajudge, aplay, aresume, aretry
+from dialoom.runs.door import Run, aestimate, ajudge, aplay, aresume, aretry, areview, review
 from dialoom.runs.errors import StoppedError
 from dialoom.runs.events import Ended
 from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
@@ -97,24 +97,66 @@ def judge_run(
     given: Mapping[str, Any],
 ) -> int:
     """Carry out `dialoom judge`; returns the exit code. `judges` says who judges and how they sample, as flags do."""
-    settings = call_settings(given, concurrency)
+
+    def judge(**settings: Any) -> Coroutine[Any, Any, Run]:
+        return ajudge(path, name=name, retry_failed=retry_failed, **settings)
+
+    return _judged("judge", path, judge, judges, call_settings(given, concurrency), given.get("log_format"))
+
+
+def review_run(
+    path: Path,
+    name: str | None,
+    reviewers: Mapping[str, list[str] | None],
+    concurrency: int,
+    retry_failed: bool,
+    given: Mapping[str, Any],
+) -> int:
+    """Carry out `dialoom review`; returns the exit code. `reviewers` says who reviews and how they sample."""
+    if not reviewers["model"]:
+        say(_found(review(path, trust=bool(given.get("trust")))))
+        return EXIT_DONE
+
+    def reviewing(**settings: Any) -> Coroutine[Any, Any, Run]:
+        return areview(path, name=name, retry_failed=retry_failed, **settings)
+
+    return _judged("review", path, reviewing, reviewers, call_settings(given, concurrency), given.get("log_format"))
+
+
+def _judged(
+    command: str,
+    path: Path,
+    operation: Operation,
+    judges: Mapping[str, list[str] | None],
+    settings: Mapping[str, Any],
+    log_format: Any,
+) -> int:
+    """Carry out a command that makes a set of judgements; returns the exit code."""
     who = " ".join(f"{flag(name)} {shlex.quote(text)}" for name, texts in judges.items() for text in texts or ())
 
     def same(ended: Ended) -> str:
-        return f"dialoom judge {path} --name {ended.judging!r} {who}"
+        return f"dialoom {command} {path} --name {ended.judging!r} {who}"
 
     watcher = Watcher(
         settings["control"],
         again=same,
         retry=lambda ended: f"{same(ended)} --retry-failed",
-        log_format=given.get("log_format"),
+        log_format=log_format,
     )
 
-    def judge(**watched: Any) -> Coroutine[Any, Any, Run]:
-        return ajudge(path, name=name, retry_failed=retry_failed, **{**players(judges), **settings, **watched})
+    def judging(**watched: Any) -> Coroutine[Any, Any, Run]:
+        return operation(**{**players(judges), **settings, **watched})
 
-    carried_out(judge, watcher)
+    carried_out(judging, watcher)
     return watcher.exit_code()
+
+
+def _found(run: Run) -> str:
+    """What the rules found, in a line."""
+    found = list(run.faults())
+    ids = {episode.id for episode, _ in found}
+    told = f"{run.path}: {len(found):,} faults in {len(ids):,} of {run.status().done:,} dialogues"
+    return f"{told}; dialoom report {run.path} --table faults" if found else told
 
 
 def carried_out(operation: Operation, watcher: Watcher) -> Any:

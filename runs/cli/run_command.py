@@ -50,6 +50,18 @@ COMMON: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "on_user_fault": (
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar="flag|'retry N'",
+                help="What is done about a faulty line of the simulated user's: keep it as data, or ask for "
+                "the line again, up to N times, before the other side sees it. [default: flag]",
+                show_default=False,
+            ),
+        ],
+        None,
+    ),
     "concurrency": (
         Annotated[
             int | None, typer.Option(min=1, help="Dialogues under way at once. [default: 16]", show_default=False)

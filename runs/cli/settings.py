@@ -34,6 +34,7 @@ class _Common(BaseModel):
     param: list[str] | str | dict[str, Any] | None = None
     seed: int | None = None
     sample: int | None = None
+    on_user_fault: str | None = None
     concurrency: int | None = None
     prompts: Path | None = None
     synchronous: Literal["normal", "full"] | None = None
@@ -87,6 +88,7 @@ def merged(
         "options": {**own, **given},
         "seed": chosen.seed or 0,
         "sample": chosen.sample,
+        **({"on_user_fault": chosen.on_user_fault} if chosen.on_user_fault else {}),
         "prompts": chosen.prompts,
         **call_settings(chosen.model_dump(), chosen.concurrency),
     }, chosen.log_format

@@ -8,15 +8,16 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from dialoom.graphs.fault import dialogue_faults
 from dialoom.runs.errors import RunError
-from dialoom.runs.export import ExportRequest, write
+from dialoom.runs.export import ExportRequest, Soundness, write
 from dialoom.runs.selection import means_of, selected
 from dialoom.runs.store import RunFile
 
 if TYPE_CHECKING:
     import pandas
 
-Kind = Literal["episodes", "lines", "judgements", "calls"]
+Kind = Literal["episodes", "lines", "judgements", "faults", "calls"]
 _ONE = "all"
 
 
@@ -38,11 +39,15 @@ def dataset(
     options: Mapping[str, Any],
     where: str | None = None,
     include: Collection[str] = (),
+    only: Soundness | None = None,
+    without: Collection[str] = (),
 ) -> Any:
     """An export as a Hugging Face dataset; see `Run.dataset`."""
     datasets = _imported("datasets", "datasets")
     tables = importlib.import_module("pyarrow.parquet")
-    request = ExportRequest(format_, judging, "parquet", test_share, options, where, include)
+    request = ExportRequest(
+        format_, judging, "parquet", test_share, options, where, include, only=only, without=without
+    )
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         target = Path(folder) / "rows"
         parts = write(run, request, target)
@@ -70,6 +75,7 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             "error": episode.error,
             "branch": episode.branch.name if episode.branch else None,
             "lines": len(episode.outcome.messages),
+            "faults": None if episode.outcome.faults is None else dialogue_faults(episode.outcome.faults),
             **_beside(_ALWAYS["episodes"], "facet", episode.facets),
             **_beside((*_ALWAYS["episodes"], *episode.facets), "count", episode.outcome.counts),
             **means_of(episode),
@@ -90,6 +96,13 @@ def _judgements(run: RunFile, judging: str | None, where: str | None) -> Iterato
             yield {"number": number, "id": episode.id, **facets, **judgement.model_dump(), "score": score}
 
 
+def _faults(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    for number, episode in _numbered(run, judging, where):
+        facets = _beside(_ALWAYS["faults"], "facet", episode.facets)
+        for fault in episode.outcome.faults or ():
+            yield {"number": number, "id": episode.id, **facets, **fault.model_dump()}
+
+
 def _calls(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
     if where is None:
         return run.calls()
@@ -107,10 +120,11 @@ def _numbered(run: RunFile, judging: str | None, where: str | None) -> Iterator[
         yield run.resolve(episode.id) + 1, episode
 
 
-_ROWS = {"episodes": _episodes, "lines": _lines, "judgements": _judgements, "calls": _calls}
+_ROWS = {"episodes": _episodes, "lines": _lines, "judgements": _judgements, "faults": _faults, "calls": _calls}
 _ALWAYS = {
-    "episodes": ("number", "id", "state", "ended_by", "error", "branch", "lines"),
+    "episodes": ("number", "id", "state", "ended_by", "error", "branch", "lines", "faults"),
     "lines": ("number", "id", "line", "role", "content"),
     "judgements": ("number", "id", "metric", "target", "turn", "score", "status", "explanation"),
+    "faults": ("number", "id", "who", "kind", "message", "where", "words", "sureness"),
     "calls": ("number", "node", "step", "role", "model", "reply"),
 }

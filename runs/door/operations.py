@@ -8,31 +8,29 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
+from dialoom.graphs.gate.review import Review
 from dialoom.roles.binding import ModelLike, bind
+from dialoom.runs.config import FLAG
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 from dialoom.runs.estimate import CostEstimate, estimated
-from dialoom.runs.events import Began, Ended, Event, NodeSaid, Noted, Retrying
-from dialoom.runs.limits import RunLimits
+from dialoom.runs.events import Ended, Event, NodeSaid, Noted, Retrying
 from dialoom.runs.stepping import Session
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN
-from dialoom.runs.trust import players_named
 
 from .blocking import blocking
 from .resolving import resolve
 from .run import Run
-from .settings import CallSettings, Options, PathLike, PlaySettings, RecipeLike, call_policy
+from .settings import CallSettings, Options, PathLike, PlaySettings, RecipeLike
 from .tasks import (
     OpenRun,
-    carry_out,
-    check_judges,
     given_recipe,
     judge_unparsed,
+    judged_anew,
     judging_graph,
-    keep_limits,
     new_run,
-    opened_set,
+    pass_gate,
     play_again,
     play_pending,
     reopened,
@@ -54,6 +52,7 @@ async def aplay(
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
+    on_user_fault: str = FLAG,
     prompts: PathLike | None = None,
     **calls: Unpack[CallSettings],
 ) -> Run:
@@ -79,6 +78,8 @@ async def aplay(
         seed: Of every random draw.
         sample: Draw so many scenarios with the seed from all that the options give, spread evenly over the recipe's
             facets (people, settings, ...); by default all are planned.
+        on_user_fault: `flag`: a fault of the simulated user's is kept with the outcome. `retry N`: its line is asked
+            for again at once, up to N times, before the other side sees it.
         prompts: A folder of prompts that replace the recipe's own of the same ids.
         **calls: How calls are made; see `CallSettings`.
 
@@ -102,6 +103,7 @@ async def aplay(
         "options": options,
         "seed": seed,
         "sample": sample,
+        "on_user_fault": on_user_fault,
         "prompts": prompts,
         **calls,
     }
@@ -183,11 +185,11 @@ async def ajudge(
         RunError: If the recipe has no judging of its own, or the name belongs to other judgements.
         BindingError, CacheError: Naming what is wrong.
     """
-    tell, control = watched(calls)
+    tell, _ = watched(calls)
     trust = trusted(calls, tell)
     with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
         found = store.recipe
-        graph = judging_graph(found)
+        judging_graph(found)  # whether it has one, before anything is bound
         bound = bind(
             found.judging_roles(),
             model=model,
@@ -198,17 +200,65 @@ async def ajudge(
             params=params,
             reply_limits=found.reply_limits,
         )
-        policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
-        await asyncio.to_thread(check_judges, bound.by_role, policy)
-        chosen = opened_set(store, name, bound.by_role)
-        keep_limits(store, policy.limits)
-        store.give(players_named(bound.by_role))
-        if retry_failed:
-            tell(Retrying(failed=store.retries.failed(chosen.name), judging=chosen.name))
-        task = OpenRun(store, found, bound.by_role, policy, tell, control)
-        todo = store.queue.count_to_judge(chosen.name)
-        tell(Began(store.path, "judging", todo, chosen.name))
-        ended = await carry_out(task, graph, bound.by_role, store.queue.to_judge(found, chosen.name), chosen.name)
+        ended = await judged_anew(store, found, bound, name, retry_failed, calls)
+    return Run(path, recipe=recipe, ended=ended, trust=calls.get("trust", False))
+
+
+async def areview(
+    path: PathLike,
+    model: ModelLike | None = None,
+    *,
+    models: Mapping[str, ModelLike] | None = None,
+    temperature: float | Mapping[str, float] | None = None,
+    api_base: str | Mapping[str, str] | None = None,
+    max_reply: int | Mapping[str, int | None] | None = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
+    name: str | None = None,
+    recipe: RecipeLike | None = None,
+    retry_failed: bool = False,
+    **calls: Unpack[CallSettings],
+) -> Run:
+    """Look for faults in a run's finished conversations: by the rules as they are now, and if there is one, a reviewer.
+
+    The rules cost nothing, and their faults replace those that the run has. A reviewer's verdicts are a set of their
+    own beside the judgements; it is asked what rules cannot see (`dialoom.graphs.gate.review.REVIEWED`).
+
+    Args:
+        path: The run's file.
+        model: Who reviews; by default nobody.
+        models: The same by role: `{"reviewer": ...}`.
+        temperature: Of the reviewer.
+        api_base: Where it is served.
+        max_reply: The most tokens of a judge's reply; as for `play`.
+        params: Parameters of the judges' sampling; as for `play`.
+        name: What the set is called; by default `review by` the model.
+        recipe: The recipe, if it was given as an object.
+        retry_failed: Try failed reviews again.
+        **calls: How calls are made; see `CallSettings`.
+
+    Raises:
+        StoreError: If it is no run, or another process writes it.
+        RunError: If the name belongs to other judgements.
+        BindingError, CacheError: Naming what is wrong.
+    """
+    tell, _ = watched(calls)
+    trust = trusted(calls, tell)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
+        await asyncio.to_thread(pass_gate, store)
+        ended = None
+        if model is not None or models:
+            reviewing = Review(store.recipe)
+            bound = bind(
+                reviewing.judging_roles(),
+                model=model,
+                models=models,
+                temperature=temperature,
+                api_base=api_base,
+                max_reply=max_reply,
+                params=params,
+                reply_limits=reviewing.reply_limits,
+            )
+            ended = await judged_anew(store, reviewing, bound, name, retry_failed, calls)
     return Run(path, recipe=recipe, ended=ended, trust=calls.get("trust", False))
 
 
@@ -346,6 +396,7 @@ play = blocking("play", aplay)
 plan = blocking("plan", aplan)
 resume = blocking("resume", aresume)
 judge = blocking("judge", ajudge)
+review = blocking("review", areview)
 retry = blocking("retry", aretry)
 estimate = blocking("estimate", aestimate)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Unpack
 from dialoom.graphs import Recipe
 from dialoom.roles.binding import Bindings, ModelLike, bind
 from dialoom.runs.calling import CallPolicy
-from dialoom.runs.config import DEFAULT_MODEL, RunConfig
+from dialoom.runs.config import DEFAULT_MODEL, FLAG, RunConfig
 from dialoom.runs.errors import RunError
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipes import find_recipe, option_names, parsed_options
@@ -50,6 +51,7 @@ def resolve(
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
+    on_user_fault: str = FLAG,
     prompts: PathLike | None = None,
     **calls: Unpack[CallSettings],
 ) -> NewRun:
@@ -75,8 +77,20 @@ def resolve(
         reply_limits=found.reply_limits,
     )
     plain = chosen.model_dump(mode="json")
+    if not re.fullmatch(rf"{FLAG}|retry [1-9]\d?", str(on_user_fault)):
+        raise RunError(
+            f"on_user_fault {on_user_fault!r}: there are flag and retry N, such as 'retry 2'", setting="on_user_fault"
+        )
     code = code_hashes([*recipe_named(spec), *players_named(bindings.by_role)])
-    config = RunConfig(recipe=spec, options=plain, models=dict(bindings.by_role), seed=seed, sample=sample, code=code)
+    config = RunConfig(
+        recipe=spec,
+        options=plain,
+        models=dict(bindings.by_role),
+        seed=seed,
+        sample=sample,
+        on_user_fault=on_user_fault,
+        code=code,
+    )
     policy = call_policy(calls, RunLimits(), bindings.objects, found.roles, option_names(found))
     policy.limits.check_prices(config.model_names.values())
     return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
-from dialoom.graphs import Recipe, Scenario
+from dialoom.graphs import DialogueFault, Recipe, Scenario
 from dialoom.roles.binding import ModelLike
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # heavy, or an extra
     import datasets
     import pandas
 
-    from dialoom.runs.export import Encoding
+    from dialoom.runs.export import Encoding, Soundness
     from dialoom.runs.stepping import Session
 
     from .frames import Kind
@@ -149,6 +149,23 @@ class Run:
         with self._opened() as file:
             return file.scenario(file.recipe, file.resolve(str(scenario)))
 
+    def faults(
+        self, judging: str | None = None, *, where: str | None = None
+    ) -> Iterator[tuple[RecordedEpisode, DialogueFault]]:
+        """What is wrong with the conversations, fault by fault with the scenario that it belongs to, in plan order.
+
+        Args:
+            judging: The set of judgements whose judges' faults are among them; by default the oldest.
+            where: Only those of scenarios that this expression holds of, such as `faults.user > 0`; see `episodes`.
+
+        Raises:
+            StoreError: If there is no such set.
+            RunError: If the expression is wrong.
+        """
+        for episode in self.episodes(judging, where=where):
+            for fault in episode.outcome.faults or ():
+                yield episode, fault
+
     def report(self, judging: str | None = None, tables: Sequence[str] = (), *, where: str | None = None) -> Report:
         """The recipe's tables and charts. Printed, it is Markdown; a notebook shows it as such.
 
@@ -176,6 +193,8 @@ class Run:
         where: str | None = None,
         include: Collection[str] = (),
         license: str | None = None,
+        only: Soundness | None = None,
+        without: Collection[str] = (),
     ) -> dict[str, int]:
         """Write finished scenarios in plan order; nothing is left half-written.
 
@@ -189,6 +208,8 @@ class Run:
             options: The format's own.
             where: Only scenarios that this expression holds of; see `episodes`.
             include: What each row has besides its format's columns and its scenario's `id`: `facets`, `scores`.
+            only: `sound`: only dialogues in which the gate found no fault; `faulty`: only the others.
+            without: Kinds of faults whose dialogues are left out.
             license: What the data's card states, by the hub's name of it; by default that it is unknown.
 
         Returns:
@@ -203,7 +224,9 @@ class Run:
 
         if path is None:
             raise RunError("path is missing: where the export is to be written, such as 'out.jsonl'", setting="path")
-        request = ExportRequest(format, judging, encoding, test_share, options or {}, where, include, license)
+        request = ExportRequest(
+            format, judging, encoding, test_share, options or {}, where, include, license, only, without
+        )
         with self._opened() as file:
             return write(file, request, Path(path) if isinstance(path, str | os.PathLike) else path)
 
@@ -215,8 +238,8 @@ class Run:
         Args:
             kind: `episodes`: a row for each finished scenario, with its facets (one whose name is taken is called
                 `facet.NAME`), counts and mean score by metric;
-                `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `calls`: a row
-                for each call of a model, with tokens, cost, latency.
+                `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `faults`: a row
+                for each fault that the gate found; `calls`: a row for each call of a model, with tokens, cost, latency.
             judging: The set of judgements; by default the oldest. Not of use for `lines` and `calls`.
             where: Only what belongs to scenarios that this expression holds of; see `episodes`.
 
@@ -238,6 +261,8 @@ class Run:
         options: Mapping[str, Any] | None = None,
         where: str | None = None,
         include: Collection[str] = (),
+        only: Soundness | None = None,
+        without: Collection[str] = (),
     ) -> datasets.Dataset | datasets.DatasetDict:
         """An export as a Hugging Face `Dataset`, or with `test_share` a `DatasetDict` of train and test.
 
@@ -249,7 +274,7 @@ class Run:
         from .frames import dataset
 
         with self._opened() as file:
-            return dataset(file, format, judging, test_share, options or {}, where, include)
+            return dataset(file, format, judging, test_share, options or {}, where, include, only, without)
 
     def step(
         self,

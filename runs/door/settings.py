@@ -84,6 +84,7 @@ class PlaySettings(CallSettings, total=False):
     options: Options | None
     seed: int
     sample: int | None
+    on_user_fault: str
     prompts: PathLike | None
 
 

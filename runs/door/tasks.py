@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dialoom.errors import Advice
-from dialoom.graphs import Recipe
+from dialoom.graphs import Outcome, Recipe
+from dialoom.graphs.gate.review import Review
 from dialoom.graphs.recipe import Graph
+from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
-from dialoom.roles.binding import ModelLike, rebind
+from dialoom.roles.binding import Bindings, ModelLike, rebind
+from dialoom.roles.cast import check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.calling import CallPolicy, cast_of, ensure_keys, open_gateway
 from dialoom.runs.control import Control
@@ -29,6 +32,9 @@ from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
 
 from .resolving import resolve
 from .settings import CallSettings, PathLike, PlaySettings, RecipeLike, call_policy
+
+_AT_ONCE = 200
+"""Outcomes whose faults are written together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +133,48 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
     return await play_pending(task, is_resumed=True, only=anew | failed)
 
 
+async def judged_anew(
+    store: RunStore, judge: Recipe, bound: Bindings, name: str | None, retry_failed: bool, calls: CallSettings
+) -> Ended:
+    """Make a set of judgements with the judging of a recipe: the run's own, or the reviewing of it.
+
+    Raises:
+        RunError: If the name belongs to other judgements.
+        BindingError, CacheError: Naming what is wrong.
+    """
+    tell, control = watched(calls)
+    policy = call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
+    await asyncio.to_thread(check_judges, bound.by_role, policy)
+    if isinstance(judge, Review):
+        library = await asyncio.to_thread(PromptLibrary.load, judge.prompts)
+        check_understudies(library, bound.by_role)
+        store.add_prompts(library.values())
+        name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
+    chosen = opened_set(store, name, bound.by_role)
+    keep_limits(store, policy.limits)
+    store.give(players_named(bound.by_role))
+    if retry_failed:
+        tell(Retrying(failed=store.retries.failed(chosen.name), judging=chosen.name))
+    task = OpenRun(store, judge, bound.by_role, policy, tell, control)
+    tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name), chosen.name))
+    work = store.queue.to_judge(store.recipe, chosen.name)
+    return await carry_out(task, judging_graph(judge), bound.by_role, work, chosen.name)
+
+
+def pass_gate(store: RunStore) -> None:
+    """Let every finished outcome of a run pass the gate's rules anew."""
+    recipe, gate = store.recipe, store.gate
+    found: dict[int, Outcome] = {}
+    for position, _, state, _ in store.listing():
+        if state == "pending":
+            continue
+        found[position] = gate.passed(store.scenario(recipe, position), store.outcome(position))
+        if len(found) == _AT_ONCE:
+            store.results.review(found)
+            found = {}
+    store.results.review(found)
+
+
 async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
     """Make the unparsed judgements of a set again.
 
@@ -137,6 +185,9 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
     chosen = store.judgement_set(name)
     if chosen is None:
         raise RunError(f"{store.path} has no judgements", advice=_judging_advice(store.path))
+    if chosen.is_review:
+        recipe = Review(recipe)
+        task = replace(task, recipe=recipe)
     if recipe.judging() is None:
         raise RunError(
             f"recipe {recipe.name!r} has no judging of its own, so its judgements cannot be made again alone",
@@ -148,7 +199,7 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
     count = store.retries.unparsed(chosen.name)
     task.tell(Retrying(unparsed=count, judging=chosen.name))
     task.tell(Began(store.path, "judging again", count, chosen.name))
-    work = store.queue.to_rejudge(recipe, chosen.name)
+    work = store.queue.to_rejudge(store.recipe, chosen.name)
     return await carry_out(task, judging_graph(recipe), models, work, chosen.name)
 
 

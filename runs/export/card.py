@@ -113,6 +113,9 @@ class Card:
             f"{status.pending:,} pending"
         )
         yield f"* filters: {markdown_code(request.told()) if request.told() else 'none'}"
+        if request.only or request.without:
+            left_out = sum(count.left_out for count in self._files.values())
+            yield f"* left out because of faults that the gate found (or did not look for): {left_out:,} dialogues"
         for id_, branch in run.branches_taken():
             taken = markdown_code(branch.name)
             yield f"* {markdown_code(id_)} comes from the branch {taken}, made by hand in the step debugger"

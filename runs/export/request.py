@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.graphs import Exporter, ExportOptions, Recipe
+from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe
+from dialoom.graphs.fault import is_sound
 from dialoom.runs.errors import RunError
+from dialoom.runs.selection import known_kinds
 
 DIALOGUES = "dialogues"
+Soundness = Literal["sound", "faulty"]
 Encoding = Literal["jsonl", "parquet"]
 INCLUDED = ("facets", "scores")
 """What every row can be given besides what its format says."""
@@ -30,6 +33,8 @@ class ExportRequest:
         options: The format's own options, by the names of their fields.
         where: Only scenarios that this expression holds of.
         include: What each row has besides what its format says: `facets`, `scores`.
+        only: Only dialogues that are `sound`, or only those that are `faulty`.
+        without: Kinds of faults whose dialogues are left out.
         license: What the card states, by the hub's name, such as `cc-by-nc-4.0`; `None`: that it is unknown.
     """
 
@@ -41,6 +46,8 @@ class ExportRequest:
     where: str | None = None
     include: Collection[str] = ()
     license: str | None = None
+    only: Soundness | None = None
+    without: Collection[str] = ()
 
     def exporter(self, recipe: Recipe) -> Exporter | None:
         """The recipe's exporter of the format; `None` for the dialogues that every recipe has.
@@ -57,6 +64,11 @@ class ExportRequest:
             raise RunError(f"include {unknown[0]!r}: there are {', '.join(INCLUDED)}", setting="include")
         if self.test_share is not None:
             self._check_share(recipe)
+        if self.only not in (None, *get_args(Soundness)):
+            raise RunError(f"only {self.only!r}: there are {', '.join(get_args(Soundness))}", setting="only")
+        kinds = known_kinds(recipe)
+        if unknown := [kind for kind in self.without if kind not in kinds]:
+            raise RunError(f"without {unknown[0]!r}: there are {', '.join(kinds)}", setting="without")
         return exporter
 
     def parsed_options(self, recipe: Recipe) -> ExportOptions | None:
@@ -84,7 +96,22 @@ class ExportRequest:
 
     def told(self) -> str:
         """What leaves scenarios or rows out, in a line; empty if nothing does."""
-        return ", ".join(filter(None, (self.where and f"where {self.where}", options_text(self.options))))
+        without = f"without {', '.join(self.without)}" if self.without else ""
+        only = self.only and f"only {self.only}"
+        return ", ".join(
+            filter(None, (self.where and f"where {self.where}", only, without, options_text(self.options)))
+        )
+
+    def leaves_out(self, faults: Sequence[DialogueFault] | None) -> bool:
+        """Whether a dialogue with these faults is not wanted; nor is one that the gate was not asked about."""
+        if self.only is None and not self.without:
+            return False
+        if faults is None:
+            return True
+        kinds = {each.kind for each in faults}
+        return (self.only is not None and is_sound(faults) != (self.only == "sound")) or not kinds.isdisjoint(
+            self.without
+        )
 
     def _check_files(self) -> None:
         files = f"format {self.format!r} is a folder of files of its own"

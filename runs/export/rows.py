@@ -22,11 +22,13 @@ class RowCount:
     Attributes:
         rows: How many.
         scenarios: How many gave one.
+        left_out: Scenarios that were not wanted because of their faults, or of which faults are not known.
         groups: Of what is split by, e.g. the personas.
     """
 
     rows: int = 0
     scenarios: int = 0
+    left_out: int = 0
     groups: set[str] = field(default_factory=set)
 
 
@@ -64,6 +66,9 @@ class Rows:
         make = self._maker()
         for episode in selected(self.run, self.judging.name if self.judging else None, self.request.where):
             if self.split is not None and self.split.is_test(episode.facets) != (part == TEST):
+                continue
+            if self.request.leaves_out(episode.outcome.faults):
+                count.left_out += 1
                 continue
             before = count.rows
             for item in make(episode, self.run.scenario(self.recipe, self.run.resolve(episode.id))):
@@ -105,6 +110,8 @@ def dialogue(
         "models": dict(models),
         "prompts": dict(prompts),
     }
+    if episode.outcome.faults is not None:
+        line["faults"] = [fault.model_dump() for fault in episode.outcome.faults]
     if episode.branch is not None:
         line["branch"] = episode.branch.model_dump()
         line["models"] |= episode.branch.models

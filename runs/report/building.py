@@ -12,8 +12,11 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.selection import selected
 from dialoom.runs.store import RunFile
 
+from .faulty import faults_table, marked_sound, sound_where
 from .reported import ReportedRun, difference_note, notes_on, reported_runs
 from .set_comparison import comparison, file_name
+
+_OF_ALL_SETS = ("dialogues", "faults")
 
 Shown = TypeVar("Shown", Table, Chart)
 
@@ -33,10 +36,10 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
     sets = _sets(run, recipe, judging)
     tables: list[Table] = []
     for number, reported in enumerate(sets):
-        for table in recipe.compared(_episodes([reported], where)):
-            if number and table.name == "dialogues":
+        for table in _twice([reported], recipe, where):
+            if number and table.name in _OF_ALL_SETS:
                 continue  # the dialogues are the same ones
-            if len(sets) > 1 and table.name != "dialogues":
+            if len(sets) > 1 and table.name not in _OF_ALL_SETS:
                 table.title += f" (judgements {reported.set_name!r})"
                 table.name += f"-{file_name(reported.set_name or '')}"
             tables += _noted([table], *notes_on([reported], where))
@@ -62,7 +65,7 @@ def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | No
     """
     recipe = _common_recipe(runs)
     chosen = reported_runs(runs, recipe, judging)
-    return _noted(recipe.compared(_episodes(chosen, where)), difference_note(chosen, recipe), *notes_on(chosen, where))
+    return _noted(_twice(chosen, recipe, where), difference_note(chosen, recipe), *notes_on(chosen, where))
 
 
 def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Chart]:
@@ -80,9 +83,17 @@ def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | Non
     return _noted(recipe.charts(_episodes(chosen, where)), difference, *notes_on(chosen, where))
 
 
+def _twice(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
+    """The recipe's tables, what is wrong in the dialogues, and the tables once more where the user was sound."""
+    tables = [*recipe.compared(_episodes(reported, where)), *faults_table(reported, where)]
+    if (sound := sound_where(reported, where)) is not None:
+        tables += marked_sound(recipe.compared(_episodes(reported, sound)))
+    return tables
+
+
 def _sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
     """The named set of one run, or all that it has."""
-    named = run.judgement_sets() if judging is None else []
+    named = [each for each in run.judgement_sets() if not each.is_review] if judging is None else []
     names: list[str | None] = [each.name for each in named] or [judging]
     return [each for name in names for each in reported_runs([run], recipe, name)]
 

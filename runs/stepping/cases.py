@@ -74,6 +74,7 @@ class Case(BaseModel):
     scenario: dict[str, Any]
     models: dict[str, ModelBinding]
     prompts: dict[str, str]
+    user_retries: int = 0
     steps: tuple[RecordedStep, ...]
     is_end: bool
     outcome: Outcome
@@ -119,9 +120,10 @@ async def case_of(session: Session) -> Case:
         scenario=scenario.model_dump(mode="json"),
         models=dict(config.models),
         prompts={id_: prompt.source for id_, prompt in context.store.prompts.items()},
+        user_retries=config.user_retries,
         steps=tuple(recorded),
         is_end=stops[-1].is_end,
-        outcome=await session.outcome(),
+        outcome=(await session.outcome()).model_copy(update={"faults": None}),  # rules may change, a case must not
     )
     own = context.store.known([*recipe_named(config.recipe), *loads_named(scenario.loads)])
     remember(case.mark, [named.mark for named in own])

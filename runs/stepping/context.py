@@ -13,6 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
 from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage
+from dialoom.graphs.gate import Gate
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
 from dialoom.roles.replies import REPLY_TYPES, parse_reply
@@ -38,6 +39,7 @@ class ScenarioContext:
 
     Attributes:
         scratch: The same graph on a saver that keeps nothing.
+        gate: Finds the faults of the conversation.
         tell: Takes what nodes have to say.
         states: The values of the channels at checkpoints that were looked at, by their ids.
     """
@@ -46,6 +48,7 @@ class ScenarioContext:
     recipe: Recipe
     graph: Compiled
     scratch: Compiled
+    gate: Gate
     gateway: Gateway
     work: PlayWork
     models: Mapping[str, ModelBinding]
@@ -159,11 +162,15 @@ class ScenarioContext:
     def stage(self, gateway: Caller, branch: Branch, step: int) -> Stage:
         """The context of one step."""
         cast = cast_of(self.store, self.recipe, self.models, gateway)
-        return Stage(self.work.scenario, cast, self.work.thread, self.seed, branch.sample, step, self.tell)
+        retries = self.store.config.user_retries
+        return Stage(
+            self.work.scenario, cast, self.work.thread, self.seed, branch.sample, step, self.tell, self.gate, retries
+        )
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
-        """What a state means."""
-        return self.recipe.outcome(self.work.scenario, self._begun(state), failed=not is_end)
+        """What a state means, and what is wrong with it."""
+        outcome = self.recipe.outcome(self.work.scenario, self._begun(state), failed=not is_end)
+        return self.gate.passed(self.work.scenario, outcome)
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """How far a state is, in the recipe's units."""
@@ -234,6 +241,7 @@ async def open_context(
                 recipe=recipe,
                 graph=builder.compile(checkpointer=saver),
                 scratch=builder.compile(checkpointer=ScratchSaver(saver)),
+                gate=store.gate,
                 gateway=gateway,
                 work=work,
                 models=config.models,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dialoom.graphs import Line, Outline
+from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.runs.store.branches import StepCall
 
 from .changes import Change
@@ -58,6 +58,7 @@ class Stop:
         calls: What the nodes asked and were answered.
         counts: How far the conversation is, in the recipe's units.
         state: The values of the graph's channels.
+        faults: What is wrong with the conversation so far.
         transcript: The conversation so far, or for recipes that have one their outline of it.
     """
 
@@ -72,6 +73,7 @@ class Stop:
     calls: Sequence[StepCall]
     counts: Mapping[str, int]
     state: Mapping[str, Any]
+    faults: Sequence[DialogueFault] = ()
     transcript: Sequence[Line] | Outline = field(default_factory=tuple)
 
     @property

@@ -171,6 +171,7 @@ class SessionView:
             calls=await context.calls(line),
             counts=context.counted(state),
             state=state,
+            faults=outcome.faults or (),
             transcript=context.transcript(outcome),
         )
 

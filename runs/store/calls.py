@@ -15,7 +15,7 @@ def read_calls(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
 
     Yields:
         `number` (the scenario's place in the plan, from 1), `id`, `node`, `step` (all `None` of a common call, which
-        belongs to no scenario), `role`, `model`, `prompt`, `sample`,
+        belongs to no scenario), `role`, `model`, `prompt`, `sample`, `ask`,
         `judging` (a later set's name), `branch`, `reply`, `error`, `finish_reason`, tokens, `cost` (US dollars),
         `attempts`, `latency` (seconds) and `replays`.
     """
@@ -54,7 +54,7 @@ GROUP BY calls.id ORDER BY min(used.step), used.node, min(used.ordinal), calls.i
 
 _CALLS = """
 SELECT calls.id AS call, position + 1 AS number, scenarios.id AS id, judging, calls.branch AS branch, node, step, role,
-    model, prompt, calls.sample AS sample, texts.content AS reply, calls.error AS error, finish_reason, input_tokens,
-    output_tokens, cached_tokens, cost, attempts, latency, replays
+    model, prompt, calls.sample AS sample, ask, texts.content AS reply, calls.error AS error, finish_reason,
+    input_tokens, output_tokens, cached_tokens, cost, attempts, latency, replays
 FROM calls LEFT JOIN scenarios ON position = calls.scenario LEFT JOIN texts ON texts.id = reply
 WHERE calls.id > ? ORDER BY calls.id LIMIT ?"""

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from dialoom.graphs import Judgement, Line, Outcome
+from dialoom.graphs import DialogueFault, Judgement, Line, Outcome
 from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 
 from .passages import Said, read_messages, reading
@@ -52,10 +52,12 @@ def read_figures(connection: sqlite3.Connection, judging: str | None) -> Iterato
                 counts=json.loads(row["counts"] or "{}"),
                 judgements=() if row["state"] == "pending" else tuple(scores.get(position, ())),
                 details={},
+                faults=_faults(row["faults"]),
             )
             branch = row["branch"] and BranchTaken.model_validate_json(row["branch"])
             facets = json.loads(row["facets"])
-            yield position, RecordedEpisode(row["id"], facets, row["state"], outcome, error=row["error"], branch=branch)
+            error = {"error": row["error"], "at_fault": row["fault"]}
+            yield position, RecordedEpisode(row["id"], facets, row["state"], outcome, **error, branch=branch)
         after = last
 
 
@@ -64,6 +66,10 @@ def read_outcome(connection: sqlite3.Connection, position: int) -> Outcome:
     row = connection.execute("SELECT *, scenario AS position FROM outcomes WHERE scenario = ?", (position,)).fetchone()
     said, texts = _said(connection, [row])
     return _outcome(row, said[position], texts, ())
+
+
+def _faults(text: str | None) -> tuple[DialogueFault, ...] | None:
+    return None if text is None else tuple(DialogueFault.model_validate(each) for each in json.loads(text))
 
 
 def _page(
@@ -91,7 +97,7 @@ def _page(
                 outcome=_outcome(row, said[row["position"]], texts, tuple(judgements.get(row["position"], ()))),
                 output_tokens=tokens.get(row["position"], {}),
                 error=row["error"],
-                fault=row["fault"],
+                at_fault=row["fault"],
                 branch=row["branch"] and BranchTaken.model_validate_json(row["branch"]),
             ),
         )
@@ -100,13 +106,13 @@ def _page(
 
 
 _EPISODES = """
-SELECT position, id, facets, state, error, fault, branch, ended_by, counts, details, outcomes.messages
+SELECT position, id, facets, state, error, fault, branch, ended_by, counts, details, faults, outcomes.messages
 FROM scenarios JOIN outcomes ON scenario = position
 WHERE state IN ('done', 'failed') AND position > ? AND position < ? ORDER BY position LIMIT ?"""
 
 
 _FIGURES = """
-SELECT position, id, facets, state, error, fault, branch, ended_by, counts
+SELECT position, id, facets, state, error, fault, branch, ended_by, counts, faults
 FROM scenarios LEFT JOIN outcomes ON scenario = position AND state IN ('done', 'failed')
 WHERE position > ? ORDER BY position LIMIT ?"""
 
@@ -129,7 +135,14 @@ def _outcome(
 ) -> Outcome:
     messages = tuple(Line(role=role, content=texts[id_]) for role, id_ in said)
     counts, details = json.loads(row["counts"]), json.loads(row["details"] or "{}")
-    return Outcome(messages=messages, ended_by=row["ended_by"], counts=counts, details=details, judgements=judgements)
+    return Outcome(
+        messages=messages,
+        ended_by=row["ended_by"],
+        counts=counts,
+        details=details,
+        judgements=judgements,
+        faults=_faults(row["faults"]),
+    )
 
 
 def _judgements(

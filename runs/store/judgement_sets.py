@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dialoom.graphs.fault import REVIEWER
 from dialoom.roles import ModelBinding
 
 from .documents import canonical
@@ -28,6 +29,11 @@ class JudgementSet:
     name: str
     models: Mapping[str, ModelBinding]
     prompts: Mapping[str, str]
+
+    @property
+    def is_review(self) -> bool:
+        """Whether it is a reviewer's word on how users were played, and none on what the recipe measures."""
+        return REVIEWER in self.models
 
     @property
     def model_names(self) -> dict[str, str]:

@@ -29,7 +29,12 @@ def _add_common_uses(connection: sqlite3.Connection) -> None:
         connection.execute(f"CREATE INDEX idx_common_uses_{column} ON common_uses ({column})")
 
 
-STEPS: dict[int, Step] = {1: _add_passages, 2: _add_common_uses}
+def _add_faults(connection: sqlite3.Connection) -> None:
+    """Outcomes get faults; those of a run that is older than the gate are unknown until it is asked."""
+    connection.execute("ALTER TABLE outcomes ADD COLUMN faults TEXT")
+
+
+STEPS: dict[int, Step] = {1: _add_passages, 2: _add_common_uses, 3: _add_faults}
 """The steps, each under the version that it starts from."""
 
 

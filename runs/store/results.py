@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dialoom.graphs import Judgement, Outcome
 from dialoom.runs.branch_taken import BranchTaken
@@ -119,19 +119,37 @@ class Results:
 
         await self._transactions.soon(exchange)
 
+    def review(self, outcomes: Mapping[int, Outcome]) -> None:
+        """Keep the faults of outcomes anew, by the positions of their scenarios.
+
+        Raises:
+            StoreError: If the file cannot be written.
+        """
+        rows = [(_faults(outcome), position) for position, outcome in outcomes.items()]
+
+        def keep(connection: sqlite3.Connection) -> int:
+            return connection.executemany("UPDATE outcomes SET faults = ? WHERE scenario = ?", rows).rowcount
+
+        self._transactions.now(keep)
+
     def _insert_outcome(self, connection: sqlite3.Connection, position: int, outcome: Outcome) -> None:
         messages = [(line.role, self._texts.id_of(connection, line.content)) for line in outcome.messages]
         details = canonical(dict(outcome.details)) if outcome.details else None
         connection.execute(
-            "INSERT INTO outcomes (scenario, ended_by, counts, messages, details) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO outcomes (scenario, ended_by, counts, messages, details, faults) VALUES (?, ?, ?, ?, ?, ?)",
             (
                 position,
                 outcome.ended_by,
                 canonical(dict(outcome.counts)),
                 self._passages.text_of(connection, messages),
                 details,
+                _faults(outcome),
             ),
         )
+
+
+def _faults(outcome: Outcome) -> str | None:
+    return None if outcome.faults is None else canonical([each.model_dump() for each in outcome.faults])
 
 
 def _end_rejudging(connection: sqlite3.Connection, work: RejudgeWork, state: str) -> None:

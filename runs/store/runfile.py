@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from dialoom.graphs import Outcome, Recipe, Scenario
+from dialoom.graphs.gate import Gate, PromptWords, copied_forms
 from dialoom.prompts import PromptLibrary
+from dialoom.roles import ASKS
 from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
@@ -195,6 +199,16 @@ class RunFile:
         usual = () if recipe is None else recipe.metrics
         return sorted(found, key=lambda metric: usual.index(metric) if metric in usual else len(usual))
 
+    @property
+    def is_gated(self) -> bool:
+        """Whether the faults of any outcome are known."""
+        return self._reader.execute("SELECT 1 FROM outcomes WHERE faults IS NOT NULL LIMIT 1").fetchone() is not None
+
+    def rejected_lines(self) -> int:
+        """How many lines of simulated users were asked for again because of a fault; they are in the ledger alone."""
+        query = "SELECT count(*) FROM calls WHERE ask > ? AND ask % ? = 1 AND branch IS NULL"
+        return int(self._reader.execute(query, (ASKS, ASKS)).fetchone()[0])
+
     def rejudgings(self) -> dict[str, int]:
         """How many scenarios' unparsed judgements are yet to be made again, by set."""
         query = "SELECT judging, count(*) FROM rejudgings WHERE state = 'pending' GROUP BY judging"
@@ -258,12 +272,13 @@ class RunFile:
 
     def episode(self, position: int, judging: str | None = None) -> RecordedEpisode | None:
         """What came of one scenario, with the judgements of one set; `None` while it is pending."""
-        return read_episode(self._reader, self._chosen(judging), position)
+        episode = read_episode(self._reader, self._chosen(judging), position)
+        return None if episode is None else self._with_judges(episode)
 
     def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
         with reading(self.path):
-            yield from read_episodes(self._reader, self._chosen(judging))
+            yield from map(self._with_judges, read_episodes(self._reader, self._chosen(judging)))
 
     def figures(self, judging: str | None = None) -> Iterator[tuple[int, RecordedEpisode]]:
         """Every scenario's position and what came of it without any words, in plan order; see `read_figures`."""
@@ -277,11 +292,28 @@ class RunFile:
         scenario = self.scenario(self.recipe, position)
         state = {**self.recipe.initial(scenario), **read_state(self._reader, thread_of(row["id"], row["take"]))}
         outcome = self.recipe.outcome(scenario, state, failed=True).model_copy(update={"ended_by": ""})
-        return RecordedEpisode(row["id"], json.loads(row["facets"]), "pending", outcome)
+        return RecordedEpisode(row["id"], json.loads(row["facets"]), "pending", self.gate.passed(scenario, outcome))
 
     def outcome(self, position: int) -> Outcome:
         """A finished scenario's outcome, without judgements."""
         return read_outcome(self._reader, position)
+
+    @cached_property
+    def gate(self) -> Gate:
+        """What finds the faults of the run's conversations."""
+        return Gate(self.recipe, self.prompts.values())
+
+    @cached_property
+    def _prompt_words(self) -> PromptWords:
+        return PromptWords.of(self.prompts.values())
+
+    def _with_judges(self, episode: RecordedEpisode) -> RecordedEpisode:
+        """An episode whose faults are known, with those of the judges whose word it has."""
+        outcome = episode.outcome
+        if outcome.faults is None or not outcome.judgements:
+            return episode
+        faults = (*outcome.faults, *copied_forms(outcome.judgements, self._prompt_words))
+        return replace(episode, outcome=outcome.model_copy(update={"faults": faults}))
 
     def _chosen(self, judging: str | None) -> str | None:
         chosen = self.judgement_set(judging)

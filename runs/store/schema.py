@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
 
 TABLES = frozenset(
-    "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches step_calls "
-    "texts calls attempts threads checkpoints checkpoint_values checkpoint_lists pending_writes".split()
+    "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches "
+    "step_calls texts passages calls common_uses attempts threads checkpoints checkpoint_values "
+    "checkpoint_lists pending_writes".split()
 )
 """The tables that `create` makes."""
 
@@ -68,7 +69,8 @@ def _scenarios(database: Database) -> None:
     database.table("scenarios").create_index(["id"], unique=True)
     database.table("scenarios").create_index(["state", "position"])
     database.table("outcomes").create(
-        {"scenario": int, "ended_by": str, "counts": str, "messages": str, "details": str}, pk="scenario"
+        {"scenario": int, "ended_by": str, "counts": str, "messages": str, "details": str, "faults": str},
+        pk="scenario",
     )
     database.table("judged").create(
         {"judging": str, "scenario": int, "state": str, "fault": str, "error": str}, pk=("judging", "scenario")

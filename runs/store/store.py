@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from dialoom.graphs import Recipe, Scenario
-from dialoom.prompts import PromptLibrary
+from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.runs.config import RunConfig
 from dialoom.runs.trust import Trust
 
@@ -148,6 +148,12 @@ class RunStore(RunFile):
         """Add a set of judgements that has none yet."""
         self._transactions.now(lambda connection: insert_judgement_set(connection, judgement_set))
 
+    def add_prompts(self, prompts: Iterable[Prompt]) -> None:
+        """Keep prompts that the run did not have; one of an id that is there stays as it is."""
+        rows = [_prompt_row(prompt) for prompt in prompts]
+        insert = "INSERT OR IGNORE INTO prompts VALUES (?, ?, ?, ?, ?)"
+        self._transactions.now(lambda connection: connection.executemany(insert, rows).rowcount)
+
     def keep_limits(self, limits: str) -> None:
         """Keep what bounds the run's calls: the JSON of a `RunLimits`."""
         insert = "INSERT OR REPLACE INTO run VALUES ('limits', ?)"
@@ -198,6 +204,10 @@ def remove(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
+def _prompt_row(prompt: Prompt) -> tuple[str, int, str, str, str]:
+    return prompt.id, prompt.front.version, prompt.front.role, prompt.hash, prompt.source
+
+
 def _initial(config: RunConfig, prompts: PromptLibrary, recipe: Recipe | None) -> bytes:
     """The content of a run's file that has its configuration and prompts, and no plan yet."""
     with closing(sqlite3.connect(":memory:")) as connection:
@@ -209,6 +219,6 @@ def _initial(config: RunConfig, prompts: PromptLibrary, recipe: Recipe | None) -
                 connection.execute("INSERT INTO run VALUES ('recipe', ?)", (recipe.name,))
             connection.executemany(
                 "INSERT INTO prompts VALUES (?, ?, ?, ?, ?)",
-                [(p.id, p.front.version, p.front.role, p.hash, p.source) for p in prompts.values()],
+                [_prompt_row(prompt) for prompt in prompts.values()],
             )
         return connection.serialize()

@@ -64,7 +64,7 @@ def test_dialogues_are_exported_one_line_each_in_plan_order(dialoom: Command, ru
     """The documented shape, whole."""
     dialoom("export", run, "--format", "dialogues", "-o", "out.jsonl")
     lines = lines_of(tmp_path / "out.jsonl")
-    keys = {"id", "recipe", "scenario", "messages", "ended_by", "judgements", "models", "prompts"}
+    keys = {"id", "recipe", "scenario", "messages", "ended_by", "judgements", "models", "prompts", "faults"}
     assert [set(line) for line in lines] == [keys] * 4
     assert [(line["scenario"]["task"], line["scenario"]["setting"]) for line in lines] == [
         ("SD-Alarm-task-1", "base"),

@@ -86,7 +86,7 @@ def test_the_report_is_written_with_a_chart(dialoom: Command, runs: Path) -> Non
     for out in ("one", "two"):
         dialoom("report", *three, "-o", runs / out)
     names = sorted(path.name for path in (runs / "one").iterdir())
-    tables = ["alignment", "dialogues", "improvement", "judgements"]
+    tables = ["alignment", "dialogues", "faults", "improvement", "judgements"]
     assert names == sorted(["report.md", "alignment.png", "alignment.svg", *(f"{name}.csv" for name in tables)])
     for name in names:
         assert (runs / "one" / name).read_bytes() == (runs / "two" / name).read_bytes()
@@ -187,8 +187,8 @@ def test_offline_models_are_warned_of_on_every_table_and_on_the_chart(dialoom: C
     warning = "Made with an offline model (python:cast:rising: user; offline/attentive: user, assistant)"
     text = dialoom("report", "one.db", "two.db").stdout
     dialoom("report", "one.db", "two.db", "-o", "out")
-    assert text.count(warning) == 4
-    assert (tmp_path / "out" / "report.md").read_text().count(warning) == 5
+    assert text.count(warning) == 5
+    assert (tmp_path / "out" / "report.md").read_text().count(warning) == 6
     assert warning in (tmp_path / "out" / "alignment.svg").read_text().replace("&#x27;", "'")
 
 

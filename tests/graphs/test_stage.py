@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from dialoom.graphs import Scenario, Scene, Stage, stream
+from dialoom.graphs import DialogueFault, Line, Scenario, Scene, Stage, stream
+from dialoom.graphs.gate import Gate
 from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.roles import Cast, Gateway, ModelBinding
 from tests.ledgers import MemoryLedger
@@ -72,3 +75,26 @@ def test_a_scenarios_id_follows_from_its_content() -> None:
     assert Word(word="heron").id == Word(word="heron").id
     assert Word(word="heron").id != Word(word="hero n").id
     assert Word(word="heron").id.startswith("heron-")
+
+
+class Suspicious(Gate):
+    """A gate that finds a fault in the first lines that it is shown."""
+
+    def __init__(self, rejected: int) -> None:
+        self.left = rejected
+
+    def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
+        self.left -= 1
+        return [DialogueFault(who=line.role, kind="echo")] if self.left >= 0 else []
+
+
+async def test_a_rejected_line_is_asked_for_again_at_the_same_place() -> None:
+    """With another seed and the number of the ask, so that going on finds each of them in the ledger."""
+    ledger = MemoryLedger()
+    for _ in range(2):
+        stage = replace(staged(ledger), gate=Suspicious(2), retries=3)
+        await Scene(stage, "node", 1).ask_user("play", [], str, word="heron")
+    assert [(place.ordinal, place.ask) for _, place, _ in ledger.begun] == [(0, 1), (0, 3), (0, 5)]
+    assert len({place.seed for _, place, _ in ledger.begun}) == 3
+    stage = replace(staged(MemoryLedger()), gate=Suspicious(9), retries=1)
+    assert await Scene(stage, "node", 1).ask_user("play", [], str, word="heron"), "the last one is taken as it is"

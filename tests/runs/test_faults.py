@@ -66,7 +66,7 @@ def test_a_share_that_is_borne_stops_nothing(dialoom: Command, players: list[str
     scenarios = json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]
     assert (scenarios["failed"], scenarios["pending"]) == (6, 0)
     with RunFile(tmp_path / "run.db") as run:
-        found = Counter((episode.state, episode.fault) for episode in run.episodes())
+        found = Counter((episode.state, episode.at_fault) for episode in run.episodes())
     assert found == {("failed", "provider, permanent"): 6, ("done", None): scenarios["done"]}
 
 

@@ -136,7 +136,7 @@ def test_the_list_has_scores_and_is_sorted_by_them(dialoom: Command, run: dialoo
     low, high = (line["scores"]["personalization"] for line in (by_hand[0], by_hand[-1]))
     assert best["scores"]["personalization"] == high > low
     shown = dialoom("show", run.path, "--where", "number == 3").stdout.splitlines()
-    assert shown[0].split()[-2:] == ["coherence", "id"]
+    assert shown[0].split()[-2:] == ["faults", "id"]
     assert shown[1].split()[0] == "3"
     assert len(shown) == 2
     pending = planned(run.path.parent)

@@ -283,7 +283,8 @@ async def _calls(interpreter: CommandInterpreter, rest: str) -> Answer:
 
 async def _transcript(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "transcript")
-    return views.transcript_answer((await interpreter.session.here()).transcript)
+    stop = await interpreter.session.here()
+    return views.transcript_answer(stop.transcript, stop.faults)
 
 
 async def _where(interpreter: CommandInterpreter, rest: str) -> Answer:

@@ -11,7 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from dialoom.graphs import Line, Outline
+from dialoom.graphs import DialogueFault, Line, Outline
+from dialoom.runs.cli.fault_lines import at_message, of_the_rest
 from dialoom.runs.stepping import Cost, NextRequest, Stop
 from dialoom.runs.stepping.changes import ABSENT, Change, change_text
 from dialoom.runs.stepping.differences import SpokenLine, spoken
@@ -64,7 +65,7 @@ def stop_answer(stop: Stop, parsed: Mapping[int, Any], is_full: bool = False) ->
     shown: list[RenderableType] = [_heading(stop)]
     shown += [Inset(each) for each in _calls(stop.calls, parsed, is_full)]
     shown += [Inset(each) for each in _changes(stop.changes, is_full)]
-    if conversation := _conversation(stop.transcript, None if is_full else _LINES):
+    if conversation := _conversation(stop.transcript, None if is_full else _LINES, stop.faults):
         shown += [Text("  the conversation", style="dim"), Inset(Group(*conversation), _FURTHER_IN)]
     shown.append(Inset(_coming(stop)))
     return Answer(stop_data(stop, parsed), shown)
@@ -84,6 +85,7 @@ def stop_data(stop: Stop, parsed: Mapping[int, Any]) -> dict[str, Any]:
         "changes": [{"path": each.path, "line": change_text(each, None)} for each in stop.changes],
         "calls": [call_data(call, parsed.get(call.id)) for call in stop.calls],
         "transcript": [{"role": role, "content": content} for role, content in spoken(stop.transcript)],
+        "faults": [each.model_dump() for each in stop.faults],
     }
 
 
@@ -136,10 +138,10 @@ def asked_answer(asked: Sequence[NextRequest]) -> Answer:
     return Answer({"asked": data}, shown or [Text("the next step asks nobody")])
 
 
-def transcript_answer(transcript: Sequence[Line] | Outline) -> Answer:
+def transcript_answer(transcript: Sequence[Line] | Outline, faults: Sequence[DialogueFault] = ()) -> Answer:
     """The whole conversation."""
     lines = [{"role": role, "content": content} for role, content in spoken(transcript)]
-    return Answer({"transcript": lines}, _conversation(transcript, None) or [Text("nothing was said yet")])
+    return Answer({"transcript": lines}, _conversation(transcript, None, faults) or [Text("nothing was said yet")])
 
 
 def state_answer(path: str, value: Any) -> Answer:
@@ -291,12 +293,17 @@ def _style(change: Change) -> str:
     return "red" if change.after is ABSENT else "yellow"
 
 
-def _conversation(transcript: Sequence[Line] | Outline, last: int | None) -> list[RenderableType]:
+def _conversation(
+    transcript: Sequence[Line] | Outline, last: int | None, faults: Sequence[DialogueFault] = ()
+) -> list[RenderableType]:
     lines = spoken(transcript)
-    shown = lines if last is None else lines[-last:]
-    left = len(lines) - len(shown)
-    before: list[RenderableType] = [Text(f"... {left} before: 'transcript' shows them", style="dim")] if left else []
-    return [*before, *(spoken_line(line) for line in shown)]
+    left = 0 if last is None else max(0, len(lines) - last)
+    shown: list[RenderableType] = [Text(f"... {left} before: 'transcript' shows them", style="dim")] if left else []
+    if isinstance(transcript, Outline):  # whose lines are no messages
+        return [*shown, *map(spoken_line, lines[left:]), *of_the_rest(faults, ())]
+    for place, line in enumerate(lines[left:], start=left):
+        shown += [spoken_line(line), *at_message(faults, place)]
+    return [*shown, *of_the_rest(faults, lines)]
 
 
 def _flat(text: str, between: str) -> str:

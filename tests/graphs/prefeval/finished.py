@@ -45,7 +45,7 @@ def item(
         "retrieved": 0,
     }
     if failed is not None:
-        return Episode("id", known | facets, "failed", Outcome(messages=(), ended_by="error"), fault=failed)
+        return Episode("id", known | facets, "failed", Outcome(messages=(), ended_by="error"), at_fault=failed)
     judgements = verdicts(words) if words is not None else ()
     about = {"answer": "Go there.", **(details or {})}
     outcome = Outcome(messages=(), ended_by="answered", details=about, judgements=judgements)

@@ -36,7 +36,7 @@ def run(release: Path, tmp_path: Path) -> dialoom.Run:
 def test_episodes(run: dialoom.Run) -> None:
     """A row per finished scenario: what it is, how it ended, and its mean scores."""
     frame = run.frame()
-    assert list(frame.columns[:12]) == [*IDENTITY, "state", "ended_by", "error", "branch", "lines", *FACETS]
+    assert list(frame.columns[:13]) == [*IDENTITY, "state", "ended_by", "error", "branch", "lines", "faults", *FACETS]
     assert list(frame["number"]) == list(range(1, 7)) and list(frame["id"]) == [each.id for each in run.episodes()]
     assert frame["lines"].dtype.kind == "i"
     done = frame[frame["state"] == "done"]
@@ -107,7 +107,7 @@ def test_a_recipe_that_is_not_judged(tmp_path: Path) -> None:
 def test_what_cannot_be_had(run: dialoom.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kind that there is not, and libraries that are not installed."""
     with pytest.raises(
-        dialoom.DialoomError, match="kind 'turns': there are episodes, lines, judgements, calls"
+        dialoom.DialoomError, match="kind 'turns': there are episodes, lines, judgements, faults, calls"
     ) as error:
         run.frame("turns")  # type: ignore[arg-type]
     assert error.value.setting == "kind"

@@ -48,7 +48,8 @@ def make_older(path: Path) -> None:
 
 
 def drop_later(file: sqlite3.Connection) -> None:
-    """Drop the tables that came after version 1."""
+    """Drop what came after version 1."""
+    file.execute("ALTER TABLE outcomes DROP COLUMN faults")
     for table in ("passages", "common_uses"):
         file.execute(f"DROP TABLE {table}")
 
@@ -149,3 +150,14 @@ def layout_of(path: Path) -> dict[str, object]:
             name: [file.execute(f"PRAGMA {what}({name})").fetchall() for what in ("table_info", "index_list")]
             for (name,) in names
         }
+
+
+def test_faults_of_an_older_run_are_unknown_until_it_is_reviewed(dialoom: Command, run: Path) -> None:
+    """They are neither none nor some; the rules find them without a model."""
+    with closing(sqlite3.connect(run.with_name("whole.db"))) as file:
+        drop_later(file)
+        file.execute("PRAGMA user_version = 1")
+    where = ("show", "whole.db", "--json", "--where", "faults >= 0")
+    assert dialoom(*where).stdout == ""
+    dialoom("review", "whole.db")
+    assert len(dialoom(*where).stdout.splitlines()) == 2

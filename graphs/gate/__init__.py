@@ -1,0 +1,23 @@
+"""The gate: rules that find what is wrong with a conversation, and say whose fault it is."""
+
+from dialoom.graphs.fault import KINDS, DialogueFault, is_sound
+
+from .gate import Gate
+from .prompt_words import PromptWords
+from .rules import RULES, Rule
+from .rules.leaks import copied_forms
+from .talk import Facts, Said, Talk
+
+__all__ = [
+    "KINDS",
+    "RULES",
+    "DialogueFault",
+    "Facts",
+    "Gate",
+    "PromptWords",
+    "Rule",
+    "Said",
+    "Talk",
+    "copied_forms",
+    "is_sound",
+]

@@ -1,0 +1,62 @@
+"""The gate of a run: asks every rule about every conversation of an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dialoom.graphs.fault import DialogueFault
+from dialoom.graphs.outcome import Line, Outcome
+from dialoom.prompts import Prompt
+
+from .prompt_words import PromptWords
+from .rules import RULES
+from .talk import Talk
+
+if TYPE_CHECKING:
+    from dialoom.graphs.recipe import Recipe
+
+
+class Gate:
+    """Finds what is wrong with the conversations of a recipe.
+
+    Args:
+        recipe: Says what the conversations of an outcome are.
+        prompts: What was said to the models.
+    """
+
+    def __init__(self, recipe: Recipe, prompts: Iterable[Prompt]) -> None:
+        self._recipe = recipe
+        self._prompts = prompts
+
+    @cached_property
+    def _words(self) -> PromptWords:
+        return PromptWords.of(self._prompts)
+
+    def faults(self, scenario: Any, outcome: Outcome) -> tuple[DialogueFault, ...]:
+        """The faults of all who speak in an outcome, in the order of the messages."""
+        found: dict[DialogueFault, None] = {}
+        for talk in self._recipe.talks(scenario, outcome):
+            found.update(dict.fromkeys(self._of_talk(talk)))
+        found.update(dict.fromkeys(self._recipe.noticed(scenario, outcome)))
+        return tuple(sorted(found, key=_place))
+
+    def passed(self, scenario: Any, outcome: Outcome) -> Outcome:
+        """An outcome with its faults."""
+        return outcome.model_copy(update={"faults": self.faults(scenario, outcome)})
+
+    def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
+        """The faults of a line that is about to be said."""
+        talk = Talk.of([*history, line], self._recipe.facts(scenario))
+        return [each for each in self._of_talk(replace(talk, since=len(history))) if each.who == line.role]
+
+    def _of_talk(self, talk: Talk) -> Iterator[DialogueFault]:
+        known = replace(talk, prompts=self._words)
+        for rule in RULES:
+            yield from rule(known)
+
+
+def _place(fault: DialogueFault) -> tuple[bool, int, str]:
+    return (fault.message is None, fault.message or 0, fault.where)

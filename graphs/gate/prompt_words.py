@@ -1,0 +1,62 @@
+"""What the prompts themselves say: their instructions, tags and forms, none of which belongs into a conversation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dialoom.prompts import Prompt
+
+from .vocabulary import words_of
+
+RUN = 8
+"""So many words of a prompt in a row are no coincidence."""
+
+_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w-]*)")
+_FORM = re.compile(r"\{\s*\"\w+\"\s*:.*?\}", re.DOTALL)
+_VALUE = re.compile(r":\s*\"([^\"]+)\"")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptWords:
+    """What some prompts say, made fit for looking it up.
+
+    Attributes:
+        runs: The hashes of every `RUN` words that stand in a row in an instruction.
+        tags: The names of their tags.
+        forms: What stands in the form of a reply where the answer belongs.
+    """
+
+    runs: frozenset[int] = frozenset()
+    tags: frozenset[str] = frozenset()
+    forms: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, prompts: Iterable[Prompt]) -> PromptWords:
+        """The words of prompts, without what is filled in."""
+        runs: set[int] = set()
+        tags: set[str] = set()
+        forms: set[str] = set()
+        for prompt in prompts:
+            for section in prompt.sections:
+                tags.update(name.lower() for name in _TAG.findall(section.text))
+                forms.update(normal(value) for form in _FORM.findall(section.text) for value in _VALUE.findall(form))
+                for part in _TEMPLATE.sub("\0", section.text).split("\0"):
+                    runs.update(key for key, _ in runs_of(words_of(part)))
+        return cls(frozenset(runs), frozenset(tags), frozenset(form for form in forms if " " in form))
+
+
+NO_PROMPTS = PromptWords()
+
+
+def runs_of(words: list[str] | tuple[str, ...]) -> Iterable[tuple[int, int]]:
+    """Every `RUN` words in a row, as a hash, and where they begin."""
+    for place in range(len(words) - RUN + 1):
+        yield hash(tuple(words[place : place + RUN])), place
+
+
+def normal(text: str) -> str:
+    """A text's words, for comparing it whole."""
+    return " ".join(words_of(text))

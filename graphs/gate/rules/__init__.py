@@ -1,0 +1,34 @@
+"""The rules: each reads a conversation and gives the faults that it finds. They cost nothing but a little time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dialoom.graphs.fault import DialogueFault
+from dialoom.graphs.gate.talk import Talk
+
+from .copies import copied_lines, loops
+from .course import early_ends, early_preferences, endless_goodbyes
+from .leaks import glued_lines, leaked_prompts, stray_markers
+from .lines import cut_lines, empty_lines, foreign_lines
+from .parts import swapped_roles
+
+Rule = Callable[[Talk], Iterator[DialogueFault]]
+
+RULES: tuple[Rule, ...] = (
+    copied_lines,
+    loops,
+    swapped_roles,
+    leaked_prompts,
+    stray_markers,
+    glued_lines,
+    empty_lines,
+    cut_lines,
+    foreign_lines,
+    early_preferences,
+    early_ends,
+    endless_goodbyes,
+)
+"""All that are asked of every conversation, in the order in which faults of the same line are told."""
+
+__all__ = ["RULES", "Rule"]

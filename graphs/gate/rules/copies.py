@@ -1,0 +1,106 @@
+"""Copies of what was said before, and conversations that go round in circles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from typing import TypeVar
+
+from dialoom.graphs.fault import DialogueFault
+from dialoom.graphs.gate.talk import Said, Talk
+
+_FEWEST_WORDS, _FEWEST_LONG = 6, 5
+"""Shorter lines are alike in sound conversations, too: thanks, yes please, all done. So are names that are spelt."""
+
+_LIKE_WORDS, _LIKE_PAIRS = 0.8, 0.65
+"""Shared words and shared neighbours (Dice's coefficient) from which on two lines are copies."""
+
+_PIECE, _LIKE_PIECE = 14, 0.9
+"""So many words are a copy if so many of their neighbours stand side by side in one earlier line."""
+
+_LOOKED_BACK = 12
+"""A near-copy is looked for among so many lines; an exact one among all."""
+
+_LOOP = 6
+"""Messages in a row, three turns, that bring nothing new."""
+
+_NEW_SHARE = 0.1
+_T = TypeVar("_T", bound=Hashable)
+
+
+def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
+    """Near-copies of a line of one's own (`repetition`) or of the other's (`echo`)."""
+    seen: dict[tuple[str, ...], Said] = {}
+    for place, line in enumerate(talk.lines):
+        if len(line.words) < _FEWEST_WORDS or sum(len(word) > 1 for word in line.words) < _FEWEST_LONG:
+            continue
+        if place >= talk.since:
+            before = seen.get(line.words)
+            sureness = 1.0
+            if before is None:
+                nearby = reversed(talk.lines[max(0, place - _LOOKED_BACK) : place])
+                before = next((other for other in nearby if _are_alike(line, other, talk)), None)
+                sureness = 0.9
+            if before is not None:
+                is_own = (before.role == talk.facts.user) == (line.role == talk.facts.user)
+                kind = "repetition" if is_own else "echo"
+                yield line.fault(kind, line.shown(), sureness)
+        seen.setdefault(line.words, line)
+
+
+def loops(talk: Talk) -> Iterator[DialogueFault]:
+    """Three turns in which nobody says a word that was not said before: the fault of all who speak in them."""
+    stop = talk.vocabulary.stop
+    known: set[str] = set()
+    stale: list[Said] = []
+    told: set[str] = set()
+    for place, line in enumerate(talk.lines):
+        content = set(line.words) - stop
+        new = content - known
+        known |= content
+        if line.words and len(new) > _NEW_SHARE * len(content):
+            stale = []
+            continue
+        stale.append(line)
+        if len(stale) < _LOOP or place < talk.since:
+            continue
+        for each in talk.lines[max(talk.since, place - 1) : place + 1]:
+            if each.role not in told:
+                told.add(each.role)
+                yield each.fault("loop", each.shown(), 0.9)
+
+
+def _are_alike(line: Said, before: Said, talk: Talk) -> bool:
+    if len(before.words) < _FEWEST_WORDS or not (_is_near(line, before) or _is_part(line, before)):
+        return False
+    mine, yours = line.counted.keys() - before.counted.keys(), before.counted.keys() - line.counted.keys()
+    words = talk.vocabulary
+    if line.role == before.role:  # the same request for another thing is no copy
+        exchanged = mine - words.stop and yours - words.stop
+        content = (Counter(each.counted.keys() - words.stop) for each in (line, before))
+        return not exchanged or _dice(*content) > _LIKE_WORDS
+    return not (mine & words.persons and yours & words.persons)  # who reads a wish back turns `my` into `your`
+
+
+def _is_near(line: Said, before: Said) -> bool:
+    """Whether two lines are nearly the same as a whole."""
+    shorter, longer = sorted((len(line.words), len(before.words)))
+    if longer > 1.4 * shorter:
+        return False
+    return _dice(line.counted, before.counted) >= _LIKE_WORDS and _dice(line.pairs, before.pairs) >= _LIKE_PAIRS
+
+
+def _is_part(line: Said, before: Said) -> bool:
+    """Whether a line of some length is nearly all a piece of an earlier one."""
+    if len(line.words) < _PIECE or len(line.words) > len(before.words):
+        return False
+    return _shared(line.pairs, before.pairs) >= _LIKE_PIECE * line.pairs.total()
+
+
+def _dice(one: Counter[_T], other: Counter[_T]) -> float:
+    return 2 * _shared(one, other) / (one.total() + other.total())
+
+
+def _shared(one: Counter[_T], other: Counter[_T]) -> int:
+    small, large = sorted((one, other), key=len)
+    return sum(min(count, large[key]) for key, count in small.items() if key in large)

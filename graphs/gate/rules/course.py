@@ -1,0 +1,98 @@
+"""How a conversation goes: what it opens with, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dialoom.graphs.fault import DialogueFault
+from dialoom.graphs.gate.talk import Said, Talk
+from dialoom.graphs.gate.vocabulary import spelt, words_of
+
+_STEM = 5
+"""Words that begin with the same letters are taken for forms of one word."""
+
+_LAST, _FAREWELLS = 6, 2
+_FEW = 3
+_EARLY = 2
+"""With so many lines of the user's, or fewer, an end is early."""
+
+
+def early_preferences(talk: Talk) -> Iterator[DialogueFault]:
+    """An opening that tells what it must keep back, beyond what the task itself says."""
+    facts = talk.facts
+    if talk.since or not talk.lines or not facts.kept_back:
+        return
+    opening, stop = talk.lines[0], talk.vocabulary.stop
+    if opening.role != facts.user:
+        return
+    told = _stems(opening.words) - _stems(words_of(facts.task))
+    kept = [item for text in facts.kept_back for item in text.split(",")]
+    shown = [item.strip() for item in kept if _is_told(_stems(words_of(item)) - _stems(stop), told)]
+    stated = talk.vocabulary.likes.search(spelt(opening.own))
+    if stated is not None and not talk.vocabulary.likes.search(spelt(facts.task)):
+        yield opening.fault("early_preferences", stated[0], 0.9 if shown else 0.7)
+    elif any(len(words_of(item)) > 1 for item in shown) or len(shown) > 1:
+        yield opening.fault("early_preferences", ", ".join(shown), 0.8)
+
+
+def early_ends(talk: Talk) -> Iterator[DialogueFault]:
+    """A user who ends it although nobody has touched the task: nothing was answered, asked about or done."""
+    facts = talk.facts
+    if not facts.user_ends or talk.ended_by != facts.user_ends:
+        return
+    users = [place for place, line in enumerate(talk.lines) if line.role == facts.user]
+    if not users or len(users) > _EARLY:
+        return
+    last = talk.lines[users[-1]]
+    before = [line for line in talk.lines[: users[-1]] if line.role != facts.user]
+    stop = _stems(talk.vocabulary.stop)
+    wanted = (_stems(words_of(facts.task)) | _stems(talk.lines[users[0]].words)) - stop
+    if not any(_touches(line, wanted, talk) for line in before) or _leaves_unanswered(before, last, talk):
+        yield last.fault("early_end", last.shown(), 0.8)
+
+
+def endless_goodbyes(talk: Talk) -> Iterator[DialogueFault]:
+    """A user who takes leave again and again until the limit ends it."""
+    facts = talk.facts
+    if not facts.limit or talk.ended_by != facts.limit:
+        return
+    lines = [line for line in talk.lines if line.role == facts.user][-_LAST:]
+    farewells = [line for line in lines if _is_farewell(line, talk)]
+    if len(farewells) >= _FAREWELLS:
+        yield farewells[0].fault("no_end", farewells[0].shown(), 0.9)
+
+
+def _is_farewell(line: Said, talk: Talk) -> bool:
+    """Whether a line takes leave and hardly says anything else."""
+    words, text = talk.vocabulary, spelt(line.own)
+    rest = set(words_of(words.closings.sub(" ", text))) - words.stop
+    return words.closings.search(text) is not None and "?" not in text and len(rest) < _FEW
+
+
+def _touches(line: Said, wanted: set[str], talk: Talk) -> bool:
+    """Whether a line says more than a greeting: something of the matter, or that something was done."""
+    words = talk.vocabulary
+    matter = set(line.words) - words.stop - words.fillers
+    return bool(matter or _stems(line.words) & wanted) or words.dealt.search(spelt(line.own)) is not None
+
+
+def _leaves_unanswered(before: list[Said], last: Said, talk: Talk) -> bool:
+    """Whether the end comes in place of the answer to a question without which nothing can be done."""
+    words = talk.vocabulary
+    if any(words.dealt.search(spelt(line.own)) for line in before):
+        return False
+    question = spelt(before[-1].own[-300:])
+    asked = question.rstrip("\"'”) ").endswith("?") and words.asks.search(_last_sentence(question)) is not None
+    return asked and _is_farewell(last, talk)
+
+
+def _last_sentence(text: str) -> str:
+    return text.rstrip("?!. \"'”)").replace("!", ".").replace("?", ".").rpartition(". ")[2]
+
+
+def _is_told(item: set[str], told: set[str]) -> bool:
+    return bool(item) and item <= told
+
+
+def _stems(words: Iterable[str]) -> set[str]:
+    return {word[:_STEM] for word in words}

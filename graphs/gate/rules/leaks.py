@@ -1,0 +1,82 @@
+"""What belongs to the prompts and shows in a conversation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from dialoom.graphs.fault import DialogueFault
+from dialoom.graphs.gate.prompt_words import RUN, PromptWords, normal, runs_of
+from dialoom.graphs.gate.talk import Said, Talk
+from dialoom.graphs.outcome import Judgement
+
+_TAG = re.compile(r"(?:<|&lt;)\s{0,3}/?\s{0,3}([A-Za-z][\w-]{0,40})")
+_MARK = re.compile(
+    r"<\|[\w-]{1,30}\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>"  # chat templates
+    r"|^#{2,}\s*(?:instruction|response|input|system)s?\b"
+    r"|\{\{[^{}\n]{1,80}\}\}|\{%[^{}\n]{1,80}%\}"
+    r"|\[\s*(?:insert|your|user'?s?|customer'?s?|assistant'?s?|name|date|time|city"
+    r"|place|location|number)\b[^\[\]\n(]{0,60}\](?![(:]| :)"
+    r"|<\s*(?:insert|your)\s[^<>\n]{1,60}>",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LABEL = r"(?:user|human|customer|assistant|ai(?: assistant)?|bot|chatbot|system)"
+_SPOKEN_BY = re.compile(
+    rf"(?:^|\n|(?<=[.!?…\"”)])\s)[ \t>*_\-\[(]{{0,4}}({_LABEL})[\])*_]{{0,3}}\s?:[*_]{{0,3}}\s*([^\n]*)", re.IGNORECASE
+)
+_FEWEST_WORDS = 2
+
+
+def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
+    """The prompts' tags and instructions, marks of chat templates, and blanks that nobody filled in."""
+    for line in talk.looked_at():
+        if (mark := _MARK.search(line.own)) is not None:
+            yield line.fault("prompt_leak", mark[0])
+        elif (tag := _tag(line, talk.prompts)) is not None:
+            yield line.fault("prompt_leak", tag)
+        elif (words := _instruction(line, talk.prompts)) is not None:
+            yield line.fault("prompt_leak", words, 0.9)
+
+
+def stray_markers(talk: Talk) -> Iterator[DialogueFault]:
+    """The end marker in what was said: whoever ends a conversation properly has it taken out."""
+    if (marker := talk.facts.end_marker) is None:
+        return
+    pattern = re.compile(rf"(?<![A-Za-z]){re.escape(marker)}(?![A-Za-z])")
+    for line in talk.looked_at():
+        if pattern.search(line.prose):
+            yield line.fault("end_marker", marker)
+
+
+def glued_lines(talk: Talk) -> Iterator[DialogueFault]:
+    """A line that goes on with what somebody else says, or bears its speaker's label."""
+    for line in talk.looked_at():
+        for label in _SPOKEN_BY.finditer(line.prose):
+            if len(label[2].split()) >= _FEWEST_WORDS:
+                yield line.fault("glued_lines", " ".join(label[0].split()))
+                break
+
+
+def copied_forms(judgements: Iterable[Judgement], prompts: PromptWords) -> Iterator[DialogueFault]:
+    """Judges whose explanation is what the form of their reply has in its place."""
+    for each in judgements:
+        if _gives_back(normal(each.explanation[:400]), prompts.forms):
+            about = f"{each.metric} ({each.target})" + ("" if each.turn is None else f" of turn {each.turn}")
+            yield DialogueFault(who="judge", kind="copied_form", words=f"{about}: {each.explanation:.80}")
+
+
+def _gives_back(explanation: str, forms: Iterable[str]) -> bool:
+    return any(form in explanation and len(explanation.split()) - len(form.split()) < _FEWEST_WORDS for form in forms)
+
+
+def _tag(line: Said, prompts: PromptWords) -> str | None:
+    names = (found for found in _TAG.finditer(line.own) if found[1].lower() in prompts.tags)
+    found = next(names, None)
+    return None if found is None else line.own[found.start() : found.end() + 40].split("\n")[0]
+
+
+def _instruction(line: Said, prompts: PromptWords) -> str | None:
+    for run, place in runs_of(line.words) if prompts.runs else ():
+        if run in prompts.runs:
+            return " ".join(line.words[place : place + RUN])
+    return None

@@ -1,0 +1,102 @@
+"""What is wrong with a line by itself: nothing in it, its end missing, another language."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+
+from dialoom.graphs.fault import DialogueFault
+from dialoom.graphs.gate.talk import Talk
+from dialoom.graphs.gate.vocabulary import Vocabulary, script_of, vocabularies, words_of
+
+_LETTERS = 2_000
+"""So many letters tell a line's script and language."""
+
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"”'’»)\]*_]*(?=\s|$)")
+_ITEM = re.compile(r"^\s*(?:[-*•–#>|]|\d{1,3}[.)]|[a-z][.)])\s")
+_BARE_ITEM = re.compile(r"(?:^|\n)\s*(?:[-*•]|\d{1,3}[.)])\s*\Z")
+_OPEN = re.compile(r"[,;(\[{“«—–/&+-]\Z|(?<=\s)\"\Z")
+_FEWEST_LEFT, _FEWEST_IN_ONE, _FEWEST_IN_ALL, _LONG = 3, 8, 20, 14
+
+
+def empty_lines(talk: Talk) -> Iterator[DialogueFault]:
+    """Lines without a letter, a figure or a picture."""
+    for line in talk.looked_at():
+        if not any(letter.isalnum() or unicodedata.category(letter) == "So" for letter in set(line.text)):
+            yield line.fault("empty_line", line.shown())
+
+
+def cut_lines(talk: Talk) -> Iterator[DialogueFault]:
+    """Lines that break off: by their provider's word, or by how they end."""
+    for line in talk.looked_at():
+        if line.is_cut:
+            yield line.fault("cut_line", "…" + line.shown(max(0, len(line.text) - 80)))
+        elif sureness := _breaks_off(line.text.rstrip(), talk.vocabulary):
+            yield line.fault("cut_line", "…" + line.shown(max(0, len(line.text.rstrip()) - 80)), sureness)
+
+
+def foreign_lines(talk: Talk) -> Iterator[DialogueFault]:
+    """Lines in another language than the conversation's; names, titles and single words of another are none."""
+    if not talk.facts.languages:
+        return
+    ours = [each for code, each in vocabularies().items() if code in talk.facts.languages]
+    for line in talk.looked_at() if ours else ():
+        text = line.own[:_LETTERS]
+        if sureness := _is_foreign(text, ours):
+            yield line.fault("other_language", line.shown(), sureness)
+
+
+def _breaks_off(text: str, language: Vocabulary) -> float:
+    """How sure it is that a text breaks off."""
+    if not any(map(str.isalnum, text[-2_000:])):
+        return 0.0
+    if text.count("```") % 2 or _BARE_ITEM.search(text[-40:]):
+        return 0.9
+    if text.endswith("```"):
+        return 0.0
+    words = words_of(text[-60:])
+    last_word = words[-1] if words and text[-1].isalpha() else ""
+    if _OPEN.search(text[-3:]) or last_word in language.unfinished:
+        return 0.9
+    if last_word in language.trailing and text[0].isupper() and len(words) >= _FEWEST_IN_ONE:
+        return 0.6
+    last = text[-2_000:].rsplit("\n", 1)[-1]
+    if text.endswith(":") and len(text.split(maxsplit=3)) > 3:
+        return 0.7
+    return 0.6 if _lacks_its_end(text, last) else 0.0
+
+
+def _lacks_its_end(text: str, last: str) -> bool:
+    """Whether a long text that minds its full stops goes without the last one."""
+    if not text[-1].isalpha() or _ITEM.match(last):
+        return False
+    if (
+        "\n" not in text
+        and text[0].isupper()
+        and "," in text
+        and len(_SENTENCE_END.split(text[-2_000:])[-1].split()) >= _LONG
+    ):
+        return True
+    if len(text[:2_000].split()) < _FEWEST_IN_ALL:
+        return False
+    ends = [found.end() for found in _SENTENCE_END.finditer(last)]
+    return bool(ends) and len(last[ends[-1] :].split()) >= _FEWEST_LEFT and "http" not in last[ends[-1] :]
+
+
+def _is_foreign(text: str, ours: list[Vocabulary]) -> float:
+    letters = [letter for letter in text if letter.isalpha()]
+    scripts = Counter("LATIN" if letter < "ɐ" else script_of(letter) for letter in letters)
+    known = frozenset[str]().union(*(each.scripts for each in ours))
+    other = sum(count for script, count in scripts.items() if script not in known)
+    if other >= 4 and other > len(letters) / 2:
+        return 1.0
+    counted = Counter(words_of(text))
+    own = max(_hits(counted, each) for each in ours)
+    best = max(_hits(counted, each) for each in vocabularies().values() if each not in ours)
+    return 0.9 if best >= 3 and best >= 2 * own and best >= 0.2 * counted.total() else 0.0
+
+
+def _hits(counted: Counter[str], language: Vocabulary) -> int:
+    return sum(count for word, count in counted.items() if len(word) > 1 and word in language.stop)

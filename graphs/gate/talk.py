@@ -1,0 +1,134 @@
+"""A conversation as the rules read it: its lines, and what the recipe knows that its words do not tell."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dialoom.graphs.fault import DialogueFault
+from dialoom.graphs.outcome import Line
+
+from .prompt_words import NO_PROMPTS, PromptWords
+from .vocabulary import Vocabulary, vocabulary, words_of
+
+_LONGEST = 20_000
+"""Letters of a line that are compared word by word: no sound line is longer, and a huge one must not hold up a run."""
+
+_SHOWN = 120
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_QUOTED = re.compile(r"“[^“”]*”|«[^«»]*»|„[^„“”]*[“”]|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|(?<!\w)‘[^‘’\n]*’(?!\w)")
+
+
+@dataclass(frozen=True)
+class Said:
+    """A line and what rules ask about it, told once however many rules ask.
+
+    Attributes:
+        role: Who said it.
+        text: What was said.
+        message: Its place among the outcome's messages, from 0; `None` if it is none of them.
+        where: A place of the recipe's own.
+        is_cut: Whether its provider said that it was cut off.
+    """
+
+    role: str
+    text: str
+    message: int | None = None
+    where: str = ""
+    is_cut: bool = False
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Its words, in lower case."""
+        return tuple(words_of(self.text[:_LONGEST]))
+
+    @cached_property
+    def counted(self) -> Counter[str]:
+        """How often each word is there."""
+        return Counter(self.words)
+
+    @cached_property
+    def pairs(self) -> Counter[tuple[str, str]]:
+        """How often each two words stand side by side."""
+        return Counter(zip(self.words, self.words[1:], strict=False))
+
+    @cached_property
+    def prose(self) -> str:
+        """Its beginning without code."""
+        return _CODE.sub(" ", self.text[:_LONGEST])
+
+    @cached_property
+    def own(self) -> str:
+        """Its beginning without code and without what is quoted: what the speaker says in words of their own."""
+        return _QUOTED.sub(" “…” ", self.prose)
+
+    def shown(self, start: int = 0, end: int | None = None) -> str:
+        """Some words of it, on one line."""
+        text = " ".join(self.text[start : (start + _SHOWN * 2) if end is None else end].split())
+        return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+    def fault(self, kind: str, words: str, sureness: float = 1.0) -> DialogueFault:
+        """A fault of its speaker's that stands in this line."""
+        return DialogueFault(
+            who=self.role, kind=kind, message=self.message, where=self.where, words=words[:_SHOWN], sureness=sureness
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a recipe knows of a scenario's conversation. What it leaves out, no rule asks about.
+
+    Attributes:
+        user: Who wants something, or tells of themselves.
+        languages: What is spoken, as ISO 639 codes; unknown if there is none.
+        task: What the user is after, in words.
+        kept_back: What the user must not say in the opening, text by text, such as their preferences.
+        end_marker: The word by which the user ends it, which nobody should see.
+        user_ends: The ending that is the user's doing, as `Outcome.ended_by` has it.
+        limit: The ending that comes when the user makes none.
+    """
+
+    user: str = "user"
+    languages: tuple[str, ...] = ()
+    task: str = ""
+    kept_back: tuple[str, ...] = ()
+    end_marker: str | None = None
+    user_ends: str | None = None
+    limit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation for the rules.
+
+    Attributes:
+        lines: In the order in which they were said.
+        facts: What the recipe knows.
+        ended_by: Why it ended; empty while it goes on.
+        since: Lines before this one are context only: no fault of theirs is looked for.
+        prompts: What was said to the models, of which nothing should be said again.
+    """
+
+    lines: Sequence[Said]
+    facts: Facts = field(default_factory=Facts)
+    ended_by: str = ""
+    since: int = 0
+    prompts: PromptWords = NO_PROMPTS
+
+    @classmethod
+    def of(cls, lines: Iterable[Line], facts: Facts, ended_by: str = "") -> Talk:
+        """An outcome's messages."""
+        said = [Said(line.role, line.content, message) for message, line in enumerate(lines)]
+        return cls(said, facts, ended_by)
+
+    def looked_at(self) -> Sequence[Said]:
+        """The lines whose faults are looked for."""
+        return self.lines[self.since :]
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words of the conversation's language."""
+        return vocabulary(self.facts.languages)

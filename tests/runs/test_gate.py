@@ -1,0 +1,208 @@
+"""What follows from faults: they are kept, shown, reported, left out of exports, asked for again, and reviewed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+import dialoom
+from dialoom import review
+from dialoom.graphs.gate.review import REVIEWED
+from dialoom.runs.cli.stepping.views import transcript_answer
+from dialoom.runs.stepping import Stop
+from tests.conftest import Command, lines_of
+from tests.invented import write_release
+
+Messages = Sequence[Mapping[str, str]]
+OFFER = "How can I help you with that today?"
+ANSWER = "Your alarm rings at a quarter to six, and it is a bell."
+
+
+class Players:
+    """A user who offers help to people who are not sound, the first time that they are asked; heard by an assistant.
+
+    Args:
+        unsound: The beginnings of the ids of those people.
+    """
+
+    def __init__(self, *unsound: str) -> None:
+        self._unsound = unsound
+        self._asked: defaultdict[str, int] = defaultdict(int)
+        self.heard: list[str] = []
+
+    @property
+    def models(self) -> dict[str, Callable[[Messages], Awaitable[str]]]:
+        return {"user": self.user, "assistant": self.assistant}
+
+    async def user(self, messages: Messages) -> str:
+        key = json.dumps(messages)
+        self._asked[key] += 1
+        if not any(message["content"] == ANSWER for message in messages):
+            return "Please set an alarm."
+        is_unsound = any(name in key for name in self._unsound)
+        return OFFER if is_unsound and self._asked[key] == 1 and OFFER not in key else "Good, thank you. TERMINATE"
+
+    async def assistant(self, messages: Messages) -> str:
+        self.heard += [message["content"] for message in messages if message["content"] == OFFER]
+        return ANSWER
+
+
+def played(folder: Path, players: Players, on_user_fault: str = "flag") -> dialoom.Run:
+    """A run of two people, of whom one wakes up at six; each has one task."""
+    write_release(folder / "release", users=2)
+    profile = folder / "release/data/profile/user7/profile.json"
+    profile.write_text(profile.read_text().replace("35-44", "65-74"))
+    options = {"profiles": folder / "release", "tasks": "single", "setting": ["base"]}
+    return dialoom.play(
+        "personalens",
+        path=folder / "run.db",
+        models=players.models,
+        options=options,
+        on_user_fault=on_user_fault,
+        concurrency=1,
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
+    """Two dialogues; in the first one the user offers help, and is answered with the same line as before."""
+    return played(tmp_path_factory.mktemp("gate"), Players("65-74"))
+
+
+def test_faults_are_kept_with_whose_they_are(run: dialoom.Run) -> None:
+    """In the episode, in a frame, and to be asked for with `where`."""
+    found = [(episode.facets["user"], fault.who, fault.kind, fault.message) for episode, fault in run.faults()]
+    assert found == [
+        ("user7", "user", "swapped_role", 2),
+        ("user7", "assistant", "repetition", 3),
+        ("user7", "assistant", "repetition", 5),
+        ("user8", "assistant", "repetition", 3),
+    ]
+    frame = run.frame("faults")
+    assert list(frame["kind"]) == [kind for _, _, kind, _ in found] and frame["sureness"].between(0, 1).all()
+    assert list(run.frame()["faults"]) == [3, 1]
+    for where, users in (
+        ("faults == 0", []),
+        ("faults.user == 0", ["user8"]),
+        ("faults.repetition > 1", ["user7"]),
+        ("faults.echo == 0 and faults < 3", ["user8"]),
+    ):
+        assert [episode.facets["user"] for episode in run.episodes(where=where)] == users
+    with pytest.raises(dialoom.DialoomError, match="no 'ekko'"):
+        list(run.episodes(where="faults.ekko == 0"))
+
+
+async def end_of(run: dialoom.Run) -> Stop:
+    """Where the first conversation ends."""
+    async with run.step(1) as session:
+        return await session.here()
+
+
+def test_show_and_the_debugger_name_them_at_the_message(dialoom: Command, run: dialoom.Run) -> None:
+    """Right under it, with the words that show it."""
+    lines = [" ".join(line.split()) for line in dialoom("show", run.path, "1").stdout.splitlines()]
+    at = lines.index(OFFER)
+    assert lines[at + 1] == "fault of the user's, 90% sure: swapped_role: how can i help"
+    stop = asyncio.run(end_of(run))
+    assert next((fault.who, fault.message) for fault in stop.faults) == ("user", 2)
+    shown = [str(line).strip() for line in transcript_answer(stop.transcript, stop.faults).shown]
+    assert shown[3].startswith("fault of the user's")
+    assert [json.loads(line)["faults"] for line in dialoom("show", run.path, "--json").stdout.splitlines()] == [3, 1]
+
+
+def test_a_report_counts_them_and_tells_scores_without_unsound_users(run: dialoom.Run) -> None:
+    """By role, kind and model; the tables of the sound stand beside those of all."""
+    report = run.report()
+    table = report["faults"]
+    assert [row[:2] + row[3:] for row in map(list, table.rows)] == [
+        ["assistant", "repetition", 3, 2, 1.0],
+        ["user", "swapped_role", 1, 1, 0.5],
+    ]
+    column = report["scores"].columns.index("dialogues")
+    assert [report[name].rows[0][column] for name in ("scores", "scores-sound")] == [2, 1]
+    assert run.report(where="faults.user == 0").title and "scores-sound" not in str(
+        run.report(where="faults.user == 0")
+    )
+
+
+def test_exports_leave_out_what_is_faulty_and_say_so(dialoom: Command, run: dialoom.Run, tmp_path: Path) -> None:
+    """By kind, or all of it; a kind that there is not is refused."""
+    users = {}
+    for name, more in {"all": [], "faulty": ["--only", "faulty"], "without": ["--without", "swapped_role"]}.items():
+        dialoom("export", run.path, *more, "-o", f"{name}.jsonl")
+        users[name] = [line["scenario"]["user"] for line in lines_of(tmp_path / f"{name}.jsonl")]
+    assert users == {"all": ["user7", "user8"], "faulty": ["user7", "user8"], "without": ["user8"]}
+    assert lines_of(tmp_path / "without.jsonl")[0]["faults"][0]["kind"] == "repetition"
+    dialoom("export", run.path, "--format", "sft", "--without", "swapped_role", "-o", "sft.jsonl")
+    card = (tmp_path / "sft.card.md").read_text()
+    assert "filters: `without swapped_role`" in card
+    assert "left out because of faults that the gate found (or did not look for): 1 dialogues" in card
+    assert "only sound leaves no row" in dialoom("export", run.path, "--only", "sound", "-o", "x.jsonl", code=2).stderr
+    assert "--without 'ekko'" in dialoom("export", run.path, "--without", "ekko", "-o", "x.jsonl", code=2).stderr
+
+
+def test_a_faulty_line_of_the_users_is_asked_for_again_before_it_is_heard(tmp_path: Path) -> None:
+    """What was rejected is in the ledger and counted, and nobody answers it; the assistant's own faults stay."""
+    players = Players("65-74")
+    run = played(tmp_path, players, on_user_fault="retry 2")
+    assert OFFER not in players.heard
+    assert {fault.who for _, fault in run.faults()} == {"assistant"}
+    calls = run.frame("calls")
+    rejected = calls[calls["reply"] == OFFER]
+    assert list(rejected["ask"]) == [1] and set(calls[calls["role"] == "user"]["ask"]) == {1, 3}
+    assert any("1 lines of the user's were rejected" in note for note in run.report()["faults"].notes)
+    assert run.config.on_user_fault == "retry 2"
+    with pytest.raises(dialoom.DialoomError, match="on_user_fault 'thrice'") as error:
+        dialoom.play("personalens", path=tmp_path / "x.db", on_user_fault="thrice")
+    assert error.value.setting == "on_user_fault"
+
+
+def test_a_reviewers_verdicts_are_a_set_of_their_own(dialoom: Command, tmp_path: Path) -> None:
+    """Beside the rules' faults; reports of scores leave it alone, people can agree with it."""
+    run = played(tmp_path, Players("65-74"))
+    told = dialoom("review", run.path).stdout
+    assert told.startswith(f"{run.path}: 4 faults in 2 of 2 dialogues")
+
+    async def reviewer(messages: Messages) -> str:
+        text = " ".join(message["content"] for message in messages)
+        return json.dumps({"verdict": "<fault>gives_up" in text and "65-74" in text, "explanation": "He stops."})
+
+    before = [table.name for table in run.report().tables]
+    reviewed = review(run.path, models={"reviewer": reviewer}, name="mine")
+    assert [table.name for table in reviewed.report().tables] == before
+    rows = [row for row in reviewed.report()["faults"].rows if row[1] == "gives_up"]
+    assert [list(row[:2]) + list(row[3:]) for row in rows] == [["user", "gives_up", 1, 1, 0.5]]
+    verdicts = [(each.metric, each.target, each.score) for each in next(reviewed.episodes("mine")).outcome.judgements]
+    assert verdicts == [(kind, "user", kind == "gives_up") for kind in REVIEWED]
+    assert [each.id for each in reviewed.episodes("mine", where="gives_up == 1")] == [reviewed.scenario(1).id]
+    dialoom("agree", run.path, "--judging", "mine", "--sample", 4, "-o", "people.csv")
+    assert "offline/attentive" in str(reviewed.config.model_names["judge"])
+
+
+def test_the_understudy_reviews_by_its_rules(dialoom: Command, run: dialoom.Run) -> None:
+    """It finds nothing in these dialogues, and says so of each question."""
+    dialoom("review", run.path, "--model", "offline/attentive")
+    frame = run.frame("judgements", "review by offline/attentive")
+    assert set(frame["metric"]) == set(REVIEWED) and not frame["score"].any() and len(frame) == 2 * len(REVIEWED)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options"),
+    [
+        ("personalens", {"setting": ["all"], "users": "4", "tasks": "all", "judge": False}),
+        ("aloe", {"limit": 1, "rounds": 4, "branching": 2}),
+        ("aloe-eval", {"rounds": 5}),
+    ],
+)
+def test_sound_dialogues_of_understudies_raise_no_fault(
+    recipe: str, options: dict[str, object], tmp_path: Path
+) -> None:
+    """A few of each recipe; fewer than 1 in 500 was found in 560."""
+    run = dialoom.play(recipe, path=tmp_path / "run.db", options=options, sample=None if recipe == "aloe" else 6)
+    assert [(episode.id, fault) for episode, fault in run.faults()] == []
+    assert all(episode.outcome.faults == () for episode in run.episodes())
