@@ -12,6 +12,7 @@ from dialoom.graphs import Episode, Judgement
 from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.nodes import chosen
 from dialoom.graphs.prefeval.verdicts import error_of
+from dialoom.personas.similarity import packed, unit
 from tests.graphs.prefeval.invented import write_pairs, write_pool
 
 OWN = "I never want boats of kind 0."
@@ -248,3 +249,42 @@ def test_judgements_of_people_know_no_judges_word(tmp_path: Path) -> None:
     outcome = only(played(tmp_path, Assistant(), Judge())).outcome
     lines = RECIPE.judged_lines(outcome, Judgement(metric="hallucinates", target="assistant", score=True))
     assert [line.content for line in lines] == [OWN, "You like hats."]
+
+
+def test_the_order_in_which_things_happen_changes_no_byte(tmp_path: Path) -> None:
+    """One at a time or many, on the offline model: the same export."""
+    options = {"topics": "travel_hotel", "method": ("rag", "self-critic"), "turns": (3,), "limit": 6}
+    exports = []
+    for concurrency in (1, 8):
+        path = tmp_path / f"{concurrency}.db"
+        run = dialoom.play(RECIPE, path=path, options=options, concurrency=concurrency)
+        run.export("dialogues", path.with_suffix(".jsonl"))
+        exports.append(path.with_suffix(".jsonl").read_bytes())
+    assert exports[0] == exports[1] and exports[0].count(b"\n") == 6
+
+
+def test_a_model_embeds_what_items_share_once(tmp_path: Path) -> None:
+    """The turns of a length in one common call; each pair's question and preference in one of their own."""
+    asked: list[tuple[str, ...]] = []
+
+    async def embedder(messages: list[Any]) -> str:
+        texts = tuple(message["content"] for message in messages)
+        asked.append(texts)
+        return json.dumps({"vectors": [packed(unit([1.0, float("boats" in text)])) for text in texts]})
+
+    run = dialoom.play(
+        RECIPE,
+        path=tmp_path / "run.db",
+        options={
+            "pairs": write_pairs(tmp_path / "pairs"),
+            "distractors": write_pool(tmp_path / "pool.json"),
+            "topics": "boats",
+            "turns": (2,),
+            "method": ("rag",),
+            "retrieved": (1, 2),
+            "embedder": "litellm:some/model",
+        },
+        models={"assistant": Assistant(), "judge": Judge(), "embedder": embedder},
+    )
+    assert sorted(map(len, asked)) == [3, 3, 4]
+    assert [episode.outcome.details["retrieved"] for episode in run.episodes()] == [[0], [0, 1]] * 2
