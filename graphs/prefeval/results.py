@@ -161,6 +161,6 @@ def _setting(label: str, episode: Episode) -> Setting:
         retrieved=int(facets["retrieved"]),
         length=length,
         position=float(facets["position"]),
-        preferences=int(facets["preferences"]),
+        preferences=1 if facets["arm"] else int(facets["preferences"]),
         arm=str(facets["arm"]),
     )

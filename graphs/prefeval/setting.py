@@ -17,7 +17,10 @@ class Length(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What is varied, but for the topic; `retrieved` is 0 where nothing is."""
+    """What is varied, but for the topic.
+
+    `retrieved` is 0 where nothing is. In the conflict setting the arm says what else is told, and `preferences` is 1.
+    """
 
     model: str
     task: str

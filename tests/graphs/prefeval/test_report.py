@@ -150,7 +150,7 @@ def test_positions_company_and_conflict_have_tables_and_charts_of_their_own() ->
         *(
             each
             for arm, count in (("agreeing", 4), ("conflicting", 5), ("alone", 3))
-            for each in right_of(count, 10, turns=98, arm=arm, position=0.5)
+            for each in right_of(count, 10, turns=98, arm=arm, position=0.5, preferences=1 + (arm != "alone"))
         ),
     ]
     tables, drawn = report(*items), figures(*items)
