@@ -228,6 +228,14 @@ class Recipe(ABC):
         """Faults that only the recipe can tell; their kinds, if they are its own, stand in `fault_kinds`."""
         return ()
 
+    def judged_about(self, scenario: Any, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
+        """What else people are told who judge the same thing as a judgement.
+
+        By default all that the scenario holds, because a judge may have seen any of it, and what its description adds.
+        """
+        content: dict[str, Any] = scenario.model_dump(mode="json")
+        return content | {key: value for key, value in scenario.described().items() if key not in content}
+
     def exporters(self) -> Mapping[str, Exporter]:
         """Formats of its own, by name."""
         return {}

@@ -14,10 +14,11 @@ from dialoom.graphs.recipe import Exporter, ExportOptions, RecipeError
 from dialoom.personas.preferences import DEFAULT_POOL, Form, PreferencePair, read_chats
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
+from .checkers import quote_of
 from .conversation import LINES_PER_TURN, told, utterances
 from .options import Method
 from .scenario import PrefEvalScenario
-from .verdicts import ASSISTANT, UNJUDGED, UNPARSED, error_of
+from .verdicts import ASSISTANT, CHECKERS, UNJUDGED, UNPARSED, error_of
 
 Named = tuple[tuple[str, ...], dict[str, Any]]
 """The names of a file's folders and its own, and one of the rows in it."""
@@ -156,6 +157,36 @@ def _word(judgement: Judgement | None) -> str:
     return "Yes" if judgement is not None and judgement.score else "No"
 
 
+def item_rows(
+    episode: Episode,
+    scenario: PrefEvalScenario,
+    prompts: PromptLibrary,  # noqa: ARG001
+    models: Mapping[str, str],
+) -> Iterator[dict[str, Any]]:
+    """An item as a row for tables of one's own: its setting and texts, each verdict, and what they come to."""
+    if episode.state != "done":
+        return
+    details, judgements = episode.outcome.details, episode.outcome.judgements
+    found = {each.metric: each.score for each in judgements if each.target == ASSISTANT}
+    error = error_of(judgements)
+    yield {
+        "model": models["assistant"],
+        **scenario.facets(),
+        **_texts(scenario.pair),
+        "response_to_pref": details.get("replies", {}).get(scenario.pair.preference),
+        "first": details.get("first"),
+        "critique": details.get("critique"),
+        "answer": details["answer"],
+        "hit": details.get("hit"),
+        "choice": details.get("choice"),
+        "correct_choice": details.get("correct"),
+        **{checker: found.get(checker) for checker in CHECKERS},
+        "quote": quote_of([each.model_dump() for each in judgements]),
+        "is_right": None if error in (UNPARSED, UNJUDGED) else error is None,
+        "error": error,
+    }
+
+
 class TrainingOptions(ExportOptions):
     """How answers become a training set."""
 
@@ -232,6 +263,7 @@ def _is_for_training(episode: Episode, scenario: PrefEvalScenario) -> bool:
 
 EXPORTERS: Mapping[str, Exporter] = {
     "prefeval": Exporter("the PrefEval release's own files of results (a folder)", "lists", release_rows),
+    "rows": Exporter("a row per item: its setting, its texts, the checkers' words and the error", "lines", item_rows),
     "sft": Exporter(
         "TRL prompt-completion: answers given with a reminder (runs with turns 0), to be learnt without one",
         "lines",

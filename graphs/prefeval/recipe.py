@@ -171,6 +171,10 @@ class PrefEval(Recipe):
         shown = {**{name: details[name] for name in ("preference", "question", "answer")}, "quote": quote}
         return checkers.seen_by(judgement.metric, shown)
 
+    def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
+        """Nothing: a checker that is not shown the preference must not be told it here, and neither must people."""
+        return {}
+
 
 def _add_verdicts(builder: Graph, judge: bool) -> Callable[[ItemState], list[str]]:
     """Add the nodes that say what an answer is worth; gives what follows an answer."""

@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 
 import yaml
 
-from dialoom.graphs import Episode, Recipe, Scenario, stream
+from dialoom.graphs import Episode, Recipe, stream
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
@@ -148,15 +148,9 @@ def _row(run: RunFile, recipe: Recipe, judging: str | None, drawn: _Drawn, scale
         judgement.target,
         "" if judgement.turn is None else str(judgement.turn),
         str(scales.of(judgement.metric)),
-        _text(_known(run.scenario(recipe, position))),
+        _text(recipe.judged_about(run.scenario(recipe, position), judgement)),
         "\n\n".join(f"{line.role}: {line.content}" for line in recipe.judged_lines(episode.outcome, judgement)),
     ]
-
-
-def _known(scenario: Scenario) -> dict[str, Any]:
-    """All that a scenario holds, because a judge may have seen any of it, and what its description adds."""
-    content = scenario.model_dump(mode="json")
-    return content | {key: value for key, value in scenario.described().items() if key not in content}
 
 
 def _text(content: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 import dialoom
@@ -127,6 +128,22 @@ def test_the_official_scripts_would_print_our_figures(played: dialoom.Run, tmp_p
             assert row["response_to_pref"]
         assert all("first_choice" in row for row in chosen) == (method == "self-critic")
         assert all(row.get("self_critic") for row in judged) == (method == "self-critic")
+
+
+def test_rows_say_what_the_report_counts(played: dialoom.Run, tmp_path: Path) -> None:
+    """As JSON lines and as Parquet; each verdict in a column of its own."""
+    played.export("rows", tmp_path / "rows.jsonl")
+    played.export("rows", tmp_path / "rows.parquet", encoding="parquet")
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").to_pylist() == rows
+    (accuracy,) = [table for table in played.report().tables if table.name == "accuracy"]
+    for _, task, method, cell in accuracy.rows:
+        counted = [row["is_right"] for row in rows if (row["task"], row["method"]) == (task, method)]
+        assert isinstance(cell, Estimate)
+        assert sum(counted) / len(counted) == pytest.approx(cell.mean)
+    free = [row for row in rows if row["task"] == "generation"]
+    assert all(row["is_right"] == (row["error"] is None) for row in rows)
+    assert all(bool(row["quote"]) == row["acknowledges"] for row in free)
 
 
 def test_training_rows_are_answers_with_a_reminder_and_do_not_show_it(played: dialoom.Run, tmp_path: Path) -> None:

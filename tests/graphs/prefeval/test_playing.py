@@ -155,6 +155,7 @@ def test_each_checker_sees_its_part_and_hallucinates_waits_for_a_quote(tmp_path:
     assert "You like hats." in parts["hallucinates"] and "Take this one." not in parts["hallucinates"]
     assert not any("Turn 1" in text or "Ask t0" in text for text in judge.sent)
     outcome = only(run).outcome
+    assert not any(run.recipe.judged_about(run.scenario(1), each) for each in outcome.judgements)
     shown = {each.metric: [line.role for line in RECIPE.judged_lines(outcome, each)] for each in outcome.judgements}
     assert shown == {
         "violates": ["preference", "question", "answer"],
