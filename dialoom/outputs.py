@@ -69,13 +69,18 @@ class Folder:
         self._path = path
 
     @contextmanager
-    def text(self, *names: str) -> Iterator[IO[str]]:
+    def text(self, *names: str, more: bool = False) -> Iterator[IO[str]]:
         """A new text file under the names of its folders and its own.
+
+        Args:
+            names: The names.
+            more: The file is there and is written on at its end.
 
         Raises:
             OutputError: If it is there already.
         """
-        with self._new(names).open("x", encoding="utf-8", newline="\n") as file:
+        path = self._named(names) if more else self._new(names)
+        with path.open("a" if more else "x", encoding="utf-8", newline="\n") as file:
             yield file
 
     @contextmanager
@@ -84,8 +89,11 @@ class Folder:
         with self._new(names).open("xb") as file:
             yield file
 
+    def _named(self, names: tuple[str, ...]) -> Path:
+        return self._path.joinpath(*map(file_name, names))
+
     def _new(self, names: tuple[str, ...]) -> Path:
-        path = self._path.joinpath(*map(file_name, names))
+        path = self._named(names)
         if path.exists():
             raise OutputError(f"two things to be written have the name {'/'.join(map(file_name, names))!r}")
         path.parent.mkdir(parents=True, exist_ok=True)

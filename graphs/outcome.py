@@ -83,6 +83,7 @@ class Episode:
         outcome: Its result, with the judgements of one judging.
         output_tokens: Tokens written per role; `None` where a provider did not say.
         error: Why it failed.
+        at_fault: Whose fault that is, in a word or two, e.g. `context`: its request was longer than the model reads.
     """
 
     id: str
@@ -91,3 +92,4 @@ class Episode:
     outcome: Outcome
     output_tokens: Mapping[str, int | None] = field(default_factory=dict)
     error: str | None = None
+    at_fault: str | None = None

@@ -55,8 +55,9 @@ class Exporter:
 
     Attributes:
         description: For the help.
-        kind: `lines`: each item is a row; `files`: each item is a path, as a tuple of the names of its folders and its
-            own, and its content. A name may be made of any id: what no file can be called is changed.
+        kind: `lines`: each item is a row. `files`: each item is a path, as a tuple of the names of its folders and its
+            own, and its content; `lists`: and a row of the JSON list that this file is, whichever scenarios its rows
+            come from. A name may be made of any id: what no file can be called is changed.
         items: Gives the items of one finished scenario: `items(episode, scenario, prompts, models)`, with the run's
             prompts and its models by role. An exporter that names `options` gets them as the keyword `options`.
         options: The type of its options; `None` if it has none.
@@ -66,11 +67,16 @@ class Exporter:
     """
 
     description: str
-    kind: Literal["lines", "files"]
+    kind: Literal["lines", "files", "lists"]
     items: Callable[..., Iterable[Any]]
     options: type[ExportOptions] | None = None
     arranged: Callable[[Iterator[Any]], Iterator[Any]] | None = None
     tasks: tuple[str, ...] = ("text-generation",)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it makes a folder of files of its own, and no file of rows."""
+        return self.kind != "lines"
 
 
 class Recipe(ABC):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
@@ -11,12 +11,14 @@ from pydantic import BaseModel
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedding_model
 from dialoom.graphs.gate.talk import Said, Talk
-from dialoom.graphs.outcome import Judgement, Line, Outcome
-from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
+from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.reporting.chart import Chart
+from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 from dialoom.personas.similarity import EmbedderError, local_embedder
 
-from . import checkers, nodes
+from . import checkers, exports, figures, nodes, report
 from .conversation import folded
 from .nodes import ItemState
 from .options import PrefEvalOptions
@@ -150,6 +152,18 @@ class PrefEval(Recipe):
     def judging_roles(self) -> Mapping[str, float]:
         """The judge."""
         return {"judge": self.roles["judge"]}
+
+    def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
+        """Accuracy by length and topic, errors and the rest: the paper's tables 2 and 4-13."""
+        return report.compared(runs)
+
+    def charts(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Chart]:
+        """The paper's figures 3-9, 10-13 and 23-25, as far as there is something to draw."""
+        return figures.charts(runs)
+
+    def exporters(self) -> Mapping[str, Exporter]:
+        """The release's own files, and a training set."""
+        return exports.EXPORTERS
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
         """What the checker was shown."""

@@ -3,7 +3,7 @@
 from .chart import Chart, FittedLine, Series
 from .comparison import side_by_side
 from .outline import Outline, Span
-from .statistics import LEVEL, RESAMPLES, Estimate, Tally, intervals, wilson
+from .statistics import LEVEL, RESAMPLES, Estimate, Tally, intervals, mean_of_shares, share_of, wilson
 from .table import Cell, Table
 
 __all__ = [
@@ -19,6 +19,8 @@ __all__ = [
     "Table",
     "Tally",
     "intervals",
+    "mean_of_shares",
+    "share_of",
     "side_by_side",
     "wilson",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,10 @@ class Series:
     line: FittedLine | None = None
 
 
+Kind = Literal["lines", "points", "bars", "stacked"]
+"""Lines through the points of each series; points alone; bars beside each other; bars on top of each other."""
+
+
 @dataclass(slots=True)
 class Chart:
     """Series over common axes.
@@ -48,6 +53,8 @@ class Chart:
         series: What is shown, in the order of the legend.
         y_range: Where the vertical axis begins and ends; by default where the values do.
         notes: Lines below it.
+        kind: How the series are drawn.
+        names: What stands below the places 0, 1, 2, ... of the horizontal axis, where these are no numbers.
     """
 
     name: str
@@ -57,3 +64,5 @@ class Chart:
     series: list[Series] = field(default_factory=list)
     y_range: tuple[float, float] | None = None
     notes: list[str] = field(default_factory=list)
+    kind: Kind = "lines"
+    names: Sequence[str] = ()

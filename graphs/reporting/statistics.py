@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -83,6 +88,36 @@ class Tally:
         return Estimate(self.n, mean, low, high)
 
 
+def share_of(count: int, n: int) -> Estimate | None:
+    """A share with Wilson's interval; `None` of nothing."""
+    return Estimate(n, count / n, *wilson(count / n, n)) if n else None
+
+
+def mean_of_shares(groups: Sequence[tuple[int, int]]) -> Estimate | None:
+    """The unweighted mean of several groups' shares; `None` if a group is empty, or there is none.
+
+    The interval is the percentile bootstrap's, with observations resampled within each group: how many successes come
+    up is binomial. There is none for fewer than 5 observations, nor where no group has both successes and failures, as
+    nothing changes then. A single group's is Wilson's. The generator's seed is fixed.
+
+    Args:
+        groups: The successes and the observations of each.
+    """
+    if not groups or not all(n for _, n in groups):
+        return None
+    if len(groups) == 1:
+        return share_of(*groups[0])
+    shares = [count / n for count, n in groups]
+    total, mean = sum(n for _, n in groups), math.fsum(shares) / len(groups)
+    if total < FEWEST or all(share in (0.0, 1.0) for share in shares):
+        return Estimate(total, mean, None, None)
+    import numpy as np  # slow to import, and looking at a run needs no interval
+
+    counts, sizes = np.array(sorted(groups)).T
+    drawn = np.random.default_rng(0).binomial(sizes, counts / sizes, size=(RESAMPLES, len(groups)))
+    return Estimate(total, mean, *_ends((drawn / sizes).mean(axis=1)))
+
+
 def wilson(share: float, n: int) -> tuple[float, float]:
     """Wilson's score interval of a share.
 
@@ -106,6 +141,13 @@ def _bootstrap(people: Counter[tuple[int, float]]) -> tuple[float | None, float 
     shares = np.array([people[sort] for sort in sorts]) / people.total()
     counts, sums = (np.array(values, dtype=float) for values in zip(*sorts, strict=True))
     drawn = np.random.default_rng(0).multinomial(people.total(), shares, size=RESAMPLES)
+    return _ends(drawn @ sums / (drawn @ counts))
+
+
+def _ends(resampled: NDArray[np.float64]) -> tuple[float, float]:
+    """The ends of the percentile interval."""
+    import numpy as np  # slow to import, and looking at a run needs no interval
+
     tail = (1.0 - LEVEL) / 2.0
-    low, high = np.quantile(drawn @ sums / (drawn @ counts), [tail, 1.0 - tail])
+    low, high = np.quantile(resampled, [tail, 1.0 - tail])
     return float(low), float(high)

@@ -29,6 +29,8 @@ class PreferencePair(BaseModel):
         question: q.
         explanation: Why a usual answer to q goes against p; may be empty.
         talk: How p is told where it is no single sentence: user and assistant in turn. Empty for `explicit`.
+        choices: The options of the talk of a choice, the fitting one first; empty where the source has none.
+        persona: Who tells it in the form `persona`; empty where the source does not say.
         options: The four answers of the classification task, the right one first; empty where the source has none.
         conflicting: A preference that p contradicts and that came before it; empty where the source has none.
     """
@@ -41,6 +43,8 @@ class PreferencePair(BaseModel):
     question: str
     explanation: str = ""
     talk: tuple[ChatLine, ...] = ()
+    choices: tuple[str, ...] = ()
+    persona: str = ""
     options: tuple[str, ...] = ()
     conflicting: str = ""
 

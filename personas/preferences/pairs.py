@@ -90,6 +90,8 @@ class PreferencePairs:
                 question=text_of(path, place, row, "question"),
                 explanation=text_of(path, place, row, "explanation", ""),
                 talk=_talk(path, place, row, form),
+                choices=_choices(row) if form == "choice" else (),
+                persona=text_of(path, place, row, "persona", "") if form == "persona" else "",
                 options=options[index],
                 conflicting=conflicts[index],
             )
@@ -137,6 +139,12 @@ def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Chat
                 (speaker, text_of(path, f"{place}, turn {number}", turn, speaker)) for speaker in ("user", "assistant")
             ]
     return tuple(ChatLine.model_validate({"speaker": speaker, "content": content}) for speaker, content in said)
+
+
+def _choices(row: dict[str, Any]) -> tuple[str, ...]:
+    """What the talk of a choice lists, where the row says it apart."""
+    options = row.get("options")
+    return tuple(options) if isinstance(options, list) and all(map(_is_text, options)) else ()
 
 
 @lru_cache(maxsize=2)

@@ -58,7 +58,7 @@ class ExportRequest:
         exporter = recipe.exporters().get(self.format)
         if exporter is None and self.format != DIALOGUES:
             raise RunError(f"unknown format {self.format!r}; there are {', '.join(formats(recipe))}")
-        if exporter is not None and exporter.kind == "files":
+        if exporter is not None and exporter.is_folder:
             self._check_files()
         if unknown := [name for name in self.include if name not in INCLUDED]:
             raise RunError(f"include {unknown[0]!r}: there are {', '.join(INCLUDED)}", setting="include")

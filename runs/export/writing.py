@@ -70,14 +70,15 @@ def write(run: RunFile, request: ExportRequest, target: Path | TextIO) -> dict[s
         return {_ONLY: _write_open(rows, target)}
     if request.encoding == "parquet":
         parquet.check_installed()
-    if rows.exporter is not None and rows.exporter.kind == "files":
-        return {_ONLY: _write_files(rows.read(_ONLY, RowCount()), target)}
+    if rows.exporter is not None and rows.exporter.is_folder:
+        written = _write_files if rows.exporter.kind == "files" else _write_lists
+        return {_ONLY: written(rows.read(_ONLY, RowCount()), target)}
     return _write_split(rows, target) if rows.split is not None else {_ONLY: _write_one(rows, target)}
 
 
 def _write_open(rows: Rows, file: TextIO) -> int:
     """JSON lines into a file that somebody else has opened and will close; they are let go of one by one."""
-    is_files = rows.exporter is not None and rows.exporter.kind == "files"
+    is_files = rows.exporter is not None and rows.exporter.is_folder
     if is_files or rows.split is not None or rows.request.encoding != "jsonl":
         raise RunError("path: an open file or standard output takes JSON lines alone; give a path", setting="path")
     count = RowCount()
@@ -162,9 +163,28 @@ def _write_files(items: Iterator[tuple[Iterable[str], Any]], target: Path) -> in
     count = 0
     with folder_output(target) as folder:
         for names, content in items:
-            if isinstance(names, str):
-                raise RunError(f"{names!r}: a format of files gives the names of folders and file as a tuple of parts")
+            _check_names(names)
             with folder.text(*names) as file:
                 file.write(json.dumps(content, ensure_ascii=False, indent=2) + "\n")
             count += 1
     return count
+
+
+def _write_lists(items: Iterator[tuple[tuple[str, ...], Any]], target: Path) -> int:
+    """JSON lists whose rows come in any order: each is written when it comes, and none is held."""
+    begun: dict[tuple[str, ...], None] = {}
+    with folder_output(target) as folder:
+        for names, row in items:
+            _check_names(names)
+            with folder.text(*names, more=names in begun) as file:
+                file.write((",\n" if names in begun else "[\n") + json.dumps(row, ensure_ascii=False, indent=2))
+            begun[names] = None
+        for names in begun:
+            with folder.text(*names, more=True) as file:
+                file.write("\n]\n")
+    return len(begun)
+
+
+def _check_names(names: Iterable[str]) -> None:
+    if isinstance(names, str):
+        raise RunError(f"{names!r}: a format of files gives the names of folders and file as a tuple of parts")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import math
 import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dialoom.graphs import Chart, Series
+from dialoom.graphs.reporting.chart import Kind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +35,14 @@ _STYLE: dict[str, Any] = {
 }
 _GREY = "#555555"
 _MOST_TICKS = 20
+_TICK_ROOM = 0.04
+"""The share of the axis that a number on it takes."""
+_BAR = 0.7
+"""How wide the bars of one place are together; there is 1 from place to place."""
+_FEWEST_PLACES = 4
+"""There is room for so many, so that a single bar is no wall."""
+_NAME_WIDTH = 20
+"""How many letters of a place's name fit in a line."""
 
 # The page's measures, in inches.
 _WIDTH, _PLOT_HEIGHT = 8.0, 4.2
@@ -96,7 +106,7 @@ def _figure(chart: Chart) -> Figure:
     figure = Figure(figsize=(_WIDTH, page.height))
     left, bottom = _LEFT / _WIDTH, page.below / page.height
     axes = figure.add_axes((left, bottom, 1 - (_LEFT + _RIGHT) / _WIDTH, _PLOT_HEIGHT / page.height))
-    handles = [_plot(axes, series, number) for number, series in enumerate(chart.series)]
+    handles = _drawn(axes, chart)
     _scale(axes, chart)
     _legend(axes, chart, handles)
     for number, note in enumerate(notes, start=1):
@@ -105,7 +115,49 @@ def _figure(chart: Chart) -> Figure:
     return figure
 
 
-def _plot(axes: Axes, series: Series, number: int) -> Any:
+def _drawn(axes: Axes, chart: Chart) -> list[Any]:
+    """All series; returns what the legend shows of each."""
+    if chart.kind == "bars":
+        return [_bars(axes, series, number, len(chart.series)) for number, series in enumerate(chart.series)]
+    if chart.kind == "stacked":
+        return _stack(axes, chart.series)
+    return [_plot(axes, series, number, chart.kind) for number, series in enumerate(chart.series)]
+
+
+def _bars(axes: Axes, series: Series, number: int, count: int) -> Any:
+    """The bars of one of so many series, which stand beside each other, with their intervals."""
+    width = _BAR / count
+    y = _gapped(series.y)
+    places = [place - _BAR / 2 + (number + 0.5) * width for place in series.x]
+    bars = axes.bar(places, y, 0.92 * width, color=_COLOURS[number % len(_COLOURS)], hatch=_hatch(number), linewidth=0)
+    if series.low and series.high:
+        ends = zip(places, y, _gapped(series.low), _gapped(series.high), strict=True)
+        for place, height, low, high in ends:
+            if not any(map(math.isnan, (low, high))):
+                errors = [[height - low], [high - height]]
+                axes.errorbar(place, height, yerr=errors, fmt="none", ecolor="#333333", capsize=2.5)
+    return bars
+
+
+def _stack(axes: Axes, every: Sequence[Series]) -> list[Any]:
+    """Bars on top of each other, the first series lowest."""
+    heights: dict[float, float] = {}
+    handles = []
+    for number, series in enumerate(every):
+        y = [value or 0.0 for value in series.y]
+        bottom = [heights.get(place, 0.0) for place in series.x]
+        colour = _COLOURS[number % len(_COLOURS)]
+        handles.append(axes.bar(series.x, y, _BAR, bottom, color=colour, hatch=_hatch(number), linewidth=0))
+        heights |= {place: low + value for place, low, value in zip(series.x, bottom, y, strict=True)}
+    return handles
+
+
+def _hatch(number: int) -> str:
+    """What tells bars of the same colour apart, once all colours have been had."""
+    return ("", "//", "..", "xx")[number // len(_COLOURS) % 4]
+
+
+def _plot(axes: Axes, series: Series, number: int, kind: Kind) -> Any:
     """Band, fitted line and points of one series; returns what the legend shows."""
     colour = _COLOURS[number % len(_COLOURS)]
     y = _gapped(series.y)
@@ -119,7 +171,7 @@ def _plot(axes: Axes, series: Series, number: int) -> Any:
         series.x,
         y,
         color=colour,
-        linewidth=1.8,
+        linewidth=0 if kind == "points" else 1.8,
         marker=_MARKERS[number % len(_MARKERS)],
         markersize=5.5,
         markeredgecolor="white",
@@ -146,10 +198,27 @@ def _scale(axes: Axes, chart: Chart) -> None:
     if chart.y_range is not None:
         axes.set_ylim(*chart.y_range)
     places = sorted({place for series in chart.series for place in series.x})
-    if len(places) <= _MOST_TICKS:
-        axes.set_xticks(places)
+    if chart.names:
+        axes.set_xticks(range(len(chart.names)), [textwrap.fill(name, _NAME_WIDTH) for name in chart.names])
+        axes.tick_params(axis="x", length=0)
+        middle, half = (len(chart.names) - 1) / 2, max(len(chart.names), _FEWEST_PLACES) / 2
+        axes.set_xlim(middle - half, middle + half)
+        for text in axes.get_xticklabels():
+            text.set_parse_math(False)
+    elif chart.kind != "points" and len(places) <= _MOST_TICKS:
+        axes.set_xticks(_apart(places))
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=all(float(place).is_integer() for place in places)))
+
+
+def _apart(places: Sequence[float]) -> list[float]:
+    """The places whose numbers do not run into each other, from the right: the greatest is among them."""
+    room = (places[-1] - places[0]) * _TICK_ROOM if places else 0.0
+    kept: list[float] = []
+    for place in reversed(places):
+        if not kept or kept[-1] - place >= room:
+            kept.append(place)
+    return kept[::-1]
 
 
 def _legend(axes: Axes, chart: Chart, handles: list[Any]) -> None:

@@ -56,7 +56,8 @@ def read_figures(connection: sqlite3.Connection, judging: str | None) -> Iterato
             )
             branch = row["branch"] and BranchTaken.model_validate_json(row["branch"])
             facets = json.loads(row["facets"])
-            yield position, RecordedEpisode(row["id"], facets, row["state"], outcome, error=row["error"], branch=branch)
+            error = {"error": row["error"], "at_fault": row["fault"]}
+            yield position, RecordedEpisode(row["id"], facets, row["state"], outcome, **error, branch=branch)
         after = last
 
 
@@ -96,6 +97,7 @@ def _page(
                 outcome=_outcome(row, said[row["position"]], texts, tuple(judgements.get(row["position"], ()))),
                 output_tokens=tokens.get(row["position"], {}),
                 error=row["error"],
+                at_fault=row["fault"],
                 branch=row["branch"] and BranchTaken.model_validate_json(row["branch"]),
             ),
         )
@@ -104,13 +106,13 @@ def _page(
 
 
 _EPISODES = """
-SELECT position, id, facets, state, error, branch, ended_by, counts, details, faults, outcomes.messages
+SELECT position, id, facets, state, error, fault, branch, ended_by, counts, details, faults, outcomes.messages
 FROM scenarios JOIN outcomes ON scenario = position
 WHERE state IN ('done', 'failed') AND position > ? AND position < ? ORDER BY position LIMIT ?"""
 
 
 _FIGURES = """
-SELECT position, id, facets, state, error, branch, ended_by, counts, faults
+SELECT position, id, facets, state, error, fault, branch, ended_by, counts, faults
 FROM scenarios LEFT JOIN outcomes ON scenario = position AND state IN ('done', 'failed')
 WHERE position > ? ORDER BY position LIMIT ?"""
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dialoom.graphs import Episode, Estimate, Judgement, Line, Outcome, Tally
 from dialoom.graphs.personalens.report import COLUMNS, tables
+from dialoom.graphs.reporting import mean_of_shares, share_of
 
 scores = st.lists(st.integers(min_value=1, max_value=5), min_size=1, max_size=60)
 
@@ -43,6 +44,33 @@ def test_the_interval_is_as_wide_as_the_normal_one_for_many_scores() -> None:
     half = 1.96 * statistics.pstdev(values) / len(values) ** 0.5
     assert abs(low - (2.5 - half)) < 0.2 * half
     assert abs(high - (2.5 + half)) < 0.2 * half
+
+
+groups = st.lists(
+    st.integers(1, 40).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=2, max_size=8
+)
+
+
+@given(groups)
+def test_a_mean_of_shares_gives_each_group_the_same_weight(counts: list[tuple[int, int]]) -> None:
+    """However large it is and in whatever order they come; an interval only where resampling can change something."""
+    found = mean_of_shares(counts)
+    assert found is not None and found == mean_of_shares(counts[::-1])
+    assert found.mean == pytest.approx(statistics.fmean(count / n for count, n in counts))
+    assert found.n == sum(n for _, n in counts)
+    is_changing = found.n >= 5 and any(0 < count < n for count, n in counts)
+    assert (found.low is not None) == (found.high is not None) == is_changing
+    assert mean_of_shares([*counts, (0, 0)]) is None, "a group without observations has no share"
+
+
+def test_the_interval_of_a_mean_of_shares_comes_from_each_groups_own_spread() -> None:
+    """Two groups of 200: the mean's variance is the mean of the groups' own, halved, and so narrower than pooled."""
+    found = mean_of_shares([(20, 200), (180, 200)])
+    assert found is not None and found.low is not None and found.high is not None
+    half = 1.96 * (2 * 0.1 * 0.9 / 200) ** 0.5 / 2
+    assert abs(found.low - (0.5 - half)) < 0.15 * half
+    assert abs(found.high - (0.5 + half)) < 0.15 * half
+    assert mean_of_shares([(20, 200)]) == share_of(20, 200), "of a single group Wilson's"
 
 
 def test_the_dialogues_of_one_person_are_not_independent() -> None:

@@ -31,6 +31,9 @@ class Site:
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         return CallPlace("s", "n", 0, 0, 1)
 
+    def heard(self, completion: Completion) -> None:
+        pass
+
 
 @pytest.mark.parametrize(
     ("more", "limit", "sent"), [("", 300, 300), ("more: 200\n", 300, 500), ("more: 200\n", None, None)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dialoom.runs import RunFile
 from tests.conftest import Command
 from tests.invented import write_release
 from tests.server import Answer, completion, error, serving
@@ -63,6 +65,9 @@ def test_a_share_that_is_borne_stops_nothing(dialoom: Command, players: list[str
     dialoom(*plan, "--fail-on-error", "30%", code=1)
     scenarios = json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]
     assert (scenarios["failed"], scenarios["pending"]) == (6, 0)
+    with RunFile(tmp_path / "run.db") as run:
+        found = Counter((episode.state, episode.at_fault) for episode in run.episodes())
+    assert found == {("failed", "provider, permanent"): 6, ("done", None): scenarios["done"]}
 
 
 def test_status_shows_what_was_throttled(dialoom: Command, players: list[str], tmp_path: Path) -> None:

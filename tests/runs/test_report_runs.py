@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dialoom.graphs import Chart, Estimate, FittedLine, Series, Table
+from dialoom.graphs.reporting.chart import Kind
 from dialoom.runs.report import draw, markdown, text_of, write
 
 
@@ -77,6 +78,16 @@ def test_the_page_grows_with_the_legend_so_that_it_covers_nothing() -> None:
 def test_odd_series_are_drawn_all_the_same(series: list[Series]) -> None:
     """Nothing, a single point, gaps only, more points than ticks, fractions."""
     assert draw(Chart("odd", "Odd", "x", "y", series))["png"]
+
+
+@pytest.mark.parametrize("kind", ["points", "bars", "stacked"])
+def test_points_and_bars_are_drawn_with_the_names_of_their_places(kind: Kind) -> None:
+    """Each kind looks its own way, and names stand as they are."""
+    made = chart("model-a", "model-b")
+    plain, made.kind, made.names = draw(made), kind, ["alone", "$5 or $6", "in company", "last"]
+    drawn = draw(made)
+    assert drawn["png"] != plain["png"]
+    assert set(made.names) <= set(re.findall(r"<!-- (.*?) -->", drawn["svg"].decode()))
 
 
 def test_a_report_is_written_with_its_charts(tmp_path: Path) -> None:

@@ -1,0 +1,273 @@
+"""PrefEval formats: the release's own folders of results, and a training set of answers that keep preferences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from dialoom.graphs.outcome import Episode, Judgement, Line
+from dialoom.graphs.recipe import Exporter, ExportOptions, RecipeError
+from dialoom.personas.preferences import DEFAULT_POOL, Form, PreferencePair, read_chats
+from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
+
+from .checkers import quote_of
+from .conversation import LINES_PER_TURN, told, utterances
+from .options import Method
+from .scenario import PrefEvalScenario
+from .verdicts import ASSISTANT, CHECKERS, UNJUDGED, UNPARSED, error_of
+
+Named = tuple[tuple[str, ...], dict[str, Any]]
+"""The names of a file's folders and its own, and one of the rows in it."""
+
+ROOT = "benchmark_results"
+LEFT_OUT = (ROOT, "left_out.json")
+"""What the files of verdicts lack: its rows say which answers, and why."""
+
+_FORMS: Mapping[Form, tuple[str, ...]] = {
+    "explicit": ("explicit",),
+    "choice": ("implicit", "choice"),
+    "persona": ("implicit", "persona"),
+}
+_METHODS: Mapping[Method, str] = {
+    "zero-shot": "zero-shot",
+    "reminder": "remind",
+    "cot": "cot",
+    "rag": "rag_{k}",
+    "self-critic": "selfcritic",
+}
+_CHOICE = ("query", "assistant_options", "user_selection", "assistant_acknowledgment")
+
+
+def release_rows(
+    episode: Episode,
+    scenario: PrefEvalScenario,
+    prompts: PromptLibrary,  # noqa: ARG001
+    models: Mapping[str, str],
+) -> Iterator[Named]:
+    """Rows of the files that the release's scripts read: each answer, and once more with what the checkers said.
+
+    The scripts want every row of a file of verdicts judged, so an answer without all of them is only in the first file.
+    """
+    if episode.state != "done":
+        return
+    folders, name = _place(scenario, models["assistant"])
+    if scenario.task == "classification":
+        yield (ROOT, *_FORMS[scenario.pair.form], "mcq_results", *folders, name), _choice_row(scenario, episode)
+        return
+    into = (ROOT, *_FORMS[scenario.pair.form], "generation_results", *folders)
+    row = _answer_row(scenario, episode)
+    yield (*into, name), row
+    error = error_of(episode.outcome.judgements)
+    if error in (UNPARSED, UNJUDGED):
+        yield LEFT_OUT, {"id": episode.id, "file": "/".join((*into[1:], f"error_{name}")), "why": error}
+    else:
+        yield (*into, f"error_{name}"), {**row, "evaluation_error_analysis": _analysis(episode)}
+
+
+def _place(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str]:
+    """The folders of a method and a topic, and the file's name.
+
+    The release has no files of what stands elsewhere than at the start, nor in company: their folders say so.
+    """
+    task = _METHODS[scenario.method].format(k=scenario.retrieved)
+    if scenario.extras and not scenario.arm:
+        task += f"_{1 + len(scenario.extras)}preferences"
+    if scenario.arm:
+        task += f"_{scenario.arm}"
+    if scenario.position:
+        task += f"_at{scenario.position:g}"
+    topic = scenario.pair.topic
+    return (task, topic), f"{model.replace('/', '_').replace(':', '_')}_{topic}_{scenario.turns}interturn.json"
+
+
+def _answer_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
+    details = episode.outcome.details
+    row = {**_pair_row(scenario.pair), **_reply(scenario, details), "response_to_q": details["answer"]}
+    if scenario.method == "self-critic":
+        row |= {"zero_shot_response_to_q": details.get("first", ""), "self_critic": details.get("critique", "")}
+    return row
+
+
+def _choice_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
+    details = episode.outcome.details
+    row = {
+        **_texts(scenario.pair),
+        "classification_task_options": list(scenario.pair.options),
+        **_reply(scenario, details),
+        "shuffled_options": details["options"],
+        "response_to_q": details["answer"],
+        "choice": details["choice"],
+        "correct_idx": details["correct"],
+    }
+    if scenario.method == "self-critic":
+        row |= {"self_critic": details.get("critique", ""), "first_choice": details["first_choice"]}
+    return row
+
+
+def _pair_row(pair: PreferencePair) -> dict[str, Any]:
+    """The pair as a row of its form's file in the release."""
+    said = [line.content for line in pair.talk]
+    if pair.form == "choice":
+        conversation: dict[str, Any] = dict(zip(_CHOICE, said, strict=True))
+        options = {"options": list(pair.choices), "aligned_op": pair.choices[0]} if pair.choices else {}
+        return {**_texts(pair), "implicit_query": said[0], **options, "conversation": conversation}
+    if pair.form == "persona":
+        turns = zip(said[::LINES_PER_TURN], said[1::LINES_PER_TURN], strict=True)
+        conversation = {str(number): {"user": user, "assistant": reply} for number, (user, reply) in enumerate(turns)}
+        return {**_texts(pair), **({"persona": pair.persona} if pair.persona else {}), "conversation": conversation}
+    return _texts(pair)
+
+
+def _texts(pair: PreferencePair) -> dict[str, Any]:
+    return {"preference": pair.preference, "question": pair.question, "explanation": pair.explanation}
+
+
+def _reply(scenario: PrefEvalScenario, details: Mapping[str, Any]) -> dict[str, Any]:
+    """The model's own reply to an explicit preference."""
+    if scenario.pair.form != "explicit":
+        return {}
+    return {"response_to_pref": details["replies"][scenario.pair.preference]}
+
+
+def _analysis(episode: Episode) -> dict[str, Any]:
+    """The checkers' words; one that was not asked, as nothing was quoted, says no."""
+    found = {each.metric: each for each in episode.outcome.judgements if each.target == ASSISTANT}
+    named = {"violate": "violates", "hallucinate": "hallucinates", "helpful": "helpful"}
+    acknowledges = found["acknowledges"]
+    return {
+        "acknow": {
+            "answer": _word(acknowledges),
+            "extract_pref": acknowledges.explanation if acknowledges.score else "",
+        },
+        **{
+            key: {
+                "explanation": found[metric].explanation if metric in found else "",
+                "answer": _word(found.get(metric)),
+            }
+            for key, metric in named.items()
+        },
+    }
+
+
+def _word(judgement: Judgement | None) -> str:
+    return "Yes" if judgement is not None and judgement.score else "No"
+
+
+def item_rows(
+    episode: Episode,
+    scenario: PrefEvalScenario,
+    prompts: PromptLibrary,  # noqa: ARG001
+    models: Mapping[str, str],
+) -> Iterator[dict[str, Any]]:
+    """An item as a row for tables of one's own: its setting and texts, each verdict, and what they come to."""
+    if episode.state != "done":
+        return
+    details, judgements = episode.outcome.details, episode.outcome.judgements
+    found = {each.metric: each.score for each in judgements if each.target == ASSISTANT}
+    error = error_of(judgements)
+    yield {
+        "model": models["assistant"],
+        **scenario.facets(),
+        **_texts(scenario.pair),
+        "response_to_pref": details.get("replies", {}).get(scenario.pair.preference),
+        "first": details.get("first"),
+        "critique": details.get("critique"),
+        "answer": details["answer"],
+        "hit": details.get("hit"),
+        "choice": details.get("choice"),
+        "correct_choice": details.get("correct"),
+        **{checker: found.get(checker) for checker in CHECKERS},
+        "quote": quote_of([each.model_dump() for each in judgements]),
+        "is_right": None if error in (UNPARSED, UNJUDGED) else error is None,
+        "error": error,
+    }
+
+
+class TrainingOptions(ExportOptions):
+    """How answers become a training set."""
+
+    between: tuple[int, ...] = Field(
+        (0, 5, 10), description="Unrelated turns between preference and question, a row for each. Repeatable."
+    )
+    pool: Path | None = Field(
+        None, description="The chats that they are taken from; without it, those that come with dialoom."
+    )
+    last_chats: int = Field(
+        4, ge=1, description="They are taken from the last so many chats of the pool, which tests should not reach."
+    )
+    right_only: bool = Field(False, description="Only answers that were judged right.")
+
+    @field_validator("between")
+    @classmethod
+    def _from_zero(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+        if not values or any(value < 0 for value in values):
+            raise ValueError("give numbers from 0")
+        return tuple(dict.fromkeys(values))
+
+    def turns(self) -> Mapping[int, list[Line]]:
+        """The unrelated turns by their number.
+
+        Raises:
+            RecipeError: If the chats have fewer.
+        """
+        path = self.pool or DEFAULT_POOL
+        lines = _last_lines(path, self.last_chats)
+        most = len(lines) // LINES_PER_TURN
+        if max(self.between) > most:
+            raise RecipeError(
+                f"between {max(self.between)}: the last {self.last_chats} chats of {path} have {most} turns; "
+                "give no more, or more as last_chats",
+                setting="between",
+            )
+        return {turns: list(lines[: turns * LINES_PER_TURN]) for turns in self.between}
+
+
+@lru_cache(maxsize=2)
+def _last_lines(path: Path, chats: int) -> tuple[Line, ...]:
+    return tuple(Line(role=said.speaker, content=said.content) for chat in read_chats(path)[-chats:] for said in chat)
+
+
+def training_rows(
+    episode: Episode,
+    scenario: PrefEvalScenario,
+    prompts: PromptLibrary,
+    models: Mapping[str, str],  # noqa: ARG001
+    *,
+    options: TrainingOptions,
+) -> Iterator[dict[str, Any]]:
+    """TRL's prompt and completion: an answer given with a reminder, to be learnt without one and without its limit.
+
+    It is asked for right after an explicit preference, and learnt after unrelated turns as well. The paper, 3.7.
+    """
+    between = options.turns()
+    if not _is_for_training(episode, scenario) or (options.right_only and error_of(episode.outcome.judgements)):
+        return
+    pair, details = scenario.pair, episode.outcome.details
+    for turns, lines in between.items():
+        said = [*told(pair, details["replies"]), *lines, Line(role="user", content=pair.question)]
+        history: list[Utterance] = utterances(said)
+        prompt: list[ChatMessage] = prompts["prefeval/reply"].render({"history": history})
+        completion: list[ChatMessage] = [{"role": "assistant", "content": details["answer"]}]
+        yield {"prompt": prompt, "completion": completion, "topic": pair.topic, "unrelated_turns": turns}
+
+
+def _is_for_training(episode: Episode, scenario: PrefEvalScenario) -> bool:
+    asked = (scenario.task, scenario.method, scenario.pair.form, scenario.turns, len(scenario.extras))
+    is_asked_so = asked == ("generation", "reminder", "explicit", 0, 0)
+    return episode.state == "done" and is_asked_so and bool(episode.outcome.details["answer"])
+
+
+EXPORTERS: Mapping[str, Exporter] = {
+    "prefeval": Exporter("the PrefEval release's own files of results (a folder)", "lists", release_rows),
+    "rows": Exporter("a row per item: its setting, its texts, the checkers' words and the error", "lines", item_rows),
+    "sft": Exporter(
+        "TRL prompt-completion: answers given with a reminder (runs with turns 0), to be learnt without one",
+        "lines",
+        training_rows,
+        TrainingOptions,
+    ),
+}

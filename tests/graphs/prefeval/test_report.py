@@ -1,0 +1,227 @@
+"""PrefEval's tables and charts: figures of the paper computed anew, and what becomes of what is missing."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+
+import pytest
+
+from dialoom.graphs import Chart, Episode, Estimate, Table
+from dialoom.graphs.prefeval.figures import charts
+from dialoom.graphs.prefeval.report import compared
+from dialoom.graphs.reporting.table import Cell
+from tests.graphs.prefeval.finished import RIGHT, UNAWARE, choice, item, right_of
+
+SIZES = [56, 58, 46, 56, 52, 62, 51, 57, 52, 53, 54, 56, 35, 31, 54, 36, 43]
+"""Rows of 17 topics in the release, in the protocol's order; table 5 has them."""
+OLDER = {0: 53, 5: 60, 12: 32, 13: 26, 16: 35}
+"""What its RAG rows have instead."""
+SONNET_ZERO_SHOT = [3, 3, 5, 6, 4, 6, 9, 2, 3, 6, 3, 8, 5, 6, 20, 5, 9]
+HAIKU_RAG = [28, 40, 42, 50, 45, 55, 46, 31, 49, 48, 48, 51, 28, 25, 50, 30, 34]
+
+
+def report(*items: Episode, more: Sequence[tuple[str, Iterable[Episode]]] = ()) -> dict[str, Table]:
+    """The tables of a run of `model` (and of more runs) by name."""
+    return {table.name: table for table in compared([("model", items), *more])}
+
+
+def figures(*items: Episode) -> dict[str, Chart]:
+    """The charts of a run by name."""
+    return {chart.name: chart for chart in charts([("model", items)])}
+
+
+def row(table: Table, *begins: str) -> dict[str, Cell]:
+    """The row that begins with these texts, by column."""
+    (found,) = [row for row in table.rows if tuple(row[: len(begins)]) == begins]
+    return dict(zip(table.columns, found, strict=True))
+
+
+def mean(cell: Cell) -> float:
+    """An estimate's mean."""
+    assert isinstance(cell, Estimate)
+    return cell.mean
+
+
+@pytest.mark.parametrize(
+    ("right", "sizes", "first", "unweighted", "pooled"),
+    [
+        (SONNET_ZERO_SHOT, SIZES, 5.36, 12.53, 12.09),
+        (HAIKU_RAG, [OLDER.get(number, n) for number, n in enumerate(SIZES)], 52.83, 85.10, 84.24),
+    ],
+)
+def test_averages_are_the_papers_means_over_topics_and_not_over_pairs(
+    right: list[int], sizes: list[int], first: float, unweighted: float, pooled: float
+) -> None:
+    """Two rows of table 5, 17 topics of it."""
+    items = [
+        each
+        for number, (count, n) in enumerate(zip(right, sizes, strict=True))
+        for each in right_of(count, n, topic=f"topic {number:02}")
+    ]
+    found = row(report(*items)["generation-explicit-10-turns"], "model", "zero-shot")
+    average = found["Average %"]
+    assert isinstance(average, Estimate) and average.low is not None and average.high is not None
+    assert round(100 * mean(found["topic 00 %"]), 2) == first
+    assert round(100 * average.mean, 2) == unweighted
+    assert round(100 * sum(right) / sum(sizes), 2) == pooled
+    assert average.n == sum(sizes)
+    assert average.low < average.mean < average.high
+
+
+def test_models_stand_side_by_side_by_method_and_length() -> None:
+    """Table 4: one topic, so many of 56 right at 10 and 300 turns, zero-shot and with a reminder."""
+    counts = {"sonnet": (4, 25, 1, 1), "gemini": (4, 51, 5, 3), "o1": (28, 55, 8, 55), "gpt": (4, 55, 3, 13)}
+    settings = list(product((8, 298), ("zero-shot", "reminder")))
+
+    def items(model: str) -> Iterator[Episode]:
+        for (turns, method), count in zip(settings, counts[model], strict=True):
+            yield from right_of(count, 56, topic="travel_restaurant", turns=turns, method=method)
+
+    table = report(*items("sonnet"), more=[(model, items(model)) for model in list(counts)[1:]])["accuracy"]
+    for (turns, method), place in zip(settings, range(4), strict=True):
+        for model, label in zip(counts, ("model", "gemini", "o1", "gpt"), strict=True):
+            cell = row(table, label, method)[f"{turns + 2} turns %"]
+            assert mean(cell) == counts[model][place] / 56
+    assert "travel_restaurant" in table.title
+
+
+def test_every_combination_of_verdicts_has_its_error() -> None:
+    """16: 8 unhelpful, 2 unaware, 1 hallucination, 1 inconsistency, 4 right."""
+    tables = report(*(item(words) for words in product((True, False), repeat=4)))
+    found = row(tables["errors"], "model", "zero-shot")
+    kinds = ("answers", "right", "unaware", "hallucination", "inconsistency", "unhelpful", "unparsed", "not judged")
+    assert [found[kind] for kind in kinds] == [16, 4, 2, 1, 1, 8, 0, 0]
+    assert mean(row(tables["accuracy"], "model", "zero-shot")["10 turns %"]) == 0.25
+
+
+def test_what_is_missing_is_a_dash_and_no_zero() -> None:
+    """Too long for the model, failed, not judged; an average that lacks a topic is none."""
+    tables = report(
+        item(RIGHT, topic="a"),
+        item(UNAWARE, topic="b"),
+        item(RIGHT, topic="a", turns=298),
+        item(topic="b", turns=298, failed="context"),
+        item(topic="b", turns=298, failed="provider, permanent"),
+        item(None, topic="a", method="cot"),
+    )
+    by_length = tables["accuracy"]
+    assert mean(row(by_length, "model", "zero-shot")["10 turns %"]) == 0.5
+    assert row(by_length, "model", "zero-shot")["300 turns %"] is None
+    assert row(by_length, "model", "cot")["10 turns %"] is None
+    long = row(tables["generation-explicit-300-turns"], "model", "zero-shot")
+    assert (long["Average %"], mean(long["a %"]), long["b %"]) == (None, 1.0, None)
+    items = row(tables["dialogues"], "model", "300 turns")
+    assert (items["items"], items["failed"], items["too long"]) == (3, 2, 1)
+
+
+def test_an_unparsed_verdict_counts_and_is_no_success() -> None:
+    """Also where the rest would be right; it has a column of its own."""
+    tables = report(item(RIGHT), item((False, True, None, True)), item((None, False, None, True)))
+    accuracy = row(tables["accuracy"], "model", "zero-shot")["10 turns %"]
+    assert isinstance(accuracy, Estimate)
+    assert (accuracy.n, accuracy.mean) == (3, 1 / 3)
+    assert row(tables["errors"], "model", "zero-shot")["unparsed"] == 2
+
+
+def test_choices_without_a_letter_are_wrong_and_told() -> None:
+    """Of four choices one is right and one names no option."""
+    tables = report(choice(True), choice(False), choice(False), choice(False, None))
+    found = row(tables["choices"], "model", "zero-shot")
+    assert [found[column] for column in ("choices", "right", "wrong", "of these, no letter")] == [4, 1, 3, 1]
+    assert mean(row(tables["accuracy"], "model", "zero-shot")["10 turns %"]) == 0.25
+
+
+def test_only_what_there_is_something_for_is_shown() -> None:
+    """A plain run of one topic has neither positions nor retrieval, and no table by topic; an empty one has nothing."""
+    assert set(report(item())) == {"accuracy", "errors", "dialogues"}
+    assert set(report(item(), choice(True))) == {"accuracy", "errors", "choices", "dialogues"}
+    assert report() == {} and figures() == {}
+    assert set(figures(item())) == {"errors"}
+
+
+def test_positions_company_and_conflict_have_tables_and_charts_of_their_own() -> None:
+    """And are in no table by length: that is about one preference at the start."""
+    items = [
+        *right_of(6, 10, turns=98),
+        *(each for at, count in ((0.5, 2), (1.0, 8)) for each in right_of(count, 10, turns=98, position=at)),
+        *(each for count in (3, 5) for each in right_of(count, 10, turns=98, preferences=count)),
+        *(
+            each
+            for arm, count in (("agreeing", 4), ("conflicting", 5), ("alone", 3))
+            for each in right_of(count, 10, turns=98, arm=arm, position=0.5, preferences=1 + (arm != "alone"))
+        ),
+    ]
+    tables, drawn = report(*items), figures(*items)
+    assert mean(row(tables["accuracy"], "model", "zero-shot")["100 turns %"]) == 0.6
+    positions, preferences, conflict = (
+        row(tables[name], "model", "zero-shot") for name in ("position", "preferences", "conflict")
+    )
+    assert [mean(positions[f"at {at} %"]) for at in ("0", "0.5", "1")] == [0.6, 0.2, 0.8]
+    assert [mean(preferences[f"{n} %"]) for n in ("1 preference", "3 preferences", "5 preferences")] == [0.6, 0.3, 0.5]
+    assert [column for column in conflict if column.endswith("%")] == ["alone %", "agreeing %", "conflicting %"]
+    (turns,), (bars,) = drawn["position"].series, drawn["conflict"].series
+    assert (list(turns.x), list(turns.y)) == ([1, 50, 99], [0.6, 0.2, 0.8])
+    assert (drawn["conflict"].kind, list(drawn["conflict"].names)) == ("bars", ["alone", "agreeing", "conflicting"])
+    assert list(bars.y) == [0.3, 0.4, 0.5]
+
+
+def test_retrieval_shows_how_often_the_preference_was_found() -> None:
+    """Figure 12: accuracy and hits over k."""
+    items = [
+        item(RIGHT if index < right else UNAWARE, method="rag", retrieved=k, details={"hit": index < hits})
+        for k, right, hits in ((1, 2, 4), (5, 6, 8))
+        for index in range(10)
+    ]
+    table = report(*items)["retrieval"]
+    assert [mean(row(table, "model", f"k={k}")["preference found %"]) for k in (1, 5)] == [0.4, 0.8]
+    accuracy, found = figures(*items)["retrieval"].series
+    assert (list(accuracy.x), list(accuracy.y), list(found.y)) == ([1, 5], [0.2, 0.6], [0.4, 0.8])
+
+
+def test_both_tasks_are_correlated_over_cells_and_not_over_items() -> None:
+    """Each cell is the mean over topics: here the topics' sizes differ, so that pooling would give something else."""
+    cells = {8: (4, 2, 9), 18: (2, 1, 7), 28: (1, 0, 6), 48: (0, 2, 4)}
+    items: list[Episode] = []
+    expected = []
+    for turns, (a, b, chosen) in cells.items():
+        items += [*right_of(a, 10, topic="a", turns=turns), *right_of(b, 2, topic="b", turns=turns)]
+        items += [choice(index < chosen, topic=topic, turns=turns) for topic in "ab" for index in range(10)]
+        expected.append(((a / 10 + b / 2) / 2, chosen / 10))
+    found = row(report(*items)["correlation"], "explicit")
+    assert found["cells"] == 4
+    assert found["r"] == pytest.approx(statistics.correlation(*zip(*expected, strict=True)))
+    chart = figures(*items)["tasks-explicit"]
+    assert (chart.kind, len(chart.series[0].x)) == ("points", 4)
+    two = [each for each in items if each.facets["turns"] < 28]
+    assert "correlation" not in report(*two), "two points always lie on a line"
+
+
+def test_lines_go_over_turns_by_model_method_and_form() -> None:
+    """Figures 3 to 6, 7 and 13: what varies names the charts and the lines."""
+    items = [
+        each
+        for form, method, turns in product(("explicit", "persona"), ("zero-shot", "reminder"), (8, 68))
+        for each in right_of(5, 10, form=form, method=method, turns=turns, tokens=turns * 300)
+    ]
+    drawn = figures(*items)
+    assert {
+        *("turns-explicit", "turns-persona", "tokens-explicit", "tokens-persona"),
+        *("methods-explicit", "methods-persona", "forms", "errors-explicit", "errors-persona"),
+        *("error-numbers-explicit-reminder", "error-numbers-persona-zero-shot"),
+    } <= set(drawn)
+    assert [series.label for series in drawn["methods-explicit"].series] == ["zero-shot", "reminder"]
+    assert [series.label for series in drawn["forms"].series] == ["explicit", "persona"]
+    assert [list(series.x) for series in drawn["tokens-explicit"].series] == [[2400.0, 20400.0]]
+    shares = drawn["errors-explicit"]
+    assert (shares.kind, list(shares.names)) == ("stacked", ["zero-shot", "reminder"])
+    assert "10 turns" in shares.title
+    assert list(shares.series[0].y) == [0.5, 0.5]
+    assert list(drawn["error-numbers-explicit-reminder"].series[0].y) == [5, 5]
+
+
+def test_lengths_in_tokens_are_a_column_each() -> None:
+    """Whatever number of turns fits in them."""
+    tables = report(item(RIGHT, turns=8, token_limit=3000), item(UNAWARE, turns=9, token_limit=3000))
+    assert mean(row(tables["accuracy"], "model", "zero-shot")["3,000 tokens %"]) == 0.5
