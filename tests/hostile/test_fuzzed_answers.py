@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import dialoom
@@ -146,6 +146,7 @@ def check_answer(provider: Provider, runner: asyncio.Runner, model: str, hostile
 
 
 @given(MODELS, HOSTILE)
+@example("openai/gpt-4o-mini", Response(429, raw=b"{}", headers={"Retry-After": "1e9"}))
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_answer_is_a_reply_or_an_error_of_ours(
     provider: Provider, runner: asyncio.Runner, model: str, hostile: Response
