@@ -70,7 +70,10 @@ def write_release(
     tasks: list[dict[str, Any]] | None = None,
     users: int = 1,
 ) -> Path:
-    """A release of `users` people (user7, user8, ...), each with an alarm task and a task of two domains."""
+    """A release of `users` people (user7, user8, ...), each with an alarm task and a task of two domains.
+
+    Letters beyond ASCII are escaped, so that half characters can stand in it, too.
+    """
     chosen = [ALARM, BOTH] if tasks is None else tasks
     for number in range(7, 7 + users):
         content = copy.deepcopy(profile or PROFILE)
@@ -78,7 +81,7 @@ def write_release(
             content["demographics"]["user_id"] = f"user{number}"
         folder = root / "data" / "profile" / f"user{number}"
         folder.mkdir(parents=True)
-        (folder / "profile.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+        (folder / "profile.json").write_text(json.dumps(content), encoding="utf-8")
         by_key = {f"Task {index}": task for index, task in enumerate(chosen, start=1)}
-        (folder / "tasks.json").write_text(json.dumps(by_key, ensure_ascii=False), encoding="utf-8")
+        (folder / "tasks.json").write_text(json.dumps(by_key), encoding="utf-8")
     return root
