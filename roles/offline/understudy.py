@@ -102,7 +102,8 @@ def cast(request: MarkedRequest, system: str = "") -> Understudy:
     fitting = [entry for entry in _of_system(system) if entry.role == request.role]
     if not fitting:
         raise NoUnderstudyError(system, request.role)
-    shipped = [entry for entry in fitting if entry.system in _BUILT_IN]
+    # In the order in which they are named, not in that of their import: of equals, the first plays.
+    shipped = [entry for name in _BUILT_IN for entry in fitting if entry.system == name]
     return max(shipped or fitting, key=lambda entry: entry.fit(request)).play
 
 
