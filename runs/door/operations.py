@@ -218,6 +218,7 @@ async def areview(
     models: Mapping[str, ModelLike] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
+    structured: str | Mapping[str, str] | None = None,
     max_reply: int | Mapping[str, int | None] | None = None,
     params: Mapping[str, Mapping[str, Any]] | None = None,
     name: str | None = None,
@@ -236,8 +237,9 @@ async def areview(
         models: The same by role: `{"reviewer": ...}`.
         temperature: Of the reviewer.
         api_base: Where it is served.
-        max_reply: The most tokens of a judge's reply; as for `play`.
-        params: Parameters of the judges' sampling; as for `play`.
+        structured: How it is held to the form of a reply; as for `play`.
+        max_reply: The most tokens of its reply; as for `play`.
+        params: Parameters of its sampling; as for `play`.
         name: What the set is called; by default `review by` the model.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed reviews again.
@@ -261,6 +263,7 @@ async def areview(
                 models=models,
                 temperature=temperature,
                 api_base=api_base,
+                structured=structured,
                 max_reply=max_reply,
                 params=params,
                 reply_limits=reviewing.reply_limits,

@@ -147,8 +147,9 @@ class RunFile:
     @property
     def prompts(self) -> PromptLibrary:
         """The run's prompts, from the texts that it keeps."""
-        rows = self._reader.execute("SELECT id, source FROM prompts ORDER BY id")
-        return PromptLibrary.from_sources({row["id"]: row["source"] for row in rows})
+        with reading(self.path):
+            rows = self._reader.execute("SELECT id, source FROM prompts ORDER BY id")
+            return PromptLibrary.from_sources({row["id"]: row["source"] for row in rows})
 
     @property
     def notes(self) -> list[str]:

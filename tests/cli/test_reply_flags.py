@@ -102,12 +102,13 @@ def test_a_judge_is_told_and_so_is_whoever_goes_on_with_it(dialoom: Command, pla
 
 def test_the_doctor_asks_as_a_run_would(dialoom: Command) -> None:
     """With the same limit and parameters; what would be left out on the way is told."""
-    answers = {1: completion("I am ready."), 2: completion('{"verdict": true, "explanation": "it is set"}')}
+    structured = completion('{"verdict": true, "explanation": "it is set"}')
+    answers = {1: completion("I am ready."), 2: structured, 3: structured}
     told = ["--max-reply", 60, "--param", "stop=[END]", "--timeout", 20]
     with serving(lambda _body, number: answers[number]) as server:
         where = ["--model", "openai/house", "--api-base", server.url]
         dialoom("doctor", *where, *told, variables={"OPENAI_API_KEY": "sk-test"})
-        assert [(body["max_tokens"], body["stop"]) for body in server.requests] == [(60, ["END"])] * 2
+        assert [(body["max_tokens"], body["stop"]) for body in server.requests] == [(60, ["END"])] * 3
     done = dialoom("doctor", "--model", "anthropic/claude-sonnet-4-5", "--param", "seed=3", code=1)
     assert "seed would be left out" in done.stdout
     for wrong in (["--param", "judge.seed=3"], ["--param", "sead=3"], ["--timeout", -1]):

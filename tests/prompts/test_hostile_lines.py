@@ -24,6 +24,7 @@ PLAIN: dict[str, Any] = {
     "examples": ["She lives in Rome."],
     "opening": False,
     "count": 3,
+    "options": ["The first.", "The second.", "The third.", "The fourth."],
 }
 
 
@@ -40,7 +41,9 @@ def rendered(prompt: Prompt, add: str) -> str:
     history: list[Utterance] = [
         {"speaker": speakers[place % 2], "content": line + add} for place, line in enumerate(LINES)
     ]
-    inputs = {name: PLAIN.get(name, f"The {name}." + add) for name in prompt.front.inputs} | {"history": history}
+    found = [{"speaker": line["speaker"], "content": line["content"]} for line in history]
+    given = {**PLAIN, "retrieved": found}
+    inputs = {name: given.get(name, f"The {name}." + add) for name in prompt.front.inputs} | {"history": history}
     return "\n".join(f"[{each['role']}] {each['content']}" for each in alternating(tuple(prompt.render(inputs))))
 
 

@@ -239,7 +239,7 @@ async def judge(messages):
     assert line["branch"]["name"] == "b1"
     assert "error" not in line or line["error"] is None
     dialoom("retry", "run.db", code=0)
-    assert exported(dialoom, path).count(b"b1") == 1
+    assert exported(dialoom, path).count(b'"b1"') == 1
 
     async def cannot(session: Session) -> None:
         with pytest.raises(SteppingError, match="main is not at its end"):
@@ -269,7 +269,7 @@ def test_a_scenario_played_anew_has_no_branches_of_before(
     stepping(path, promote)
     dialoom("retry", "run.db", "--scenario", 1)
     anew = exported(dialoom, path)
-    assert b"b1" not in anew
+    assert b'"b1"' not in anew
 
     async def again(session: Session) -> None:
         assert [each.name for each in session.branches()] == ["main"]
