@@ -132,7 +132,13 @@ def read_common_usage(connection: sqlite3.Connection) -> tuple[dict[str, Usage],
 def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, Usage]:
     nothing = connection.execute("SELECT id FROM texts WHERE hash = ?", (digest(""),)).fetchone()
     rows = connection.execute(_QUERY.format(group=group, which=which, nothing=nothing[0] if nothing else -1))
-    return {name: replace(Usage(*figures), models=tuple(sorted(json.loads(models)))) for name, models, *figures in rows}
+    usage = {}
+    for name, models, *figures in rows:
+        named = json.loads(models)
+        if not all(isinstance(each, str) for each in (name, *named)):
+            raise TypeError(f"a call's role or model is no text: {name!r}, {named!r}")
+        usage[name] = replace(Usage(*figures), models=tuple(sorted(named)))
+    return usage
 
 
 # A sum is known only if every reply's figure is; a call without a reply has none and takes none.

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.conftest import Command
 from tests.hostile.test_damaged import ANY_COMMAND, EDITS, FLIPS, check_crafted, check_flipped
 
-MANY = settings(max_examples=1_500, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @given(EDITS, ANY_COMMAND)

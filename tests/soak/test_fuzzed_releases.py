@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.hostile.test_fuzzed_releases import BYTES, PLACES, check_lines, check_release
 from tests.hostile.test_fuzzed_replies import VALUES
 
-MANY = settings(max_examples=1_000, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @given(PLACES, VALUES)

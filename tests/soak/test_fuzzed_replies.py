@@ -27,7 +27,7 @@ def test_any_of_many_figures_is_known_or_not(figure: object) -> None:
 
 
 @given(MODELS, HOSTILE)
-@settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_of_many_answers_is_a_reply_or_an_error_of_ours(
     provider: Provider, runner: asyncio.Runner, model: str, hostile: Response
 ) -> None:
@@ -36,7 +36,7 @@ def test_any_of_many_answers_is_a_reply_or_an_error_of_ours(
 
 
 @given(HOSTILE)
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_of_many_answers_to_one_dialogue_leaves_the_others_alone(
     provider: Provider, tmp_path: Path, hostile: Response
 ) -> None:
