@@ -31,7 +31,7 @@ async def select(state: PairsState, scene: Scene) -> Update:
             found[at] = {"chosen": True}
             kept.add(vector)
             count += 1
-    scene.tell(f"{scene.scenario.topic.topic}: {count} pairs are chosen, of {len(texts)}")
+    scene.tell(f"{scenario.topic.topic}: {count} pairs are chosen, of {len(texts)}")
     return {"selection": found}
 
 

@@ -89,7 +89,7 @@ def _persona_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     said = [(WORDS.say("talk.opening", draws, slots), WORDS.say("talk.begin", draws))]
     said += [asked[place] for place in sorted(draws.shuffled(range(len(asked)))[: count - 1])]
     place = draws.number(1, max(1, len(said) - 2))
-    said[place] = (WORDS.say("talk.passing", draws, slots), said[place][1])
+    said[place] = (WORDS.say("talk.passing", draws, slots), WORDS.say("talk.nod", draws))
     return {"turns": [{"user": user, "assistant": reply} for user, reply in said], "passage": preference}
 
 
