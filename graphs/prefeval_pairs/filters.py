@@ -102,4 +102,5 @@ def _texts(draft: Draft) -> dict[str, Any]:
 
 def _tell(scene: Scene, what: str, found: Found) -> None:
     passed = sum(not said["dropped"] for said in found.values())
-    scene.tell(f"{scene.scenario.topic.topic}: {passed} of {len(found)} pairs are {what}")
+    if found:
+        scene.tell(f"{scene.scenario.topic.topic}: {passed} of {len(found)} pairs are {what}")

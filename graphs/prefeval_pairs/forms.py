@@ -125,4 +125,5 @@ def _folded(text: str) -> str:
 
 def _tell(scene: Scene, what: str, found: Found) -> None:
     made = sum("dropped" not in said for said in found.values())
-    scene.tell(f"{scene.scenario.topic.topic}: {made} of {len(found)} pairs have {what}")
+    if found:
+        scene.tell(f"{scene.scenario.topic.topic}: {made} of {len(found)} pairs have {what}")

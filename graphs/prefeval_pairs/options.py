@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from pydantic import Field, field_validator, model_validator
 
 from dialoom.graphs.recipe import RecipeOptions
-from dialoom.personas import EMBEDDERS, located_embedder
+from dialoom.personas import EMBEDDERS, THRESHOLD, located_embedder
 
 Until = Literal["written", "filtered", "chosen", "complete"]
 UNTIL: tuple[Until, ...] = get_args(Until)
@@ -51,7 +51,7 @@ class PairsOptions(RecipeOptions):
     )
     keep: int = Field(50, ge=1, description="Choose no more than this many pairs a topic.")
     threshold: float = Field(
-        0.75, ge=0.0, le=1.0, description="Two pairs that are more similar than this are one too many, 0 to 1."
+        THRESHOLD, ge=0.0, le=1.0, description="Two pairs that are more similar than this are one too many, 0 to 1."
     )
     embedder: str = Field("lexical", description=f"What tells how similar pairs are: {EMBEDDERS}.")
     personas: Path | None = Field(

@@ -178,7 +178,8 @@ def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str
             found[draft.topic].append(draft)
         changed = sum(draft.renewed().text_id != draft.text_id for drafts in found.values() for draft in drafts)
         count = sum(map(len, found.values()))
-        note(f"{count} drafts of {len(found)} topics; {changed} were changed since, and are looked at again")
+        again = f"; {changed} were changed since they were written, and are looked at again" if changed else ""
+        note(f"{count} drafts of {len(found)} topics{again}")
     return found
 
 

@@ -56,8 +56,8 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
             "rated",
             "chosen",
             "complete",
-            "violation rate %",
-            "unread calls",
+            "rate %",
+            "unread",
         ],
     )
     reasons: Counter[str] = Counter()
@@ -67,7 +67,7 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
             left.rows.append(_row(episode, drafts))
             reasons.update(_reason(draft) for draft in drafts if draft.dropped)
     left.notes = [
-        "Violation rate: the mean over the pairs that are left. Unread calls: replies to calls for new pairs that "
+        "Rate: the violation rate, the mean over the pairs that are left. Unread: replies to calls for new pairs that "
         "could not be read. A dash: the run ends before that stage."
     ]
     dropped = Table("dropped", "Pairs that are out, and why", ["stage", "reason", "pairs", "meaning"])
