@@ -58,13 +58,23 @@ def read_models(path: Path, type_: type[Row], *, once: str = "") -> list[Row]:
         try:
             found.append(type_.model_validate(row))
         except ValidationError as error:
-            place, message, value = first_problem(error)
-            raise DataError(path, f"row {number}: {place!r} is {value!r:.60}: {message}") from error
+            raise DataError(path, f"row {number}: {_told(error, type_)}") from error
         if once and (first := places.setdefault(row[once], number)) != number:
             raise DataError(path, f"row {number}: {once} {row[once]!r:.60} stands in row {first} as well")
     if not found:
         raise DataError(path, "holds no row")
     return found
+
+
+def _told(error: ValidationError, type_: type[BaseModel]) -> str:
+    """What is wrong with a row, and what would be right."""
+    place, message, value = first_problem(error)
+    kind = error.errors()[0]["type"]
+    if kind == "missing":
+        return f"{place!r} is missing"
+    if kind == "extra_forbidden" and "." not in place:
+        return f"there is no key {place!r}; there are {', '.join(type_.model_fields)}"
+    return f"{place!r} is {value!r:.60}: {message.removeprefix('Value error, ')}"
 
 
 def text_of(path: Path, place: str, row: dict[str, Any], key: str, default: str | None = None) -> str:
