@@ -18,7 +18,7 @@ from .draws import Draws
 from .matching import sentences
 from .request import MarkedRequest, Part, values_of
 from .understudy import understudy
-from .words import Words, heard, joined
+from .words import Words, heard, joined, say
 
 WORDS = Words(Path(__file__).parent / "data" / "personalens_people" / "lines.toml")
 
@@ -104,7 +104,8 @@ def _task(request: MarkedRequest, draws: Draws, domains: Sequence[str]) -> dict[
         chosen += draws.shuffled(own)[: 1 if len(about) > 1 else draws.number(2, 3)]
     slots = {key: draws.pick(WORDS.get(f"tasks.{key}")) for key in ("occasion", "again")}
     slots |= {"domain": joined(about).lower(), "preference": joined(chosen).lower()}
-    texts = {key: WORDS.say(f"tasks.{key}", draws, slots) for key in ("description", "intent", "goal")}
+    kind = {**draws.pick(WORDS.get("tasks.kinds")), "goal": WORDS.get("tasks.goal")}
+    texts = {key: say([template], draws, slots) for key, template in kind.items()}
     return {**texts, "domains": about, "preferences": chosen}
 
 
