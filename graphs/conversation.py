@@ -58,7 +58,7 @@ def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[
         position: How many messages there are before it.
         speaker: Who it is.
     """
-    about = {"tool_calls": reply.tool_calls, "carried": reply.carried}
+    about: dict[str, Any] = {"tool_calls": reply.tool_calls, "carried": reply.carried}
     if not reply.outputs:
         return [said(speaker, reply.content, position, reply.finish_reason, **about)]
     answered = zip(reply.tool_calls, reply.outputs, strict=True)
@@ -140,7 +140,7 @@ def utterances(messages: Sequence[BaseMessage]) -> list[Utterance]:
 def _utterance(message: BaseMessage) -> Utterance:
     line: Utterance = {"speaker": speaker_of(message), "content": str(message.content)}
     if calls := calls_of(message):
-        line["tool_calls"] = calls
+        line["tool_calls"] = [*calls]
     if isinstance(message, ToolMessage):
         line["tool_call_id"] = message.tool_call_id
     if carried := message.additional_kwargs.get(_CARRIED):

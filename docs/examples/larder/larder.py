@@ -1,6 +1,6 @@
 """A recipe with tools: a clerk counts the jars on the shelves of a larder, and orders those that are missing.
 
-dialoom run docs/examples/larder/recipe.py:RECIPE -o larder.db
+dialoom run docs/examples/larder/larder.py:RECIPE -o larder.db
 """
 
 import json
