@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from dialoom.prompts import ChatMessage, FunctionCall
-from dialoom.roles import Completion
+from dialoom.roles import Completion, PermanentProviderError
 from dialoom.roles.gateway.cache import ResponseCache, cache_key
 from dialoom.roles.gateway.kept_reply import kept_text, read_reply
 from dialoom.roles.gateway.tool_support import knows_tools
 from tests.ledgers import MemoryLedger, a_place, a_request
 from tests.roles.gateway.asking import ask, request
-from tests.server import Answer, Response, ended, serving
+from tests.server import Answer, Response, ended, error, serving
 
 pytestmark = pytest.mark.usefixtures("keyed")
 
@@ -205,6 +205,24 @@ async def test_signed_thoughts_go_back_with_the_calls_to_who_wants_them() -> Non
     blocks = sent["messages"][1]["content"]
     assert [block["type"] for block in blocks] == ["thinking", "tool_use"] and blocks[0] == thinking
     assert "c2lnbmVk" not in json.dumps(other)
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
+        (404, "No endpoints found that support tool use."),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+    ],
+)
+async def test_a_model_that_takes_no_tools_is_told_as_one(status: int, told: str) -> None:
+    """And what would be right, after one request; what is wrong with a tool is told as it comes."""
+    for said, advice in ((told, "takes no tools as it is served"), ("tools[0].function.name: too long", "")):
+        with serving(lambda _body, _number, said=said: error(status, said)) as server:  # type: ignore[misc]
+            with pytest.raises(PermanentProviderError, match=advice) as failed:
+                await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
+            assert len(server.requests) == 1
+        assert bool(advice) == ("takes no tools" in str(failed.value))
 
 
 @pytest.mark.parametrize(
