@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from dialoom.graphs.conversation import calls_of, lines, messages_of
 from dialoom.runs.cli.stepping.editing import as_messages, as_text
 from dialoom.runs.stepping import Session, SteppingError, case_of, replay
 from dialoom.runs.stepping.values import plain
-from dialoom.runs.store import RunFile
+from dialoom.runs.store import RunFile, StoreError
 from tests.conftest import ROOT, Command, MadeOnce
 from tests.runs.stepping.played import stepping
 from tests.server import Answer, ended, serving
@@ -171,6 +173,23 @@ def test_a_request_with_calls_is_edited_and_sent(made: Path) -> None:
         assert calls_of(session.state["messages"][0])[0]["name"] == "count_jars"
 
     stepping(made, act)
+
+
+@pytest.mark.parametrize(
+    ("like", "content"),
+    [('[{"type":%', "[3]"), ('[{"type":%', "{"), ('{"tool_calls":%', '{"tool_calls": 3}'), ('{"tool_call_id":%', "[]")],
+)
+def test_what_is_damaged_of_tools_is_told_as_damage(made: Path, like: str, content: str) -> None:
+    """By whoever reads the requests, in one message; the conversation itself may be whole."""
+
+    async def act(session: Session) -> None:
+        await session.stops()
+
+    with closing(sqlite3.connect(made)) as connection, connection:
+        changed = connection.execute("UPDATE texts SET content = ? WHERE content LIKE ?", (content, like)).rowcount
+    assert changed > 0
+    with pytest.raises(StoreError, match="damaged"):
+        stepping(made, act)
 
 
 def agent(tools: list[Any]) -> Any:
