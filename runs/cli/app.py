@@ -15,6 +15,7 @@ from .agree_command import agree
 from .call_flags import CALLING, SAMPLING
 from .command_list import CommandList
 from .completion import judgings, tables, words_so_far
+from .describe_command import describe
 from .doctor_command import doctor
 from .exit_codes import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING
 from .export_command import register as register_export
@@ -53,7 +54,7 @@ def build_app(arguments: list[str]) -> typer.Typer:
     )
     app.callback()(_common)
     register_run(app, arguments)
-    for command in (resume, retry, status, show, judge, review, report, agree, compact):
+    for command in (resume, retry, status, show, judge, review, report, agree, describe, compact):
         own = SAMPLING if command in (judge, review) else {}
         more = {**own, **CALLING, **TRUSTING}
         made = with_more(command, more) if command in _CALLING else command
