@@ -1,6 +1,6 @@
 """The state and the nodes of a preference tree. Each node works on all open paths; docs/design/aloe.md explains paths.
 
-Section 3 of the paper. What a round has come to so far is in channels of its own (`said`, `induced`, ...) until
+Section 2.1 of the paper. What a round has come to so far is in channels of its own (`said`, `induced`, ...) until
 `follow` makes a finished round of it, so a failure never leaves half a round in a conversation.
 """
 
