@@ -12,6 +12,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.selection import selected
 from dialoom.runs.store import RunFile
 
+from .differences import differences
 from .faulty import FaultsOf, faults_table, marked_sound, sound_where
 from .reported import ReportedRun, difference_note, notes_on, reported_runs
 from .set_comparison import comparison, file_name
@@ -65,7 +66,8 @@ def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | No
     """
     recipe = _common_recipe(runs)
     chosen = reported_runs(runs, recipe, judging)
-    return _noted(_twice(chosen, recipe, where), difference_note(chosen, recipe), *notes_on(chosen, where))
+    tables = [*_twice(chosen, recipe, where), *differences(chosen, recipe, where)]
+    return _noted(tables, difference_note(chosen, recipe), *notes_on(chosen, where))
 
 
 def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Chart]:

@@ -8,6 +8,8 @@ from dialoom.graphs import Judgement, Table, Tally, intervals
 from dialoom.runs.selection import Where
 from dialoom.runs.store import JudgementSet, RunFile
 
+from .differences import what_of
+
 
 def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str | None = None) -> Table:
     """What two sets say of the same things: means where both have a score, and how often they are equal.
@@ -32,7 +34,7 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
             score, second = judgement.score, theirs.get(_key(judgement))
             if score is None or second is None:
                 continue
-            what = f"{judgement.metric} ({judgement.target})" + (" by turn" if judgement.turn else "")
+            what = what_of(judgement)
             values = (score, second, second - score, score == second)
             for tally, value in zip(tallies[what], values, strict=True):
                 tally.add(value, one.id if person is None else one.facets[person])
