@@ -44,7 +44,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PairedDifference:
     """The mean of paired differences with its interval, and how easily chance alone would make as much of them.
 
     Attributes:
@@ -101,7 +101,7 @@ class Tally:
         return Estimate(self.n, mean, low, high)
 
 
-def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> Difference | None:
+def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> PairedDifference | None:
     """The mean of differences between the two scores of each pair; `None` without pairs.
 
     Interval and p are the percentile bootstrap's, with people resampled and all pairs of a person taken together. The
@@ -119,10 +119,10 @@ def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> Differen
         return None
     mean = math.fsum(total for _, total in by_person.values()) / n
     if len(by_person) < FEWEST:
-        return Difference(Estimate(n, mean, None, None), None)
+        return PairedDifference(Estimate(n, mean, None, None), None)
     means = _resampled(Counter(by_person.values()))
     sides = [int((means <= 0).sum()), int((means >= 0).sum())]
-    return Difference(Estimate(n, mean, *_ends(means)), min(1.0, 2 * (min(sides) + 1) / (RESAMPLES + 1)))
+    return PairedDifference(Estimate(n, mean, *_ends(means)), min(1.0, 2 * (min(sides) + 1) / (RESAMPLES + 1)))
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
@@ -134,6 +134,30 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
         highest = max(highest, min(1.0, (len(places) - rank) * p))
         corrected[place] = highest
     return corrected
+
+
+def rank_correlation(pairs: Sequence[tuple[float, float]]) -> Estimate | None:
+    """Spearman's rank correlation; `None` of fewer than three pairs, or where either side never changes.
+
+    The interval is that of Bonett and Wright (Psychometrika 65, 2000), which takes the pairs as independent; there is
+    none for fewer than ten, nor for a full correlation.
+    """
+    if len(pairs) < 3 or any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
+        return None
+    import numpy as np  # slow to import, and looking at a run needs no interval
+
+    def ranks(values: Sequence[float]) -> NDArray[np.float64]:
+        _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+        middles: NDArray[np.float64] = np.cumsum(counts) - (counts - 1) / 2
+        return middles[place]
+
+    first, second = (ranks([pair[side] for pair in pairs]) for side in (0, 1))
+    rho = float(np.corrcoef(first, second)[0, 1])
+    n = len(pairs)
+    if n < 10 or abs(rho) > 1 - 1e-9:
+        return Estimate(n, rho, None, None)
+    half = _Z * math.sqrt((1 + rho**2 / 2) / (n - 3))
+    return Estimate(n, rho, math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half))
 
 
 def share_of(count: int, n: int) -> Estimate | None:

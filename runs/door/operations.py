@@ -20,6 +20,7 @@ from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN
 
 from .blocking import blocking
+from .judges import Judges, seated, set_names, together
 from .resolving import resolve
 from .run import Run
 from .settings import CallSettings, Options, PathLike, PlaySettings, RecipeLike
@@ -44,7 +45,7 @@ async def aplay(
     *,
     path: PathLike,
     model: ModelLike | None = None,
-    models: Mapping[str, ModelLike] | None = None,
+    models: Mapping[str, Judges] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
     structured: str | Mapping[str, str] | None = None,
@@ -67,7 +68,8 @@ async def aplay(
         model: Who plays every role that `models` does not name; by default `offline/attentive`, a scripted stand-in.
             A LiteLLM name, an async function from chat messages to text, a compiled LangGraph graph with `messages`, or
             a `Model` with options of its own.
-        models: Who plays which role.
+        models: Who plays which role. Several judges, in a list, judge one after the other: the first as the run's own,
+            the others once all is played, each into a set of judgements of its own.
         temperature: Sampling temperature (0 to 2) of every role, or by role.
         api_base: Where models are served, for every role or by role.
         structured: How models are held to the form of a reply, for every role or by role: `schema` (a JSON schema),
@@ -157,15 +159,16 @@ async def aresume(
 
 async def ajudge(
     path: PathLike,
-    model: ModelLike | None = None,
+    model: Judges | None = None,
     *,
-    models: Mapping[str, ModelLike] | None = None,
+    models: Mapping[str, Judges] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
     structured: str | Mapping[str, str] | None = None,
     max_reply: int | Mapping[str, int | None] | None = None,
     params: Mapping[str, Mapping[str, Any]] | None = None,
     name: str | None = None,
+    repeat: int = 1,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
     **calls: Unpack[CallSettings],
@@ -174,14 +177,17 @@ async def ajudge(
 
     Args:
         path: The run's file.
-        model: Who judges, in every judging role that `models` does not name.
-        models: Who judges in which role.
+        model: Who judges, in every judging role that `models` does not name. Several, in a list, judge one after the
+            other, each into a set of its own; what they say together is the set `panel`.
+        models: Who judges in which role, one or several likewise.
         temperature: Of every judging role, or by role.
         api_base: Where the judges are served.
         structured: How judges are held to the form of a reply; as for `play`.
         max_reply: The most tokens of a judge's reply; as for `play`.
         params: Parameters of the judges' sampling; as for `play`.
         name: What the set is called; by default the judges' models.
+        repeat: How often each judge judges all of it, into as many sets (`NAME`, `NAME #2`, ...), which tell how far it
+            agrees with itself.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
         **calls: How calls are made; see `CallSettings`.
@@ -196,18 +202,25 @@ async def ajudge(
     with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
         found = store.recipe
         judging_graph(found)  # whether it has one, before anything is bound
-        bound = bind(
-            found.judging_roles(),
-            model=model,
-            models=models,
-            temperature=temperature,
-            api_base=api_base,
-            structured=structured,
-            max_reply=max_reply,
-            params=params,
-            reply_limits=found.reply_limits,
-        )
-        ended = await judged_anew(store, found, bound, name, retry_failed, calls)
+        bound = [
+            bind(
+                found.judging_roles(),
+                model=one,
+                models=by_role,
+                temperature=temperature,
+                api_base=api_base,
+                structured=structured,
+                max_reply=max_reply,
+                params=params,
+                reply_limits=found.reply_limits,
+            )
+            for one, by_role in seated(model, models)
+        ]
+        ended = None
+        for judges, named in set_names(bound, name, repeat):
+            ended = together(ended, await judged_anew(store, found, judges, named, retry_failed, calls))
+            if not ended.is_complete:
+                break
     return Run(path, recipe=recipe, ended=ended, trust=calls.get("trust", False))
 
 

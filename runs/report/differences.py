@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dialoom.graphs import Judgement, Recipe, Table
-from dialoom.graphs.reporting.statistics import FEWEST, Difference, holm, paired_difference
+from dialoom.graphs.reporting.statistics import FEWEST, PairedDifference, holm, paired_difference
 from dialoom.runs.selection import selected
 from dialoom.runs.store.documents import canonical
 
@@ -35,7 +35,7 @@ class _Row:
     what: str
     before: float
     after: float
-    difference: Difference
+    difference: PairedDifference
 
 
 def what_of(judgement: Judgement) -> str:
