@@ -28,6 +28,8 @@ class Round(BaseModel):
         inferred_personality: The same of the personality.
         verified: Whether a judge names the preferred reply in both orders; `None` if no judge could be understood, or
             none was asked.
+        named: What that judge named in both orders: `preferred` or `rejected`, or whatever stood at a place: `first`
+            or `second`; `None` as above.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,6 +41,7 @@ class Round(BaseModel):
     inferred_profile: str | None = None
     inferred_personality: str | None = None
     verified: bool | None = None
+    named: Literal["preferred", "rejected", "first", "second"] | None = None
 
     @property
     def number(self) -> int:

@@ -24,7 +24,7 @@ from .scenario import PoolScenario
 
 
 class PersonaPool(Recipe):
-    """Self-generation of profiles or personalities with a similarity filter (ALOE, section 3.1)."""
+    """Self-generation of profiles or personalities with a similarity filter (ALOE, section 2.1)."""
 
     name = "persona-pool"
     summary = "Profiles or personalities written by a model, each unlike all others (ALOE's persona pool)."
@@ -112,4 +112,6 @@ class PersonaPool(Recipe):
                 size += each["kept"]
                 rows.append([episode.facets["kind"], each["round"], each["kept"], each["too_near"], size])
         columns = ["pool", "round", "kept", "too near", "in the pool"]
-        return [Table("rounds", "What each round kept; round 0 is that of the seeds", columns, rows)]
+        return [
+            Table("rounds", "What each round kept; round 0 is that of the seeds, which are not filtered", columns, rows)
+        ]

@@ -200,9 +200,15 @@ def show(
 
 def judge(
     run: Run,
-    model: Annotated[list[str], typer.Option("--model", metavar="[judge=]MODEL", help="Who judges.")],
+    model: Annotated[
+        list[str], typer.Option("--model", metavar="[judge=]MODEL", help="Who judges. Repeatable: a panel.")
+    ],
     temperature: Annotated[list[str] | None, typer.Option(metavar="[judge=]T", help="Its temperature (0).")] = None,
     name: Annotated[str | None, typer.Option(help="What to call these judgements; by default the model.")] = None,
+    repeat: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="Judge all of it N times, to see how far a judge agrees with itself."),
+    ] = 1,
     concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed judgings again.")] = False,
     **given: Any,
@@ -211,7 +217,7 @@ def judge(
     from .playing import judge_run
 
     judges = {"model": model, "temperature": temperature, **{flag: given.pop(flag) for flag in SAMPLING}}
-    raise typer.Exit(judge_run(run, name, judges, concurrency, retry_failed, given))
+    raise typer.Exit(judge_run(run, name, repeat, judges, concurrency, retry_failed, given))
 
 
 def review(

@@ -20,6 +20,7 @@ from dialoom.runs.selection import selected
 from dialoom.runs.store import JudgementSet, RunFile, Status
 from dialoom.runs.trust import Trust
 
+from .judges import Judges
 from .settings import CallSettings, PathLike, RecipeLike
 
 if TYPE_CHECKING:  # heavy, or an extra
@@ -334,17 +335,18 @@ class Run:
 
     def judge(
         self,
-        model: ModelLike | None = None,
+        model: Judges | None = None,
         *,
-        models: Mapping[str, ModelLike] | None = None,
+        models: Mapping[str, Judges] | None = None,
         name: str | None = None,
+        repeat: int = 1,
         **calls: Unpack[CallSettings],
     ) -> Run:
         """Judge it once more; see `dialoom.judge`."""
         from .operations import judge
 
         trusting = self._trusting(calls)
-        judged = judge(self.path, model=model, models=models, name=name, recipe=self._given, **trusting)
+        judged = judge(self.path, model=model, models=models, name=name, repeat=repeat, recipe=self._given, **trusting)
         return Run(self.path, self._given, models=self._models, ended=judged.ended, trust=self._trust)
 
     def stream(
