@@ -202,10 +202,15 @@ def spoken(text: str, prompt: str) -> str:
     Raises:
         UnparsedReplyError: If nothing is left.
     """
-    line = " ".join(_STAGE_DIRECTION.sub(" ", text).split())
+    line = without_directions(text)
     if not line:
         raise UnparsedReplyError(prompt, text, "the line is nothing but stage directions")
     return line
+
+
+def without_directions(text: str) -> str:
+    """What is left of a reply without stage directions; perhaps nothing."""
+    return " ".join(_STAGE_DIRECTION.sub(" ", text).split())
 
 
 def conversation(rounds: Sequence[Round], path: str, speaker: str) -> list[Utterance]:

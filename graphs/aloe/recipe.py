@@ -125,6 +125,10 @@ class Aloe(Recipe):
         """The persona."""
         return scenario.persona()
 
+    def spoken(self, reply: str) -> str:
+        """A line without stage directions."""
+        return nodes.without_directions(reply)
+
     def talks(self, scenario: AloeScenario, outcome: Outcome) -> Iterator[Talk]:
         """Every reply of the tree at the end of what was said before it; each line is looked at once."""
         facts, rounds = self.facts(scenario), outcome.details["rounds"]

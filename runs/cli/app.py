@@ -174,15 +174,24 @@ def show(
         typer.Option(metavar="EXPR", help="Of the list: by a metric or anything else that --where knows, e.g. turns."),
     ] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Of the list: the highest first.")] = False,
+    calls: Annotated[
+        bool, typer.Option("--calls", help="The calls of SCENARIO instead, with what was wrong with each line.")
+    ] = False,
     trust: TrustFlag = False,
 ) -> None:
     """One dialogue with its judgements and how it ended; without a scenario, the list of them with their scores."""
     from .inspecting import list_scenarios, show_scenario
 
+    if scenario is None and calls:
+        raise typer.BadParameter("--calls is for one scenario; say which")
     if scenario is None:
         list_scenarios(run, json, judging, where, sort, reverse, trust)
     elif where or sort or reverse:
         raise typer.BadParameter("--where, --sort and --reverse are for the list; leave out SCENARIO")
+    elif calls:
+        from .scenario_calls import show_calls
+
+        show_calls(run, scenario, json, trust)
     else:
         show_scenario(run, scenario, json, judging, trust)
 
