@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.gate.prompt_words import RUN, PromptWords, normal, runs_of
 from dialoom.graphs.gate.talk import Said, Talk
+from dialoom.graphs.gate.vocabulary import words_of
 from dialoom.graphs.outcome import Judgement
 
 _TAG = re.compile(r"(?:<|&lt;)\s{0,3}/?\s{0,3}([A-Za-z][\w-]{0,40})")
@@ -19,6 +20,14 @@ _MARK = re.compile(
     r"|place|location|number)\b[^\[\]\n(]{0,60}\](?![(:]| :)"
     r"|<\s*(?:insert|your)\s[^<>\n]{1,60}>",
     re.IGNORECASE | re.MULTILINE,
+)
+_HTML = frozenset(
+    "a b blockquote body br code div em h1 h2 h3 h4 hr html i img li mark ol p pre s small span strong sub sup table "
+    "td th tr u ul".split()
+)
+_MADE_UP = re.compile(r"(?:^|\n)[ \t]*<([A-Za-z][\w-]{1,40})>|</([A-Za-z][\w-]{1,40})>")
+_NAMED = re.compile(
+    r"(?:^|\n)[ \t>*_]{0,4}([A-Z][\w'’-]{1,20}(?: [A-Z][\w'’-]{1,20})?)[*_]{0,3}:[*_]{0,3}[ \t]+([^\n]*)"
 )
 _LABEL = r"(?:user|human|customer|assistant|ai(?: assistant)?|bot|chatbot|system)"
 _SPOKEN_BY = re.compile(
@@ -34,6 +43,8 @@ def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
             yield line.fault("prompt_leak", mark[0])
         elif (tag := _tag(line, talk.prompts)) is not None:
             yield line.fault("prompt_leak", tag)
+        elif (tag := _made_up_tag(line, talk.facts.end_marker)) is not None:
+            yield line.fault("prompt_leak", tag, 0.8)
         elif (words := _instruction(line, talk.prompts)) is not None:
             yield line.fault("prompt_leak", words, 0.9)
 
@@ -50,11 +61,15 @@ def stray_markers(talk: Talk) -> Iterator[DialogueFault]:
 
 def glued_lines(talk: Talk) -> Iterator[DialogueFault]:
     """A line that goes on with what somebody else says, or bears its speaker's label."""
+    both = _names_with_both(talk)
     for line in talk.looked_at():
         for label in _SPOKEN_BY.finditer(line.prose):
             if len(label[2].split()) >= _FEWEST_WORDS:
                 yield line.fault("glued_lines", " ".join(label[0].split()))
                 break
+        else:
+            if (words := next((words for name, words in _named(line, talk) if name in both), None)) is not None:
+                yield line.fault("glued_lines", words, 0.7)
 
 
 def copied_forms(judgements: Iterable[Judgement], prompts: PromptWords) -> Iterator[DialogueFault]:
@@ -73,6 +88,28 @@ def _tag(line: Said, prompts: PromptWords) -> str | None:
     names = (found for found in _TAG.finditer(line.own) if found[1].lower() in prompts.tags)
     found = next(names, None)
     return None if found is None else line.own[found.start() : found.end() + 40].split("\n")[0]
+
+
+def _named(line: Said, talk: Talk) -> Iterator[tuple[str, str]]:
+    """Names before what somebody says of themselves or to somebody, and the words."""
+    for found in _NAMED.finditer(line.prose):
+        if talk.vocabulary.persons & set(words_of(found[2])):
+            yield found[1], " ".join(found[0].split())
+
+
+def _names_with_both(talk: Talk) -> set[str]:
+    """Names of speakers in what both sides say: a third one, whom neither is."""
+    by_side: tuple[set[str], set[str]] = (set(), set())
+    for line in talk.lines:
+        by_side[line.role == talk.facts.user].update(name for name, _ in _named(line, talk))
+    return by_side[0] & by_side[1]
+
+
+def _made_up_tag(line: Said, end_marker: str | None) -> str | None:
+    """A tag that no prompt has, where prompts have theirs: at the beginning of a line, or closing something."""
+    found = (each for each in _MADE_UP.finditer(line.own) if (each[1] or each[2]).lower() not in _HTML)
+    tag = next((each for each in found if (each[1] or each[2]) != end_marker), None)
+    return None if tag is None else tag[0].strip()
 
 
 def _instruction(line: Said, prompts: PromptWords) -> str | None:
