@@ -200,6 +200,7 @@ def judge(
     run: Run,
     model: Annotated[list[str], typer.Option("--model", metavar="[judge=]MODEL", help="Who judges.")],
     temperature: Annotated[list[str] | None, typer.Option(metavar="[judge=]T", help="Its temperature (0).")] = None,
+    api_base: Annotated[list[str] | None, typer.Option(metavar="[judge=]URL", help="Where it is served.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call these judgements; by default the model.")] = None,
     concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed judgings again.")] = False,
@@ -208,7 +209,12 @@ def judge(
     """Judge a run's dialogues once more; the judgements are kept apart from the run's own, and can be compared."""
     from .playing import judge_run
 
-    judges = {"model": model, "temperature": temperature, **{flag: given.pop(flag) for flag in SAMPLING}}
+    judges = {
+        "model": model,
+        "temperature": temperature,
+        "api_base": api_base,
+        **{flag: given.pop(flag) for flag in SAMPLING},
+    }
     raise typer.Exit(judge_run(run, name, judges, concurrency, retry_failed, given))
 
 
@@ -219,6 +225,7 @@ def review(
         typer.Option("--model", metavar="[reviewer=]MODEL", help="Who reviews; without it, only the rules look."),
     ] = None,
     temperature: Annotated[list[str] | None, typer.Option(metavar="[reviewer=]T", help="Its temperature (0).")] = None,
+    api_base: Annotated[list[str] | None, typer.Option(metavar="[reviewer=]URL", help="Where it is served.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call the verdicts; by default 'review by MODEL'.")] = None,
     concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed reviews again.")] = False,
@@ -227,7 +234,8 @@ def review(
     """Look for faults in a run's dialogues by the rules as they are now, and with a model for what rules cannot see."""
     from .playing import review_run
 
-    reviewers = {"model": model or [], "temperature": temperature, **{flag: given.pop(flag) for flag in SAMPLING}}
+    reviewers = {"model": model or [], "temperature": temperature, "api_base": api_base}
+    reviewers |= {flag: given.pop(flag) for flag in SAMPLING}
     raise typer.Exit(review_run(run, name, reviewers, concurrency, retry_failed, given))
 
 
