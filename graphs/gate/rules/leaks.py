@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.gate.prompt_words import RUN, PromptWords, normal, runs_of
 from dialoom.graphs.gate.talk import Said, Talk
-from dialoom.graphs.gate.vocabulary import words_of
 from dialoom.graphs.outcome import Judgement
 
 _TAG = re.compile(r"(?:<|&lt;)\s{0,3}/?\s{0,3}([A-Za-z][\w-]{0,40})")
@@ -26,13 +25,6 @@ _HTML = frozenset(
     "td th tr u ul".split()
 )
 _MADE_UP = re.compile(r"(?:^|\n)[ \t]*<([A-Za-z][\w-]{1,40})>|</([A-Za-z][\w-]{1,40})>")
-_NAMED = re.compile(
-    r"(?:^|\n)[ \t>*_]{0,4}([A-Z][\w'’-]{1,20}(?: [A-Z][\w'’-]{1,20})?)[*_]{0,3}:[*_]{0,3}[ \t]+([^\n]*)"
-)
-_LABEL = r"(?:user|human|customer|assistant|ai(?: assistant)?|bot|chatbot|system)"
-_SPOKEN_BY = re.compile(
-    rf"(?:^|\n|(?<=[.!?…\"”)])\s)[ \t>*_\-\[(]{{0,4}}({_LABEL})[\])*_]{{0,3}}\s?:[*_]{{0,3}}\s*([^\n]*)", re.IGNORECASE
-)
 _FEWEST_WORDS = 2
 
 
@@ -59,19 +51,6 @@ def stray_markers(talk: Talk) -> Iterator[DialogueFault]:
             yield line.fault("end_marker", marker)
 
 
-def glued_lines(talk: Talk) -> Iterator[DialogueFault]:
-    """A line that goes on with what somebody else says, or bears its speaker's label."""
-    both = _names_with_both(talk)
-    for line in talk.looked_at():
-        for label in _SPOKEN_BY.finditer(line.prose):
-            if len(label[2].split()) >= _FEWEST_WORDS:
-                yield line.fault("glued_lines", " ".join(label[0].split()))
-                break
-        else:
-            if (words := next((words for name, words in _named(line, talk) if name in both), None)) is not None:
-                yield line.fault("glued_lines", words, 0.7)
-
-
 def copied_forms(judgements: Iterable[Judgement], prompts: PromptWords) -> Iterator[DialogueFault]:
     """Judges whose explanation is what the form of their reply has in its place."""
     for each in judgements:
@@ -88,21 +67,6 @@ def _tag(line: Said, prompts: PromptWords) -> str | None:
     names = (found for found in _TAG.finditer(line.own) if found[1].lower() in prompts.tags)
     found = next(names, None)
     return None if found is None else line.own[found.start() : found.end() + 40].split("\n")[0]
-
-
-def _named(line: Said, talk: Talk) -> Iterator[tuple[str, str]]:
-    """Names before what somebody says of themselves or to somebody, and the words."""
-    for found in _NAMED.finditer(line.prose):
-        if talk.vocabulary.persons & set(words_of(found[2])):
-            yield found[1], " ".join(found[0].split())
-
-
-def _names_with_both(talk: Talk) -> set[str]:
-    """Names of speakers in what both sides say: a third one, whom neither is."""
-    by_side: tuple[set[str], set[str]] = (set(), set())
-    for line in talk.lines:
-        by_side[line.role == talk.facts.user].update(name for name, _ in _named(line, talk))
-    return by_side[0] & by_side[1]
 
 
 def _made_up_tag(line: Said, end_marker: str | None) -> str | None:
