@@ -257,7 +257,8 @@ class Run:
             kind: `episodes`: a row for each finished scenario, with its facets (one whose name is taken is called
                 `facet.NAME`), counts and mean score by metric;
                 `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `faults`: a row
-                for each fault that the gate found; `calls`: a row for each call of a model, with tokens, cost, latency.
+                for each fault that the gate found; `calls`: a row for each call of a model, with tokens, cost, latency
+                and the kinds of faults in what it said, rejected lines of simulated users among them.
             judging: The set of judgements; by default the oldest. Not of use for `lines` and `calls`.
             where: Only what belongs to scenarios that this expression holds of; see `episodes`.
 
