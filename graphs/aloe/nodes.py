@@ -1,6 +1,6 @@
 """The state and the nodes of a preference tree. Each node works on all open paths; docs/design/aloe.md explains paths.
 
-Section 3 of the paper. What a round has come to so far is in channels of its own (`said`, `induced`, ...) until
+Section 2.1 of the paper. What a round has come to so far is in channels of its own (`said`, `induced`, ...) until
 `follow` makes a finished round of it, so a failure never leaves half a round in a conversation.
 """
 
@@ -22,6 +22,8 @@ from dialoom.roles import UnparsedReplyError
 from .scenario import AloeScenario
 
 PREFERRED, REJECTED = "p", "r"
+_NAMED = {(True, True): "preferred", (False, False): "rejected", (True, False): "first", (False, True): "second"}
+"""What a judge of a pair named, by whether that was the preferred reply when it came first, and when it came second."""
 _STAGE_DIRECTION = re.compile(r"\*[^*]*\*")
 _NOTHING = re.compile(r"\W*(?:none|null|nothing(?: yet)?|n/?a|unknown)?\W*", re.IGNORECASE)
 
@@ -36,6 +38,7 @@ class TreeState(TypedDict, total=False):
         open: The paths that go on, in the order in which they were opened.
         said: The message of the round under way, by path; so also the others, as far as the round has come.
         verdicts: Whether the judge named the preferred reply both times; `None` if it could not be understood.
+        named: What the judge named in both orders: `preferred` or `rejected`, or a place: `first` or `second`.
         unread: Paths at which the induction could not be understood.
         broken_off: Lines that are not all that was to be said: path, role, and why, in the provider's word.
     """
@@ -47,6 +50,7 @@ class TreeState(TypedDict, total=False):
     preferred: dict[str, str]
     rejected: dict[str, str]
     verdicts: dict[str, bool | None]
+    named: dict[str, str]
     judgements: Annotated[list[dict[str, Any]], joined]
     unread: Annotated[list[str], joined]
     broken_off: Annotated[list[tuple[str, str, str]], joined]
@@ -142,6 +146,7 @@ async def rejected(state: TreeState, scene: Scene) -> Update:
 async def verify(state: TreeState, scene: Scene) -> Update:
     """Whether a judge finds the preferred reply better, whichever of the two it reads first."""
     persona = _scenario(scene).persona()
+    named: dict[str, str] = {}
 
     async def compare(path: str) -> Judgement:
         pair = (state["preferred"][path], state["rejected"][path])
@@ -155,6 +160,7 @@ async def verify(state: TreeState, scene: Scene) -> Update:
         except UnparsedReplyError as error:
             return Judgement(**place, status="unparsed", explanation=f"{_where(path)}{error}")
         both = (there.better == "first", back.better == "second")
+        named[path] = _NAMED[both]
         word = "agree" if both[0] == both[1] else "disagree"
         told = f"{_where(path)}the two orders {word}: {there.explanation} / {back.explanation}"
         return Judgement(**place, score=all(both), explanation=told)
@@ -162,6 +168,7 @@ async def verify(state: TreeState, scene: Scene) -> Update:
     judged = await _by_path(state["open"], compare)
     return {
         "verdicts": {path: judgement.score for path, judgement in judged.items()},
+        "named": dict(sorted(named.items())),
         "judgements": [judgement.model_dump(mode="json") for judgement in judged.values()],
     }
 
@@ -170,6 +177,7 @@ async def follow(state: TreeState, scene: Scene) -> Update:
     """Finish the round of each path, and go on from one of its replies, or from both where the tree branches."""
     scenario = _scenario(scene)
     rounds: list[Round] = []
+    named = state.get("named", {})
     for path in state["open"]:
         if len(path) < scenario.branching:
             followed = [PREFERRED, REJECTED]
@@ -187,6 +195,7 @@ async def follow(state: TreeState, scene: Scene) -> Update:
                 "inferred_profile": induced["profile"],
                 "inferred_personality": induced["personality"],
                 "verified": state.get("verdicts", {}).get(path),
+                "named": named.get(path),
                 **({"broken_off": broken_off} if broken_off else {}),
             }
         )

@@ -35,6 +35,8 @@ class Round(BaseModel):
         inferred_personality: The same of the personality.
         verified: Whether a judge names the preferred reply in both orders; `None` if no judge could be understood, or
             none was asked.
+        named: What that judge named in both orders: `preferred` or `rejected`, or whatever stood at a place: `first`
+            or `second`; `None` as above.
         broken_off: Why lines of it are not all that was to be said, in the provider's word, by role; most are.
     """
 
@@ -47,6 +49,7 @@ class Round(BaseModel):
     inferred_profile: str | None = None
     inferred_personality: str | None = None
     verified: bool | None = None
+    named: Literal["preferred", "rejected", "first", "second"] | None = None
     broken_off: Mapping[Literal["user", "preferred", "rejected"], str] = {}
 
     @model_serializer(mode="wrap")

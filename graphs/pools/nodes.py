@@ -1,6 +1,6 @@
 """The state and the nodes of a pool: the writer proposes texts, and those unlike everything kept before are kept.
 
-The self-generation of ALOE (section 3.1): few-shot examples from the pool itself, a filter by cosine similarity, and a
+The self-generation of ALOE (section 2.1): few-shot examples from the pool itself, a filter by cosine similarity, and a
 stop when rounds keep next to nothing, which is the bottleneck of writer and embedder together.
 """
 
@@ -52,10 +52,10 @@ class PoolState(TypedDict, total=False):
 
 
 async def plant(state: PoolState, scene: Scene) -> Update:
-    """The seeds go through the filter as everything else, so that no two texts of a pool are too near."""
+    """The seeds are the base: all of them are kept, however near to each other, as somebody chose them."""
     scenario: PoolScenario = scene.scenario
     filtered = await _filtered(state, scene, list(scenario.seeds), round_=0)
-    scene.tell(f"{len(filtered.entries)} of {len(scenario.seeds)} seeds kept")
+    scene.tell(f"the pool begins with {len(filtered.entries):,} seeds")
     over = "target" if len(filtered.entries) >= scenario.target else ""
     return {**filtered.update(0, len(scenario.seeds)), "ended_by": over}
 
@@ -128,7 +128,7 @@ class _Filtered:
 
 
 async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: int) -> _Filtered:
-    """The texts through the filter, one after another; twins and empty ones count as too near."""
+    """The texts through the filter, one after another; twins and empty ones count as too near. Seeds (round 0) pass."""
     scenario: PoolScenario = scene.scenario
     entries = [PoolEntry.model_validate(entry) for entry in state["entries"]]
     known = {entry.text for entry in entries}
@@ -142,7 +142,7 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
             filtered.unseen = len(fresh) - place
             break
         nearest = pool.nearest(vector)
-        if nearest is not None and nearest[1] > scenario.threshold:
+        if round_ and nearest is not None and nearest[1] > scenario.threshold:
             continue
         neighbour, similarity = (entries[nearest[0]].id, nearest[1]) if nearest else (None, None)
         entries.append(PoolEntry.of(text, round_, neighbour, similarity))

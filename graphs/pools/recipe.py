@@ -24,7 +24,7 @@ from .scenario import PoolScenario
 
 
 class PersonaPool(Recipe):
-    """Self-generation of profiles or personalities with a similarity filter (ALOE, section 3.1)."""
+    """Self-generation of profiles or personalities with a similarity filter (ALOE, section 2.1)."""
 
     name = "persona-pool"
     summary = "Profiles or personalities written by a model, each unlike all others (ALOE's persona pool)."
@@ -118,4 +118,5 @@ class PersonaPool(Recipe):
         notes = (
             [f"Rounds in which the writer's reply could not be read: {unread:,}. They kept nothing."] if unread else []
         )
-        return [Table("rounds", "What each round kept; round 0 is that of the seeds", columns, rows, notes=notes)]
+        title = "What each round kept; round 0 is that of the seeds, which are not filtered"
+        return [Table("rounds", title, columns, rows, notes=notes)]

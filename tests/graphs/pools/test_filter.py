@@ -83,17 +83,18 @@ def test_a_reply_that_cannot_be_read_costs_a_round_and_no_more() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(texts.filter(bool), min_size=1, max_size=6), batches, st.floats(0, 1), st.integers(1, 12))
-def test_no_two_texts_of_a_pool_are_nearer_than_the_threshold(
+def test_no_new_text_of_a_pool_is_nearer_to_what_was_there_than_the_threshold(
     seeds: list[str], written: list[list[str]], threshold: float, target: int
 ) -> None:
-    """Nor was anything left out that is not nearer to something kept, as long as there was room."""
+    """Nor was anything left out that is not nearer to something kept, as long as there was room; seeds never were."""
     state, _ = built(seeds, Writer(written), threshold=threshold, target=target)
     kept = [entry["text"] for entry in state["entries"]]
+    assert kept[: len(set(seeds))] == [*dict.fromkeys(seeds)]
     vectors = LexicalEmbedder().embed(kept)
     for place, vector in enumerate(vectors):
         nearest = VectorIndex(vectors[:place]).nearest(vector)
         entry = state["entries"][place]
-        assert nearest is None or nearest[1] <= threshold
+        assert entry["round"] == 0 or nearest is None or nearest[1] <= threshold
         assert (entry["neighbour"], entry["similarity"]) == (
             (None, None) if nearest is None else (state["entries"][nearest[0]]["id"], round(nearest[1], 4))
         )
@@ -113,7 +114,7 @@ def test_a_pool_grows_to_its_target_and_no_further() -> None:
     assert [entry["text"] for entry in state["entries"]] == ["red sky", "heron otter", "lemon piano", "canal ferry"]
     assert state["ended_by"] == "target"
     assert told == [
-        "1 of 1 seeds kept",
+        "the pool begins with 1 seeds",
         "round 1: 2 of 2 kept, 3 in the pool",
         "round 2: 1 of 3 kept, 4 in the pool, which is full: 2 were not needed",
     ]
