@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from dialoom.personas import Situation
+from dialoom.personas.mending import is_withheld
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -80,9 +81,16 @@ class WrittenSituation(_Reply):
     day_of_week: Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
     environment: Literal["Quiet", "Noisy"]
 
-    def situation(self) -> Situation:
+    @field_validator("location")
+    @classmethod
+    def _told(cls, location: str) -> str:
+        if is_withheld(location):
+            raise ValueError("this says nothing; a town or a place in it is needed")
+        return location
+
+    def plain(self) -> dict[str, str]:
         """As the release has it."""
-        return Situation(**self.model_dump())
+        return Situation(**self.model_dump()).model_dump(by_alias=True)
 
 
 REPLY_TYPES: Mapping[str, type[BaseModel]] = {

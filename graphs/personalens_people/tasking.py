@@ -73,7 +73,7 @@ async def situate(state: PersonState, scene: Scene) -> Update:
             for id_, task in theirs.items()
         },
     )
-    made = {id_: reply.situation().for_prompt() for id_, reply in replies.items() if reply is not None}
+    made = {id_: reply.plain() for id_, reply in replies.items() if reply is not None}
     unread = [note for id_, reply in replies.items() if reply is None for note in lost("situation", id_, 1)]
     scene.tell(f"{scenario.user}: {len(domains_of(state))} domains, {len(made)} tasks")
     return {"situations": made, "notes": unread, "looked": {"situation": len(theirs)}}
