@@ -161,7 +161,7 @@ def _inputs(scenario: PersonScenario, place: str) -> dict[str, Any]:
         {
             "name": domain.domain,
             "description": domain.description,
-            "preferences": [{"name": each.name, "description": each.description} for each in domain.affinities],
+            "types": [{"name": each.name, "description": each.description} for each in domain.affinities],
         }
         for domain in _domains(scenario, place)
     ]
