@@ -11,7 +11,7 @@ from dialoom.personas.mending import is_withheld
 from dialoom.personas.schema import AffinityType, DomainSchema
 from dialoom.roles import UnparsedReplyError
 
-from .making import Fault, Note, PersonState, Wrong, lines, listed, lost, noted, settled, shown_again
+from .making import Defect, Note, PersonState, Wrong, lines, listed, lost, noted, settled, shown_again
 from .replies import Contradictions, Interests, WrittenPreference, WrittenPreferences
 from .scenario import PersonScenario
 
@@ -33,7 +33,7 @@ async def choose(state: PersonState, scene: Scene) -> Update:
         return {"wrong": {}, "round": 0, "notes": lost("interests", "", round_), "looked": {"interests": 1}}
     unknown = [name for name in reply.domains if name.casefold() not in names]
     why = f"there is no domain {unknown[0]!r}" if unknown else ""
-    wrong = {"interests": Fault(check="interests", why=why, written="; ".join(reply.domains))} if unknown else {}
+    wrong = {"interests": Defect(check="interests", why=why, written="; ".join(reply.domains))} if unknown else {}
     meant = {names[name.casefold()] for name in reply.domains if name.casefold() in names}
     chosen = [] if unknown else [name for name in names.values() if name in meant]
     return {"interests": chosen, "looked": {"interests": 1}, **settled(scenario, round_, wrong)}
@@ -59,7 +59,7 @@ async def prefer(state: PersonState, scene: Scene) -> Update:
             continue
         values, why = checked(domain.affinities, reply.preferences, scenario.open_values)
         if why:
-            wrong[domain.domain] = Fault(
+            wrong[domain.domain] = Defect(
                 check="form", why=why, written=lines({each.name: each.values for each in reply.preferences})
             )
         else:
@@ -89,7 +89,7 @@ async def check(state: PersonState, scene: Scene) -> Update:
     if named is None:
         notes.append(noted("consistency", "", round_, "unread"))
     for name, why in (named or {}).items():
-        wrong[name] = Fault(check="consistency", why=why, written=lines(preferences.pop(name)))
+        wrong[name] = Defect(check="consistency", why=why, written=lines(preferences.pop(name)))
     looked = {"consistency": 1} if round_ == 1 else {}
     return {"preferences": preferences, "looked": looked, **settled(scenario, round_, wrong, notes)}
 

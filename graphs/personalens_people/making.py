@@ -20,7 +20,7 @@ Note = dict[str, Any]
 """Something that a check has found: `check`, `where`, `result`, `why`, and in which `round`, from 1."""
 
 
-class Fault(TypedDict):
+class Defect(TypedDict):
     """What is wrong with a piece: the check that says so, why, and what was written."""
 
     check: Check
@@ -28,7 +28,7 @@ class Fault(TypedDict):
     written: str
 
 
-Wrong = dict[str, Fault]
+Wrong = dict[str, Defect]
 """What is wrong of the stage under way, by its place."""
 
 

@@ -9,7 +9,7 @@ from dialoom.graphs.asking import ask_each
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.schema import DomainSchema
 
-from .making import Fault, Note, PersonState, Wrong, listed, lost, noted, shown_again
+from .making import Defect, Note, PersonState, Wrong, listed, lost, noted, shown_again
 from .replies import WrittenSituation, WrittenTask, WrittenTasks
 from .scenario import PersonScenario
 from .telling import domains_of
@@ -51,7 +51,7 @@ async def plan(state: PersonState, scene: Scene) -> Update:
             notes += [noted("tasks", place, round_, "left out", why)] if last else []
         if faults and not last:
             shown = "\n".join(each.model_dump_json() for each in reply.tasks)
-            wrong[place] = Fault(check="tasks", why="; ".join(faults), written=shown)
+            wrong[place] = Defect(check="tasks", why="; ".join(faults), written=shown)
     return {"tasks": tasks, "written": written, "round": round_ if wrong else 0, "wrong": wrong, "task_notes": notes}
 
 

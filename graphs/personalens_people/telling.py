@@ -7,7 +7,7 @@ from typing import Any
 from dialoom.graphs.asking import ask_each
 from dialoom.graphs.stage import Scene, Update
 
-from .making import Fault, Note, PersonState, Wrong, listed, lost, noted, settled, shown_again
+from .making import Defect, Note, PersonState, Wrong, listed, lost, noted, settled, shown_again
 from .replies import ForeignPassages
 from .scenario import PersonScenario
 
@@ -49,7 +49,7 @@ async def verify(state: PersonState, scene: Scene) -> Update:
             notes.append(noted("summary", name, round_, "unread"))
         elif reply.passages:
             why = f"this tells of preferences that the person does not have: {'; '.join(reply.passages)}"
-            wrong[name] = Fault(check="summary", why=why, written=summaries.pop(name))
+            wrong[name] = Defect(check="summary", why=why, written=summaries.pop(name))
     looked = {"summary": len(new)} if round_ == 1 else {}
     return {"summaries": summaries, "looked": looked, **settled(scenario, round_, wrong, notes)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_drawn_from_is_named_with_what_is_wrong(tmp_path: 
     """Before anything is made."""
     given = '[[draw]]\nkey = "gender"\ngiven = { age = ["x"] }\nweights = { "y" = 1 }'
     person = ",".join("abcdefghij")
-    refused = [
+    refused: list[tuple[Callable[[], Path], str]] = [
         (lambda: tables(tmp_path, leave_out=("age", "religion")), "has no table of 'age', 'religion'"),
         (lambda: tables(tmp_path, given), "'age' is given before it is drawn"),
         (

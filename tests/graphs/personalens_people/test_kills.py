@@ -10,7 +10,7 @@ from tests.graphs.personalens_people.players import write_schema
 from tests.processes import Started
 from tests.runs.test_kill_anywhere import KILLER
 
-SMALL = {"people": 3, "single_tasks": 2, "multi_tasks": 2}
+SMALL = {"people": 3, "single_tasks": 2, "multi_tasks": 2, "threshold": 1.0}
 
 
 def exported(run: dialoom.Run, folder: Path) -> dict[str, bytes]:
