@@ -99,7 +99,7 @@ async def reopened(
             store.permit([*([] if recipe else recipe_named(store.config.recipe)), *players])
             found = store.recipe
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
-            policy.limits.check_prices(store.config.model_names.values())
+            policy.limits.check_prices(each.model for cast in store.config.casts for each in cast.values())
             if not store.is_planned:
                 write_plan(store, found, lambda text: tell(Noted(text)), is_given_up)
             return found, policy
@@ -152,15 +152,25 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
     return await play_pending(task, is_resumed=True, only=anew | failed)
 
 
+@contextlib.contextmanager
+def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSettings) -> Iterator[RunStore]:
+    """A run whose finished scenarios are to be judged or looked through."""
+    tell, _ = watched(calls)
+    trust = trusted(calls, tell)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
+        yield store
+
+
 async def judged_anew(
     store: RunStore, judge: Recipe, bound: Bindings, name: str | None, retry_failed: bool, calls: CallSettings
 ) -> Ended:
     """Make a set of judgements with the judging of a recipe: the run's own, or the reviewing of it.
 
     Raises:
-        RunError: If the name belongs to other judgements.
+        RunError: If the recipe has no judging, or the name belongs to other judgements.
         BindingError, CacheError: Naming what is wrong.
     """
+    graph = judging_graph(judge)
     tell, control = watched(calls)
     policy = call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
     await asyncio.to_thread(check_judges, bound.by_role, policy)
@@ -177,7 +187,7 @@ async def judged_anew(
     task = OpenRun(store, judge, bound.by_role, policy, tell, control)
     tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name), chosen.name))
     work = store.queue.to_judge(store.recipe, chosen.name)
-    return await carry_out(task, judging_graph(judge), bound.by_role, work, chosen.name)
+    return await carry_out(task, graph, bound.by_role, work, chosen.name)
 
 
 def pass_gate(store: RunStore) -> None:
