@@ -121,15 +121,15 @@ def test_judges_are_asked_one_after_the_other_and_again(dialoom: Command, made_o
     said = _panel(dialoom)
     assert said["personalization.assistant"]["score"] == 2.5, "the median of 2, 3, 2 and 4, without those asked again"
     assert said["task_completion.assistant"]["score"] is True
-    dialoom("report", "r.db", "-o", "out")
-    judges = {row[0]: row for row in run.report()["judges"].rows}
+    report = run.report()
+    judges = {row[0]: row for row in report["judges"].rows}
     assert judges["personalization (assistant)"][1:3] == [4, 3]
     assert judges["personalization (assistant)"][3] == pytest.approx(alpha([[2, 3, 2, 4]] * 3))
-    own = {(row[0], row[2]): row for row in run.report()["repeats"].rows}
+    own = {(row[0], row[2]): row for row in report["repeats"].rows}
     fickle, fond = (own[f"python:jury:{name}", "personalization (assistant)"] for name in ("fickle", "fond"))
     assert (fickle[1], fickle[-1].mean, fond[-1].mean) == (2, 0.0, 1.0)  # type: ignore[union-attr]
     assert fond[-2] is None, "where all scores are the same, nothing can be said of chance"
-    pair = run.report()["compared-run-python-jury-mild"].rows[0]
+    pair = report["compared-run-python-jury-mild"].rows[0]
     assert pair[-1].mean == 0.0, "kappa of two judges who never vary"  # type: ignore[union-attr]
     refused = dialoom(*judging, "--name", "both", code=2).stderr
     assert "--name 'both': the sets of several judges are named after their models" in refused
