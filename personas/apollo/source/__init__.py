@@ -1,0 +1,26 @@
+"""Sources for agents with tools: users, past sessions, queries, and the histories that are made of them."""
+
+from .history import ApolloHistory, HistoryError, first_message, history, quarter_of_characters
+from .pair import FORMS, ApolloPair, ApolloUser, PreferenceForm, QueryKind
+from .session import ApolloSession, PastCall, Speech
+from .source import ApolloMeta, ApolloSource, read_source, write_source
+
+__all__ = [
+    "FORMS",
+    "ApolloHistory",
+    "ApolloMeta",
+    "ApolloPair",
+    "ApolloSession",
+    "ApolloSource",
+    "ApolloUser",
+    "HistoryError",
+    "PastCall",
+    "PreferenceForm",
+    "QueryKind",
+    "Speech",
+    "first_message",
+    "history",
+    "quarter_of_characters",
+    "read_source",
+    "write_source",
+]

@@ -1,0 +1,32 @@
+"""Words as they are compared: whole, case-folded, without their endings; and those that give a preference away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from ..tools import Value
+
+_WORD = re.compile(r"[^\W\d_]+")
+_ENDINGS = ("ings", "ing", "ies", "ers", "er", "ed", "es", "s", "ly", "y", "e")
+
+
+@lru_cache(maxsize=8192)
+def stem(word: str) -> str:
+    """A word without its ending, if three letters stay."""
+    word = word.casefold()
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word.removesuffix(ending)
+    return word
+
+
+def stems(text: str) -> frozenset[str]:
+    """The stems of a text's words."""
+    return frozenset(map(stem, _WORD.findall(text)))
+
+
+def value_words(values: Mapping[str, Value]) -> frozenset[str]:
+    """Stems of the words by which the values of a preference are known."""
+    return frozenset(word for value in values.values() if isinstance(value, str) for word in stems(value))
