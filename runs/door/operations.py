@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from typing import Any, Unpack
 
 from dialoom.graphs.gate.review import Review
-from dialoom.roles.binding import ModelLike
+from dialoom.roles.binding import ModelLike, Players, bind
 from dialoom.runs.config import FLAG
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
@@ -18,13 +18,24 @@ from dialoom.runs.stepping import Session
 from dialoom.runs.store.branches import MAIN
 
 from .blocking import blocking
+from .judges import bound_judges, set_names, together
 from .resolving import resolve
 from .run import Run
-from .settings import CallSettings, JudgeSettings, Options, PathLike, PlaySettings, RecipeLike
+from .settings import (
+    CallSettings,
+    JudgeSettings,
+    Options,
+    PathLike,
+    PlaySettings,
+    RecipeLike,
+    calls_of,
+    players_of,
+)
 from .tasks import (
     OpenRun,
     judge_unparsed,
     judged_anew,
+    judging_graph,
     new_run,
     pass_gate,
     play_again,
@@ -40,7 +51,7 @@ async def aplay(
     *,
     path: PathLike,
     model: ModelLike | None = None,
-    models: Mapping[str, ModelLike] | None = None,
+    models: Mapping[str, Players] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
     structured: str | Mapping[str, str] | None = None,
@@ -63,7 +74,8 @@ async def aplay(
         model: Who plays every role that `models` does not name; by default `offline/attentive`, a scripted stand-in.
             A LiteLLM name, an async function from chat messages to text, a compiled LangGraph graph with `messages`, or
             a `Model` with options of its own.
-        models: Who plays which role.
+        models: Who plays which role. Several judges, in a list, judge one after the other: the first as the run's own,
+            the others once all is played, each into a set of judgements of its own.
         temperature: Sampling temperature (0 to 2) of every role, or by role.
         api_base: Where models are served, for every role or by role.
         structured: How models are held to the form of a reply, for every role or by role: `schema` (a JSON schema),
@@ -153,9 +165,10 @@ async def aresume(
 
 async def ajudge(
     path: PathLike,
-    model: ModelLike | None = None,
+    model: Players | None = None,
     *,
     name: str | None = None,
+    repeat: int = 1,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
     **settings: Unpack[JudgeSettings],
@@ -164,12 +177,14 @@ async def ajudge(
 
     Args:
         path: The run's file.
-        model: Who judges, in every judging role that `models` does not name.
+        model: Who judges, in every judging role that `models` does not name. Several, in a list, judge one after the
+            other, each into a set of its own; what they say together is the set `panel`. So it is in `models`.
         name: What the set is called; by default the judges' models.
+        repeat: How often each judge judges all of it, into as many sets (`NAME`, `NAME #2`, ...), which tell how far it
+            agrees with itself.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
-        **settings: Who judges in which role (`models`), how they sample, and how calls are made, as for `play`; see
-            `JudgeSettings`.
+        **settings: How judges sample and calls are made, as for `play`; see `JudgeSettings`.
 
     Raises:
         StoreError: If it is no run, or another process writes it.
@@ -177,7 +192,13 @@ async def ajudge(
         BindingError, CacheError: Naming what is wrong.
     """
     with reopened_to_judge(path, recipe, settings) as store:
-        ended = await judged_anew(store, store.recipe, model, name, retry_failed, settings)
+        judge, ended = store.recipe, None
+        judging_graph(judge)  # whether it has one, before anything is bound
+        bound = bound_judges(judge, model, settings)
+        for judges, named in set_names(bound, name, repeat):
+            ended = together(ended, await judged_anew(store, judge, judges, named, retry_failed, calls_of(settings)))
+            if not ended.is_complete:
+                break
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 
 
@@ -185,6 +206,7 @@ async def areview(
     path: PathLike,
     model: ModelLike | None = None,
     *,
+    models: Mapping[str, ModelLike] | None = None,
     name: str | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
@@ -198,6 +220,7 @@ async def areview(
     Args:
         path: The run's file.
         model: Who reviews; by default nobody.
+        models: The same by role: `{"reviewer": ...}`.
         name: What the set is called; by default `review by` the model.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed reviews again.
@@ -212,7 +235,9 @@ async def areview(
         await asyncio.to_thread(pass_gate, store)
         ended = None
         if model is not None or settings.get("models"):
-            ended = await judged_anew(store, Review(store.recipe), model, name, retry_failed, settings)
+            reviewing = Review(store.recipe)
+            bound = bind(reviewing.judging_roles(), model, reviewing.reply_limits, **players_of(settings))
+            ended = await judged_anew(store, reviewing, bound, name, retry_failed, calls_of(settings))
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 
 

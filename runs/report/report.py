@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dialoom.graphs import Chart, Table
+from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.store import RunFile
+from dialoom.runs.store import PANEL, RunFile
 
 from .building import build, charts, compare
+from .page import page
 from .set_comparison import file_name
 from .writing import markdown, write
 
@@ -48,7 +50,7 @@ class Report:
         """
         tables = compare(runs, judging, where) if len(runs) > 1 else build(runs[0], judging, where)
         known = [table.name for table in tables]
-        suffixes = {file_name(each.name) for run in runs for each in run.judgement_sets()}
+        suffixes = {PANEL, *(file_name(each.name) for run in runs for each in run.judgement_sets())}
         wanted = {found for name in names for found in _of_name(name, known, suffixes)}
         if unknown := [name for name in names if not _of_name(name, known, suffixes)]:
             raise RunError(f"tables {unknown[0]!r}: there are {', '.join(known) or 'none yet'}", setting="tables")
@@ -75,8 +77,12 @@ class Report:
     def _repr_markdown_(self) -> str:
         return str(self)
 
+    def page(self) -> str:
+        """The report as one HTML page that stands alone, with its charts where matplotlib is installed."""
+        return page(self.tables, self.title, self.charts)
+
     def write(self, folder: str | Path, *, has_charts: bool = True) -> list[Path]:
-        """Write `report.md`, a CSV file per table, and a PNG and an SVG file per chart; returns the paths.
+        """Write `report.md`, `report.html`, a CSV file per table, a PNG and an SVG file per chart; returns the paths.
 
         Args:
             folder: Where to; made if need be.
@@ -86,7 +92,12 @@ class Report:
             RunError: If the folder cannot be written.
             ModuleNotFoundError: If there are charts and nothing to draw them with.
         """
-        return write(self.tables, Path(folder), self.title, self.charts if has_charts else ())
+        charts = self.charts if has_charts else ()
+        first, *others = write(self.tables, Path(folder), self.title, charts)
+        alone = first.with_suffix(".html")
+        with text_output(alone) as file:
+            file.write(page(self.tables, self.title, charts))
+        return [first, alone, *others]
 
 
 def _of_name(name: str, known: Sequence[str], suffixes: Collection[str]) -> list[str]:
