@@ -221,6 +221,10 @@ class Recipe(ABC):
         """What a scenario's simulated user goes by, text by text, for whoever reviews how it was played."""
         return {key: str(value) for key, value in scenario.described().items()}
 
+    def spoken(self, reply: str) -> str:
+        """What of a simulated user's reply the other side hears, such as all but an end marker."""
+        return reply.strip()
+
     def talks(self, scenario: Any, outcome: Outcome) -> Iterable[Talk]:
         """The conversations of an outcome that the gate looks at: by default its messages."""
         if outcome.messages:

@@ -17,6 +17,9 @@ from .vocabulary import Vocabulary, vocabulary, words_of
 _LONGEST = 20_000
 """Letters of a line that are compared word by word: no sound line is longer, and a huge one must not hold up a run."""
 
+STRETCH = 14
+"""So many words in a row, said again, are no coincidence."""
+
 _SHOWN = 120
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED = re.compile(r"“[^“”]*”|«[^«»]*»|„[^„“”]*[“”]|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|(?<!\w)‘[^‘’\n]*’(?!\w)")
@@ -54,6 +57,14 @@ class Said:
     def pairs(self) -> Counter[tuple[str, str]]:
         """How often each two words stand side by side."""
         return Counter(zip(self.words, self.words[1:], strict=False))
+
+    @cached_property
+    def stretches(self) -> dict[int, list[int]]:
+        """The hashes of every `STRETCH` words in a row, and where they begin."""
+        found: dict[int, list[int]] = {}
+        for place in range(len(self.words) - STRETCH + 1):
+            found.setdefault(hash(self.words[place : place + STRETCH]), []).append(place)
+        return found
 
     @cached_property
     def prose(self) -> str:
@@ -120,10 +131,11 @@ class Talk:
 
     @classmethod
     def of(cls, lines: Iterable[Line], facts: Facts, ended_by: str = "") -> Talk:
-        """An outcome's messages."""
+        """An outcome's messages: what people and models have said. What tools said and what only calls is no speech."""
         said = [
             Said(line.role, line.content, message, is_cut=line.finish_reason == "length")
             for message, line in enumerate(lines)
+            if line.tool_call_id is None and (line.content or not line.tool_calls)
         ]
         return cls(said, facts, ended_by)
 

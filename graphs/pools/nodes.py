@@ -17,6 +17,7 @@ from dialoom.graphs.embedding import embedded
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas import PoolEntry
 from dialoom.personas.similarity import Vector, VectorIndex, packed, unpacked
+from dialoom.roles import UnparsedReplyError
 
 from .scenario import PoolScenario
 
@@ -38,6 +39,7 @@ class PoolState(TypedDict, total=False):
         rounds: What each finished round kept and left out; the first one is that of the seeds.
         dry: How many rounds in a row kept too few.
         ended_by: `target` or `bottleneck`; empty while another round follows.
+        unread: Rounds in which the writer's reply could not be read.
     """
 
     entries: Annotated[list[dict[str, Any]], joined]
@@ -46,6 +48,7 @@ class PoolState(TypedDict, total=False):
     rounds: Annotated[list[dict[str, int]], joined]
     dry: int
     ended_by: str
+    unread: Annotated[list[int], joined]
 
 
 async def plant(state: PoolState, scene: Scene) -> Update:
@@ -58,14 +61,23 @@ async def plant(state: PoolState, scene: Scene) -> Update:
 
 
 async def propose(state: PoolState, scene: Scene) -> Update:
-    """The writer sees a few texts of the pool and writes new ones."""
+    """The writer sees a few texts of the pool and writes new ones.
+
+    A reply that cannot be read costs a round, which keeps nothing; the last one that the patience allows is a failure.
+    """
     scenario: PoolScenario = scene.scenario
     round_ = len(state["rounds"])
     draw = scene.draw(f"round {round_}")
     shown = draw.sample(state["entries"], min(scenario.examples, len(state["entries"])))
-    reply: PoolTexts = await scene.ask(
-        PROMPTS[scenario.kind], count=scenario.batch, examples=[entry["text"] for entry in shown]
-    )
+    try:
+        reply: PoolTexts = await scene.ask(
+            PROMPTS[scenario.kind], count=scenario.batch, examples=[entry["text"] for entry in shown]
+        )
+    except UnparsedReplyError:
+        if state["dry"] + 1 >= scenario.patience:
+            raise
+        scene.tell(f"round {round_}: the writer's reply could not be read")
+        return {"proposed": [], "unread": [round_]}
     return {"proposed": reply.items}
 
 

@@ -22,6 +22,7 @@ from .exit_codes import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING
 from .export_command import register as register_export
 from .flags import WHERE, with_more
 from .personas_command import register as register_personas
+from .push_command import push
 from .run_command import register as register_run
 from .step_command import register as register_step
 from .step_command import register_replay
@@ -185,15 +186,24 @@ def show(
         typer.Option(metavar="EXPR", help="Of the list: by a metric or anything else that --where knows, e.g. turns."),
     ] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Of the list: the highest first.")] = False,
+    calls: Annotated[
+        bool, typer.Option("--calls", help="The calls of SCENARIO instead, with what was wrong with each line.")
+    ] = False,
     trust: TrustFlag = False,
 ) -> None:
     """One dialogue with its judgements and how it ended; without a scenario, the list of them with their scores."""
     from .inspecting import list_scenarios, show_scenario
 
+    if scenario is None and calls:
+        raise typer.BadParameter("--calls is for one scenario; say which")
     if scenario is None:
         list_scenarios(run, json, judging, where, sort, reverse, trust)
     elif where or sort or reverse:
         raise typer.BadParameter("--where, --sort and --reverse are for the list; leave out SCENARIO")
+    elif calls:
+        from .scenario_calls import show_calls
+
+        show_calls(run, scenario, json, trust)
     else:
         show_scenario(run, scenario, json, judging, trust)
 
@@ -204,6 +214,7 @@ def judge(
         list[str], typer.Option("--model", metavar="[judge=]MODEL", help="Who judges. Repeatable: a panel.")
     ],
     temperature: Annotated[list[str] | None, typer.Option(metavar="[judge=]T", help="Its temperature (0).")] = None,
+    api_base: Annotated[list[str] | None, typer.Option(metavar="[judge=]URL", help="Where it is served.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call these judgements; by default the model.")] = None,
     repeat: Annotated[
         int,
@@ -216,7 +227,12 @@ def judge(
     """Judge a run's dialogues once more; the judgements are kept apart from the run's own, and can be compared."""
     from .playing import judge_run
 
-    judges = {"model": model, "temperature": temperature, **{flag: given.pop(flag) for flag in SAMPLING}}
+    judges = {
+        "model": model,
+        "temperature": temperature,
+        "api_base": api_base,
+        **{flag: given.pop(flag) for flag in SAMPLING},
+    }
     raise typer.Exit(judge_run(run, name, repeat, judges, concurrency, retry_failed, given))
 
 
@@ -227,6 +243,7 @@ def review(
         typer.Option("--model", metavar="[reviewer=]MODEL", help="Who reviews; without it, only the rules look."),
     ] = None,
     temperature: Annotated[list[str] | None, typer.Option(metavar="[reviewer=]T", help="Its temperature (0).")] = None,
+    api_base: Annotated[list[str] | None, typer.Option(metavar="[reviewer=]URL", help="Where it is served.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call the verdicts; by default 'review by MODEL'.")] = None,
     concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed reviews again.")] = False,
@@ -235,7 +252,8 @@ def review(
     """Look for faults in a run's dialogues by the rules as they are now, and with a model for what rules cannot see."""
     from .playing import review_run
 
-    reviewers = {"model": model or [], "temperature": temperature, **{flag: given.pop(flag) for flag in SAMPLING}}
+    reviewers = {"model": model or [], "temperature": temperature, "api_base": api_base}
+    reviewers |= {flag: given.pop(flag) for flag in SAMPLING}
     raise typer.Exit(review_run(run, name, reviewers, concurrency, retry_failed, given))
 
 
@@ -292,7 +310,7 @@ def report(
 _CALLING = (resume, retry, judge, review)
 """The commands that make calls, besides `run`."""
 _COMMANDS: Mapping[str, Callable[..., None]] = {
-    command.__name__: command for command in (*_CALLING, status, show, report, agree, describe, compact, doctor)
+    command.__name__: command for command in (*_CALLING, status, show, report, agree, describe, push, compact, doctor)
 }
 _REGISTERED: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
     "run": register_run,

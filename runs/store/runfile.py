@@ -24,7 +24,7 @@ from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import check_same, load_recipe
 from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
 
-from .calls import CommonCall, read_calls, read_common_calls
+from .calls import CommonCall, read_calls, read_calls_of, read_common_calls, read_unsound
 from .connections import open_for_reading
 from .damage import SIGNS, damaged, is_of_the_store, reading
 from .episodes import read_episode, read_episodes, read_figures, read_outcome
@@ -239,6 +239,14 @@ class RunFile:
     def calls(self) -> Iterator[dict[str, Any]]:
         """Every call of a model, without its request; see `read_calls` for what each has."""
         return read_calls(self._reader)
+
+    def calls_of(self, position: int) -> list[dict[str, Any]]:
+        """The calls of one scenario, likewise."""
+        return read_calls_of(self._reader, position)
+
+    def unsound(self) -> list[int]:
+        """The positions of scenarios that have faults, or lines that were asked for again because of one."""
+        return read_unsound(self._reader)
 
     def usage_by_scenario(self) -> dict[int, dict[str, Usage]]:
         """What the calls of each played scenario took, by role. For small runs: it is held at once."""

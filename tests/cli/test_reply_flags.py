@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,17 @@ def test_a_judge_is_told_and_so_is_whoever_goes_on_with_it(dialoom: Command, pla
     )
 
 
+def test_judges_and_reviewers_may_be_served_at_an_address_of_ones_own(dialoom: Command, plan: list[object]) -> None:
+    """The other roles stay where they were."""
+    dialoom(*plan, "-o", "r.db")
+    answer = completion('{"score": 2, "verdict": true, "explanation": "So it is."}')
+    for command in ("judge", "review"):
+        with serving(lambda _body, _number: answer) as server:
+            who = ["--model", "openai/house-model", "--api-base", server.url]
+            dialoom(command, "r.db", *who, variables={"OPENAI_API_KEY": "sk-test"})
+        assert {body["model"] for body in server.requests} == {"house-model"}
+
+
 def test_the_doctor_asks_as_a_run_would(dialoom: Command) -> None:
     """With the same limit and parameters; what would be left out on the way is told."""
     structured = completion('{"verdict": true, "explanation": "it is set"}')
@@ -139,7 +151,7 @@ def test_progress_tells_which_call_has_been_under_way_for_longest(
         "import asyncio\nasync def assistant(messages):\n    await asyncio.sleep(0.2)\n    return 'Well.'\n"
     )
     slow = [*plan, "--model", "assistant=python:slow:assistant"]
-    assert "1 call under way for 0m00s (assistant)" in dialoom(*slow, "-o", "a.db").stderr
+    assert re.search(r"1 call under way for \d+m\d\ds \(assistant\)", dialoom(*slow, "-o", "a.db").stderr)
     lines = [json.loads(line) for line in dialoom(*slow, "--log-format", "json", "-o", "b.db").stderr.splitlines()]
     longest = [line["longest_call"] for line in lines if "longest_call" in line]
     assert ("assistant", "python:slow:assistant") in {(each["role"], each["model"]) for each in longest}

@@ -17,6 +17,7 @@ from dialoom.graphs.pools.nodes import PoolTexts
 from dialoom.graphs.pools.options import PoolOptions
 from dialoom.personas import DataError, LexicalEmbedder
 from dialoom.personas.similarity import VectorIndex
+from dialoom.roles import UnparsedReplyError
 
 words = st.sampled_from("heron otter lemon glacier piano canal violin thistle ferry lantern".split())
 texts = st.lists(words, min_size=0, max_size=5).map(" ".join)
@@ -47,6 +48,37 @@ def built(seeds: list[str], writer: Writer, **options: Any) -> tuple[dict[str, A
     graph = RECIPE.graph(chosen).compile()
     state = asyncio.run(graph.ainvoke(RECIPE.initial(scenario), {"recursion_limit": 1000}, context=stage))
     return state, told
+
+
+class Mumbler(Writer):
+    """A writer of whom nothing can be read in some rounds."""
+
+    def __init__(self, batches: list[list[str]], unread: set[int]) -> None:
+        super().__init__(batches)
+        self.unread = unread
+        self.asked = 0
+
+    def __getitem__(self, prompt_id: str) -> Any:
+        async def role(inputs: dict[str, Any], at: Any) -> PoolTexts:
+            self.asked += 1
+            if self.asked in self.unread:
+                raise UnparsedReplyError(prompt_id, "Here they are", "the answer holds no JSON object")
+            return PoolTexts.model_validate(await super(Mumbler, self).__getitem__(prompt_id)(inputs, at))
+
+        return role
+
+
+def test_a_reply_that_cannot_be_read_costs_a_round_and_no_more() -> None:
+    """It is counted; only a writer of whom nothing is to be had as long as there is patience is a failure."""
+    writer = Mumbler([["a red boat"], ["two green kites"]], {2, 3, 5, 6})
+    state, told = built(["one seed"], writer, target=9, patience=3)
+    assert [entry["text"] for entry in state["entries"]] == ["one seed", "a red boat", "two green kites"]
+    assert state["unread"] == [2, 3, 5, 6] and state["ended_by"] == "bottleneck"
+    assert "round 2: the writer's reply could not be read" in told
+    outcome = RECIPE.outcome(PoolScenario.of(PoolOptions(), ["one seed"]), state)
+    assert outcome.counts["unread_rounds"] == 4
+    with pytest.raises(UnparsedReplyError):
+        built(["one seed"], Mumbler([["a red boat"]], {2, 3, 4}), target=9, patience=3)
 
 
 @settings(max_examples=60)
