@@ -123,7 +123,7 @@ class Bindings:
 
 
 class PlayerSettings(TypedDict, total=False):
-    """How players sample, and where they are served. What is said of one role wins over what is said of all.
+    """Who plays and how they sample. What is said of one role wins over what is said of all.
 
     Attributes:
         temperature: Of every role, or by role; the one that a `Model` has itself wins.
@@ -143,7 +143,6 @@ class PlayerSettings(TypedDict, total=False):
 def bind(
     roles: Mapping[str, float],
     model: ModelLike | None = None,
-    models: Mapping[str, ModelLike] | None = None,
     reply_limits: Mapping[str, int] | None = None,
     **settings: Unpack[PlayerSettings],
 ) -> Bindings:
@@ -152,9 +151,8 @@ def bind(
     Args:
         roles: The roles with their default temperatures.
         model: Plays every role that `models` does not name.
-        models: Who plays which role.
         reply_limits: The roles' own limits, where they have some.
-        **settings: How they sample, and where they are served; see `PlayerSettings`.
+        **settings: Who plays, and how; see `PlayerSettings`.
 
     Raises:
         BindingError: If a role is unknown or left without a model, a temperature is no number from 0 to 2, an address
@@ -162,7 +160,7 @@ def bind(
             no kind that there is.
     """
     told = _Told(
-        models=models or {},
+        models=settings.get("models") or {},
         temperature=_by_role(settings.get("temperature")),
         api_base=_by_role(settings.get("api_base")),
         structured=_by_role(settings.get("structured")),
