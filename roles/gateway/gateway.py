@@ -235,7 +235,7 @@ class Gateway:
                 await self._ledger.record(begun, failed)
                 raise
         if completion is not None:
-            completion = self._limits.prices.applied(completion, request.model)
+            completion = self._limits.prices.applied(completion, request.model).with_ids(key)
         latency = time.monotonic() - started
         text = None if error is None else str(error)
         await self._ledger.record(begun, CallRecord(completion, text, attempts.made, latency))
@@ -256,7 +256,7 @@ class Gateway:
         begun = await self._ledger.begin(key, place, request)
         if isinstance(begun, Completion):
             return begun
-        free = replace(shared, input_tokens=0, output_tokens=0, cached_tokens=0, cost=0.0)
+        free = replace(shared, input_tokens=0, output_tokens=0, cached_tokens=0, cost=0.0).with_ids(key)
         await self._ledger.record(begun, CallRecord(free, None, 0, 0.0))
         return free
 
