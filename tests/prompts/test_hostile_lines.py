@@ -24,6 +24,11 @@ PLAIN: dict[str, Any] = {
     "examples": ["She lives in Rome."],
     "opening": False,
     "count": 3,
+    "sessions": [{"number": 1, "lines": ("user: Good evening.", '{"call": {"name": "find", "arguments": {}}}')}],
+    "notes": [{"session": 1, "text": "Likes tea."}],
+    "failed": ["assistant: find()"],
+    "tools": ['{"type": "function"}'],
+    "user": ("Name: Ada",),
     "options": ["The first.", "The second.", "The third.", "The fourth."],
 }
 

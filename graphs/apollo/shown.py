@@ -1,0 +1,60 @@
+"""A sample as a person reads it: of the history what matters, the request, calls and what tools said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from dialoom.graphs.outcome import Line
+from dialoom.personas.apollo.source import ApolloSession, Speech
+
+from .nodes import AgentState, attempts_of
+from .scenario import ApolloScenario, NumberedSession
+from .transcript import call_line, output_line, read_lines
+
+FOLDED = "history"
+"""Who speaks the line that stands for past sessions."""
+
+
+def shown_lines(scenario: ApolloScenario, state: AgentState) -> Iterator[Line]:
+    """The user, the sessions that matter, the request, and each attempt."""
+    pair = scenario.pair.value
+    yield Line(role="user information", content="\n".join(scenario.user.value.information(pair.today)))
+    for telling, run in groupby(scenario.history, key=lambda each: each.number in scenario.places):
+        sessions = list(run)
+        yield from map(_told, sessions) if telling else [_folded(sessions)]
+    for name, text in (("notes", _notes(state)), ("retrieved", _retrieved(state))):
+        if text:
+            yield Line(role=name, content=text)
+    yield Line(role="user", content=pair.query)
+    for number, messages in enumerate(attempts_of(state)):
+        if number:
+            yield Line(role="reflexion", content="it failed, and begins anew with what it did before its eyes")
+        yield from read_lines(messages, state.get("is_native", False))
+
+
+def _told(numbered: NumberedSession) -> Line:
+    return Line(role=f"session {numbered.number}", content="\n".join(_lines(numbered.session)))
+
+
+def _folded(sessions: Sequence[NumberedSession]) -> Line:
+    first, last = sessions[0].number, sessions[-1].number
+    which = f"session {first} is" if first == last else f"sessions {first} to {last} are"
+    return Line(role=FOLDED, content=f"{which} about other things")
+
+
+def _lines(session: ApolloSession) -> Iterator[str]:
+    for turn in session.turns:
+        if isinstance(turn, Speech):
+            yield f"{turn.speaker}: {turn.text}"
+        else:
+            yield f"assistant: {call_line(turn.call())}"
+            yield f"tool: {output_line(turn.output)}"
+
+
+def _notes(state: AgentState) -> str:
+    return "\n".join(f"session {note['session']}: {note['text']}" for note in state.get("notes", []))
+
+
+def _retrieved(state: AgentState) -> str:
+    return ", ".join(f"session {number}" for number in state.get("retrieved", []))
