@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dialoom.graphs.reporting.statistics import intervals
+from dialoom.graphs.reporting.statistics import FEWEST
 from dialoom.graphs.reporting.table import Cell, Table
 
 from .loop import ENDINGS, FLAGS
@@ -14,9 +14,12 @@ _HELD = ("model", "framework")
 """What a row tells even where all rows have the same."""
 
 _SCORES = (
-    "Accuracy: share of samples whose calls are the gold ones, in number, order, names and arguments. F1: of the calls "
-    "that appear among the others, whatever their order. Where a pair comes more than once (at several lengths), pairs "
-    "are resampled for accuracy, too."
+    "Accuracy: share of samples whose calls are the gold ones, in number, order, names and arguments. F1: the harmonic "
+    "mean of the shares of calls made that are among the gold ones, and of gold ones that are among those made."
+)
+_INTERVALS = (
+    "In brackets: 95 % intervals. Of accuracy they are Wilson's where each pair comes once; of all else, and over "
+    f"several lengths, they are bootstrapped over pairs (none for fewer than {FEWEST} pairs)."
 )
 _REFLEXION = "Reflexion: gold decides whether a further attempt is made; the last one is scored."
 _OTHERS = {"strict %": "strict", "any order %": "any_order", "F1 multiset": "f1_multiset", "actions %": "actions"}
@@ -103,7 +106,7 @@ def _others(results: ApolloResults) -> Table:
     table.notes = [
         "Strict: equal as JSON. Any order: the same calls, whatever their order. F1 multiset: a repeat counts once. "
         "Actions: the calls that order, book or send are the same, whatever was looked up.",
-        intervals("pairs"),
+        _INTERVALS,
     ]
     return table
 
@@ -132,7 +135,7 @@ def _retrieval(results: ApolloResults) -> Table:
     found = [sample for sample in results.samples if sample.hit is not None]
     for (model, framework, size), group in results.grouped(found, [*_HELD, "size"]):
         table.rows.append([model, framework, str(size), accuracy(group), hit_rate(group)])
-    table.notes = [intervals("pairs")]
+    table.notes = [_INTERVALS]
     return table
 
 
@@ -144,4 +147,4 @@ def _scores_table(name: str, title: str, column: str, samples: Sequence[SampleRe
 
 def _notes(samples: Sequence[SampleResult]) -> list[str]:
     reflexion = [_REFLEXION] if any(sample.framework == "reflexion" for sample in samples) else []
-    return [_SCORES, *reflexion, intervals("pairs")]
+    return [_SCORES, *reflexion, _INTERVALS]

@@ -9,6 +9,7 @@ from dialoom.graphs.shared import Shared
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import ApolloPair, ApolloSession, ApolloUser
 
+from .call_lines import call_line
 from .options import Framework, Protocol
 
 GoldCalls = tuple[dict[str, Any], ...]
@@ -112,7 +113,9 @@ class ApolloScenario(Scenario):
     def described(self) -> dict[str, Any]:
         """The facets, the request, and what should be called."""
         pair = self.pair.value
-        return {**self.facets(), "request": pair.query, "preference": dict(pair.values), "gold": pair.calls()}
+        wanted = ", ".join(f"{facet} {value}" for facet, value in pair.values.items())
+        gold = "\n".join(map(call_line, pair.calls()))
+        return {**self.facets(), "request": pair.query, "preference": wanted, "gold": gold}
 
     def _session(self, at: int) -> ApolloSession:
         return self.pool.value[at] if at >= 0 else self.telling.value[-1 - at]

@@ -8,9 +8,10 @@ from itertools import groupby
 from dialoom.graphs.outcome import Line
 from dialoom.personas.apollo.source import ApolloSession, Speech
 
+from .call_lines import call_line, output_line
 from .nodes import AgentState, attempts_of
 from .scenario import ApolloScenario, NumberedSession
-from .transcript import call_line, output_line, read_lines
+from .transcript import read_lines
 
 FOLDED = "history"
 """Who speaks the line that stands for past sessions."""

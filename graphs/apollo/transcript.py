@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from dialoom.graphs.conversation import calls_of
 from dialoom.graphs.outcome import Line
-from dialoom.personas.apollo.calls import CallError, arguments_of, shown
 from dialoom.personas.apollo.text_protocol import read_turn
 
+from .call_lines import call_line, output_line
 from .loop import AgentTurn
 
 
@@ -57,26 +57,6 @@ def read_lines(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
     return made
 
 
-def call_line(call: Mapping[str, Any]) -> str:
-    """A call on a line: `book_flight(flight_id="FL381", cabin="economy")`."""
-    try:
-        given = ", ".join(f"{name}={shown(value)}" for name, value in arguments_of(call).items())
-    except CallError:
-        given = str(call["arguments"])
-    return f"{call['name'] or '?'}({given})"
-
-
-def output_line(output: Any) -> str:
-    """What a tool said: an object on a line, rows on a line each."""
-    if isinstance(output, list):
-        return "\n".join([f"{len(output)} row{'' if len(output) == 1 else 's'}", *map(_pairs, output)])
-    return _pairs(output) if isinstance(output, dict) else shown(output)
-
-
 def attempt_text(messages: Sequence[BaseMessage], is_native: bool) -> str:
     """An attempt as a later one is shown it: its calls, what they were answered, and its words."""
     return "\n".join(f"{line.role}: {line.content}" for line in read_lines(messages, is_native))
-
-
-def _pairs(row: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value if isinstance(value, str) else shown(value)}" for name, value in row.items())
