@@ -9,6 +9,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
 
 from dialoom.prompts import FunctionCall, Utterance
+from dialoom.roles import AgentReply
 
 from .outcome import Line
 
@@ -45,6 +46,25 @@ def said(
     if tool_calls or speaker == "assistant":
         return AIMessage(**about, additional_kwargs=kept, **_parsed(tool_calls))
     return HumanMessage(**about, additional_kwargs=kept)
+
+
+def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[BaseMessage]:
+    """What a model with tools did, as messages: one with its words and calls, for the tools to answer.
+
+    Of a player that has run its calls by itself, they and what the tools said, and then its words.
+
+    Args:
+        reply: What it did.
+        position: How many messages there are before it.
+        speaker: Who it is.
+    """
+    about = {"tool_calls": reply.tool_calls, "carried": reply.carried}
+    if not reply.outputs:
+        return [said(speaker, reply.content, position, reply.finish_reason, **about)]
+    answered = zip(reply.tool_calls, reply.outputs, strict=True)
+    outputs = [tool_said(*each, position + place) for place, each in enumerate(answered, start=1)]
+    last = said(speaker, reply.content, position + 1 + len(outputs), reply.finish_reason)
+    return [said(speaker, "", position, **about), *outputs, last]
 
 
 def tool_said(call: FunctionCall, content: str, position: int) -> BaseMessage:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from dialoom.prompts import FunctionCall
+from dialoom.prompts.messages import call_text
 
 from .fault import DialogueFault
 
@@ -32,6 +33,11 @@ class Line(BaseModel):
     finish_reason: str | None = None
     tool_calls: tuple[FunctionCall, ...] = ()
     tool_call_id: str | None = None
+
+    @property
+    def spoken(self) -> str:
+        """Its words, and in lines of their own what it calls, as people read it."""
+        return "\n".join([*filter(None, [self.content]), *(f"calls {call_text(call)}" for call in self.tool_calls)])
 
     @model_serializer(mode="wrap")
     def _plain(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

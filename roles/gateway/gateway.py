@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dialoom.roles.binding import OBJECT, OFFLINE, CompiledGraph, ModelBinding, Reply
+from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding, OwnPlayer
 from dialoom.roles.errors import BindingError, BudgetError, DrainedError, NotRecordedError, ProviderError
 
 from .attempts import MAX_ATTEMPTS, Attempts, Backend
@@ -76,7 +76,7 @@ class Gateway:
         spent: Taken | None = None,
         cache: ResponseCache | None = None,
         tracing: Tracing | None = None,
-        objects: Mapping[str, Reply | CompiledGraph] | None = None,
+        objects: Mapping[str, OwnPlayer] | None = None,
         shapes: Shapes | None = None,
     ) -> None:
         self._ledger = ledger
@@ -341,7 +341,7 @@ def check_parameters(models: Mapping[str, ModelBinding]) -> None:
             check_support(role, binding.model, binding.params)
 
 
-def _backend_for(model: str, objects: Mapping[str, Reply | CompiledGraph], shapes: Shapes) -> Backend:
+def _backend_for(model: str, objects: Mapping[str, OwnPlayer], shapes: Shapes) -> Backend:
     kind, _, rest = model.partition(":")
     if model.startswith(OBJECT):
         if model not in objects:
