@@ -20,8 +20,8 @@ def call_line(call: Mapping[str, Any]) -> str:
 def output_line(output: Any) -> str:
     """What a tool said: an object on a line, rows on a line each."""
     if isinstance(output, list):
-        return "\n".join([f"{len(output)} row{'' if len(output) == 1 else 's'}", *map(_pairs, output)])
-    return _pairs(output) if isinstance(output, dict) else shown(output)
+        return "\n".join([f"{len(output)} row{'' if len(output) == 1 else 's'}", *map(output_line, output)])
+    return _pairs(output) if isinstance(output, dict) else str(output)
 
 
 def _pairs(row: Mapping[str, Any]) -> str:

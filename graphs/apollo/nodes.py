@@ -86,7 +86,7 @@ async def agent(state: AgentState, scene: Scene) -> Update:
 
     history = (utterances if state["is_native"] else _as_text)(_current(state))
     reply = await scene.act("apollo/agent", definitions, run, **_inputs(state, scene), history=history)
-    if reply.outputs:
+    if any(reply.outputs):
         return {"messages": _own_loop(reply.content, reply.tool_calls, reply.outputs, len(messages)), **_OWN_LOOP}
     turn = said(
         ASSISTANT,

@@ -36,7 +36,7 @@ def turns_of(messages: Sequence[BaseMessage], is_native: bool) -> list[AgentTurn
 
 def outputs_of(messages: Sequence[BaseMessage]) -> list[Any]:
     """What tools said, in order."""
-    return [json.loads(str(message.content)) for message in messages if isinstance(message, ToolMessage)]
+    return [_output(message) for message in messages if isinstance(message, ToolMessage)]
 
 
 def read_lines(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
@@ -44,7 +44,7 @@ def read_lines(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
     made: list[Line] = []
     for message in messages:
         if isinstance(message, ToolMessage):
-            made.append(Line(role="tool", content=output_line(json.loads(str(message.content)))))
+            made.append(Line(role="tool", content=output_line(_output(message))))
         elif isinstance(message, AIMessage):
             turn = turn_of(message, is_native)
             words = [turn.words] if turn.words or not turn.calls else []
@@ -60,3 +60,11 @@ def read_lines(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
 def attempt_text(messages: Sequence[BaseMessage], is_native: bool) -> str:
     """An attempt as a later one is shown it: its calls, what they were answered, and its words."""
     return "\n".join(f"{line.role}: {line.content}" for line in read_lines(messages, is_native))
+
+
+def _output(message: ToolMessage) -> Any:
+    """What a tool said; its text, where an agent's own loop had it say something else than JSON."""
+    try:
+        return json.loads(str(message.content))
+    except ValueError:
+        return str(message.content)

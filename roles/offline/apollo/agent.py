@@ -1,12 +1,12 @@
 """The agent of APOLLO. It follows a preference, or it does not, by this rule.
 
-It knows the request alone: it finds out which flow the query asks for, reads that flow's preference, makes the first call
-of the flow that has not been answered yet, and says that it has finished when there is none. Notes tell it the
-preference, the latest first. Without notes it goes by the latest session that tells one for the flow and that it
+It knows the request alone. It finds out which flow the query asks for and what the preference is, makes the first call
+of the flow that was not answered yet, and says that it has finished when there is none. Notes tell it the preference:
+those on the latest session. Without notes it goes by the latest session that tells one for the flow and that it
 understands, among the first 24 that it is shown. It understands what is said outright, chosen, compared, or left over
 when all else was turned down; facts and tones only with a reminder, after a failure that it is shown, or where it is
-shown three sessions at most. What it has not understood it takes for what comes first: the first value of everything, and
-the first row of a search. So does `generic`, which reads neither sessions nor notes.
+shown three sessions at most. Who has understood nothing takes what comes first: the first value of everything, and the
+first row of a search. So does `generic`, which reads neither sessions nor notes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..draws import Draws
 from ..request import MarkedRequest
-from ..understudy import understudy
+from ..understudy import ToolTurn, understudy
 from ..words import Words, heard
 
 if TYPE_CHECKING:
@@ -32,35 +32,40 @@ _FEW = 3
 _HARD = ("facts", "tone")
 
 
-class _NextCall(Exception):  # noqa: N818
+class _NextCall(Exception):
     """The flow has come to a call that was not made yet."""
+
+    def __init__(self, call: Mapping[str, Any]) -> None:
+        self.call = call
 
 
 @understudy("apollo", "assistant")
-def act(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
-    """The next call as text, or the word that all is done."""
-    from dialoom.personas.apollo.flows import follow  # its words are slow to read, and only this system needs them
+def act(request: MarkedRequest, draws: Draws) -> str | ToolTurn:  # noqa: ARG001
+    """The next call, as text where no tools are offered; or the word that all is done."""
+    from dialoom.personas.apollo.flows import follow  # slow to import, and only this system needs it
+    from dialoom.personas.apollo.text_protocol import call_text
 
     from .requests import asked_flow, outputs_of, part, resident_of
 
-    texts = [line.text for line in request.lines]
-    first = texts[0] if texts else ""
+    first = request.lines[0].text if request.lines else ""
     resident, today = resident_of(first)
     asked = asked_flow(part(first, "request"), today)
     if asked is None:
         return FINISH
     known = None if request.model == "generic" else _known(request, first, asked.flow)
-    answered = iter(outputs_of([line.text for line in request.lines[1:] if line.speaker == "user"]))
+    answered = iter(outputs_of(request.lines[1:]))
 
     def answer(call: Mapping[str, Any]) -> Any:
         for output in answered:
             return output
-        raise _NextCall(json.dumps(dict(call), ensure_ascii=False))
+        raise _NextCall(call)
 
     try:
         follow(known or _unknowing(asked.flow), resident, asked.slots, answer, blind=known is None)
-    except _NextCall as call:
-        return f"<tool_call>{call}</tool_call>"
+    except _NextCall as next_:
+        if request.tools:
+            return ToolTurn(calls=((next_.call["name"], json.dumps(next_.call["arguments"], ensure_ascii=False)),))
+        return call_text(next_.call)
     return FINISH
 
 
@@ -98,7 +103,7 @@ def _noted(notes: Sequence[str], flow: str) -> Preference | None:
     if not by_session:
         return None
     latest = by_session[list(by_session)[-1]]
-    order = tuple(json.loads(latest.pop("order", "[]")))
+    order = tuple(json.loads(latest.pop("lookups", "[]")))
     return Preference(flow, {name: json.loads(value) for name, value in latest.items()}, order or _order(FLOWS[flow]))
 
 

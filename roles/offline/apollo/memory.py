@@ -22,7 +22,7 @@ def note(request: MarkedRequest, draws: Draws) -> str:
     told = session.preference
     if told is None or (request.model == "generic" and session.form in _HARD):
         return json.dumps({"notes": []})
-    values = {**told.values, "order": [*told.order]}
+    values = {**told.values, "lookups": [*told.order]}
     notes = [
         WORDS.say("notes", draws, {"flow": told.flow, "facet": facet, "value": json.dumps(value)})
         for facet, value in values.items()

@@ -14,6 +14,8 @@ from dialoom.personas.apollo.source.asking import day_phrases
 from dialoom.personas.apollo.source.telling import NUMBERS, REQUESTS, read_preference
 from dialoom.personas.apollo.tools import Value
 
+from ..request import SpokenLine
+
 _PART = r"<{0}>\n(.*?)\n</{0}>"
 _SESSION = re.compile(r'<session n="(\d+)">\n(.*?)\n</session>', re.DOTALL)
 _RESPONSE = re.compile(r"<tool_response>\n(.*?)\n</tool_response>", re.DOTALL)
@@ -77,9 +79,10 @@ def session_of(text: str, number: int = 0) -> SeenSession:
     return SeenSession(number, told.form, Preference(told.flow, told.values, order))
 
 
-def outputs_of(texts: Sequence[str]) -> list[Any]:
-    """What tools have said so far, in order."""
-    return [json.loads(body) for text in texts for body in _RESPONSE.findall(text)]
+def outputs_of(lines: Sequence[SpokenLine]) -> list[Any]:
+    """What tools have said so far, in order: in lines of their own, or in tags in the user's."""
+    found = ([line.text] if line.speaker == "tool" else _RESPONSE.findall(line.text) for line in lines)
+    return [json.loads(text) for texts in found for text in texts]
 
 
 def asked_flow(query: str, today: str) -> AskedFlow | None:
@@ -121,7 +124,8 @@ def _date(said: str, today: str) -> str:
     days = [(date.fromisoformat(today) + timedelta(days=ahead)).isoformat() for ahead in range(28)]
     named = said.casefold().removeprefix("on ")
     return next(
-        (day for day in days if named in (each.casefold().removeprefix("on ") for each in day_phrases(today, day))), today
+        (day for day in days if named in (each.casefold().removeprefix("on ") for each in day_phrases(today, day))),
+        today,
     )
 
 
