@@ -17,7 +17,7 @@ from dialoom.personas.apollo.tools import Value
 from ..request import SpokenLine
 
 _PART = r"<{0}>\n(.*?)\n</{0}>"
-_SESSION = re.compile(r'<session n="(\d+)">\n(.*?)\n</session>', re.DOTALL)
+_SESSION = re.compile(r'<session n="\d+">\n(.*?)\n</session>', re.DOTALL)
 _RESPONSE = re.compile(r"<tool_response>\n(.*?)\n</tool_response>", re.DOTALL)
 _PLACES = r"home|work"
 _PATTERNS = {
@@ -33,12 +33,10 @@ class SeenSession(NamedTuple):
     """A past session, and the preference that it tells, if it tells one.
 
     Attributes:
-        number: As the history numbers it.
         form: How the preference is told; empty without one.
         preference: The preference.
     """
 
-    number: int
     form: str
     preference: Preference | None
 
@@ -64,19 +62,19 @@ def resident_of(first: str) -> tuple[Resident, str]:
 
 def sessions_of(first: str) -> list[SeenSession]:
     """The sessions of the history, in their order."""
-    return [session_of(body, int(number)) for number, body in _SESSION.findall(first)]
+    return [session_of(body) for body in _SESSION.findall(first)]
 
 
 @lru_cache(maxsize=4096)
-def session_of(text: str, number: int = 0) -> SeenSession:
+def session_of(text: str) -> SeenSession:
     """A session as it is shown, read."""
     turns, calls = _read(text)
     told = read_preference(turns)
     if told is None:
-        return SeenSession(number, "", None)
+        return SeenSession("", None)
     lookups = [step.tool for step in FLOWS[told.flow].lookups]
     order = tuple(dict.fromkeys([*(call for call in calls if call in lookups), *lookups]))
-    return SeenSession(number, told.form, Preference(told.flow, told.values, order))
+    return SeenSession(told.form, Preference(told.flow, told.values, order))
 
 
 def outputs_of(lines: Sequence[SpokenLine]) -> list[Any]:
