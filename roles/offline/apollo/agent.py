@@ -66,6 +66,8 @@ def act(request: MarkedRequest, draws: Draws) -> str | ToolTurn:  # noqa: ARG001
         if request.tools:
             return ToolTurn(calls=((next_.call["name"], json.dumps(next_.call["arguments"], ensure_ascii=False)),))
         return call_text(next_.call)
+    except (KeyError, ValueError):  # a query or a session that tells less than the flow needs
+        return FINISH
     return FINISH
 
 
