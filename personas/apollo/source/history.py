@@ -15,9 +15,9 @@ from typing import Any
 from dialoom.errors import DialoomError
 
 from .pair import ApolloPair, ApolloUser
+from .phrases import preference_words
 from .session import ApolloSession
 from .source import ApolloSource
-from .words import value_words
 
 TokenCounter = Callable[[str], int]
 SHORTEST, STEP, TOOLS_OFFERED = 2_000, 1_000, 8
@@ -155,7 +155,7 @@ def _earlier(source: ApolloSource, pair: ApolloPair) -> tuple[ApolloPair, ...]:
 def _unrelated(source: ApolloSource, told: Sequence[ApolloPair]) -> list[ApolloSession]:
     """The user's unrelated sessions in the pair's order, without those that hold a word of what is preferred."""
     pair = told[-1]
-    words = frozenset[str]().union(*(value_words(each.values) for each in told))
+    words = frozenset[str]().union(*(preference_words(each.flow, each.values) for each in told))
     order = [session for session in source.unrelated[pair.user] if not words & session.stems]
     _draw(pair, "order").shuffle(order)
     return order

@@ -49,7 +49,7 @@ class ApolloUser(BaseModel):
     def information(self, today: str) -> tuple[str, ...]:
         """Lines of what an agent is told of them, with today's date."""
         return (
-            f"Name: {self.name}, {self.gender}, {self.age} years old",
+            f"Name: {self.name}, {self.gender}, aged {self.age}",
             f"About: {self.persona}",
             f"City: {self.city}",
             f"Home: {self.home}",

@@ -1,12 +1,9 @@
-"""Words as they are compared: whole, case-folded, without their endings; and those that give a preference away."""
+"""Words as they are compared: whole, case-folded, without their endings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
-
-from ..tools import Value
 
 _WORD = re.compile(r"[^\W\d_]+")
 _ENDINGS = ("ings", "ing", "ies", "ers", "er", "ed", "es", "s", "ly", "y", "e")
@@ -25,8 +22,3 @@ def stem(word: str) -> str:
 def stems(text: str) -> frozenset[str]:
     """The stems of a text's words."""
     return frozenset(map(stem, _WORD.findall(text)))
-
-
-def value_words(values: Mapping[str, Value]) -> frozenset[str]:
-    """Stems of the words by which the values of a preference are known."""
-    return frozenset(word for value in values.values() if isinstance(value, str) for word in stems(value))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dialoom.personas.apollo import CITIES, PREFERENCE_DOMAINS, TOOLS, Tool, World, execute
-from dialoom.personas.apollo.flows import FLOWS, FlowPair, Gold, find_pairs
+from dialoom.personas.apollo.flows import FLOWS, FlowPair, Gold, find_sets
 from dialoom.personas.apollo.source import (
     ApolloMeta,
     ApolloPair,
@@ -41,16 +41,12 @@ def source(flows: Sequence[str] = FLOW_NAMES, unrelated: int = 40, sets: int = 1
         work=work,
     )
     made = [
-        (
-            f"{flow}-{number}",
-            number,
-            find_pairs(WORLD, FLOWS[flow], user.resident, random.Random(f"{flow} {number}"), 1),
-        )
+        (f"{flow}-{number}", number, pair)
         for flow in flows
-        for number in range(1, sets + 1)
+        for number, (pair,) in enumerate(_sets(flow, user, sets), start=1)
     ]
-    pairs = [_pair(name, number, found) for name, number, (found,) in made]
-    telling = [_telling(name, found) for name, _, (found,) in made]
+    pairs = [_pair(*each) for each in made]
+    telling = [_telling(name, found) for name, _, found in made]
     others = [_unrelated(number) for number in range(unrelated)]
     meta = ApolloMeta(seed=0, world=WORLD.hash)
     return ApolloSource.of([user], [*telling, *others], pairs, meta)
@@ -60,6 +56,10 @@ def write(folder: Path, made: ApolloSource | None = None) -> Path:
     """A source as a folder."""
     write_source(folder, made or source())
     return folder
+
+
+def _sets(flow: str, user: ApolloUser, sets: int) -> list[list[FlowPair]]:
+    return find_sets(WORLD, FLOWS[flow], user.resident, random.Random(flow), sets, 1)
 
 
 def _pair(name: str, number: int, found: FlowPair) -> ApolloPair:

@@ -21,7 +21,8 @@ A, B, C, _ = GOLD = gold_lines(PAIR)
 BROKEN = A.replace("{", "{,", 1)
 UNKNOWN = call_text({"name": "teleport", "arguments": {}})
 UNSAID = call_text({"name": "get_weather", "arguments": {}})
-ALTERED = C.replace('"ride_type": "', '"ride_type": "not ')
+LAST = PAIR.calls()[-1]
+ALTERED = call_text({**LAST, "arguments": {**LAST["arguments"], "location_2": "Nowhere"}})
 WORDS = "Well, which one?"
 
 
