@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pyarrow.parquet
 
 import dialoom
 from dialoom.graphs.apollo import RECIPE
+from dialoom.personas.apollo.text_protocol import call_text
 from tests.graphs.apollo.invented import source, write
 from tests.graphs.apollo.players import Agent, gold_lines, played
 
@@ -67,3 +69,17 @@ def test_a_run_that_stopped_anywhere_gives_the_same_bytes(tmp_path: Path) -> Non
     run.export("apollo", tmp_path / "broken.jsonl")
     assert (tmp_path / "broken.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert len(agent.sent) == sum(2 * len(lines) for lines in LINES.values())
+
+
+async def test_a_person_puts_a_call_into_the_agents_mouth(tmp_path: Path) -> None:
+    """The tools answer it, and the agent goes on from there; the run's own outcome stays what it was."""
+    whole = await asyncio.to_thread(played, tmp_path, Agent(LINES), MADE, limit=1)
+    async with whole.step(1) as session:
+        await session.goto_where(session.condition("agent"))
+        stop = await session.say("assistant", call_text({"name": "get_distance", "arguments": {"city": "Nowhere"}}))
+        assert stop.counts == {"turn": 1, "call": 1}
+        await session.run()
+        outcome = await session.outcome()
+    assert "error" in outcome.details["outputs"][0]
+    assert outcome.details["flags"] == ["failed_call"]
+    assert len(outcome.details["calls"]) == len(outcome.details["gold"])
