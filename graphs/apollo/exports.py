@@ -29,7 +29,7 @@ def sample_rows(
         **scenario.facets(),
         "protocol": details["protocol"],
         "request": details["request"],
-        "preference": _json(dict(scenario.pair.value.values)),
+        "preference": _json(dict(scenario.pair.values)),
         "tools": details["tools"],
         "gold_calls": _json(details["gold"]),
         "calls": _json(details["calls"]),

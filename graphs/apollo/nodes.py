@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from langchain_core.messages import BaseMessage, ToolMessage
 from pydantic import BaseModel, ConfigDict
 
 from dialoom.graphs.conversation import appended, joined, said, tool_said, utterances
+from dialoom.graphs.judgement_scope import is_judged
 from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.stage import Scene, Update
@@ -23,13 +24,14 @@ from dialoom.personas.apollo.text_protocol import responses_text
 from dialoom.prompts import FunctionCall, Utterance
 from dialoom.roles import UnparsedReplyError
 
+from .errors import LABELS
 from .loop import calls_of, ending
 from .retrieval import nearest
 from .scenario import ApolloScenario, NumberedSession
 from .transcript import attempt_text, turn_of, turns_of
 
 ASSISTANT = "assistant"
-METRICS = ("accuracy", "f1")
+METRICS = ("accuracy", "f1", *LABELS)
 
 
 class PreferenceNotes(BaseModel):
@@ -37,6 +39,14 @@ class PreferenceNotes(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     notes: tuple[str, ...]
+
+
+class ErrorLabel(BaseModel):
+    """Why a sample failed."""
+
+    model_config = ConfigDict(frozen=True)
+    label: Literal["unhelpful", "unawareness", "hallucination", "tool_related"]
+    explanation: str = ""
 
 
 class AgentState(TypedDict, total=False):
@@ -50,6 +60,7 @@ class AgentState(TypedDict, total=False):
         messages: The agent's turns, what tools said to them, and what it was told when it only talked.
         began: Where in these each attempt begins.
         has_own_loop: Whether the agent is a graph that ran the tools by itself.
+        transcript: For a judge: what the last attempt came to, as a person reads it; with its `scores`.
         judgements: As plain values.
     """
 
@@ -61,6 +72,8 @@ class AgentState(TypedDict, total=False):
     messages: Annotated[list[BaseMessage], appended]
     began: list[int]
     has_own_loop: bool
+    transcript: str
+    scores: dict[str, bool | float]
     judgements: Annotated[list[dict[str, Any]], joined]
 
 
@@ -79,7 +92,7 @@ async def prepare(state: AgentState, scene: Scene) -> Update:
 async def agent(state: AgentState, scene: Scene) -> Update:
     """One turn. If it is words and does not end the loop, the agent is told to go on."""
     scenario, messages = _scenario(scene), state["messages"]
-    definitions = [TOOLS[name].definition() for name in scenario.tools] if state["is_native"] else []
+    definitions = [TOOLS[name].definition() for name in scenario.case.value.tools] if state["is_native"] else []
 
     async def run(call: FunctionCall) -> str:
         return _answered(scenario, call)
@@ -119,11 +132,24 @@ async def score(state: AgentState, scene: Scene) -> Update:
     """What the calls are worth; or, if they failed and there is another attempt, where it begins."""
     scenario = _scenario(scene)
     scores = scores_of(scenario, _current(state), state["is_native"])
-    if not scores.accuracy and len(state["began"]) <= scenario.reflections:
+    if not scores.accuracy and len(state["began"]) <= scenario.played.reflections:
         return {"began": [*state["began"], len(state["messages"])]}
-    found = {"accuracy": scores.accuracy, "f1": round(scores.f1, 6)}
-    judgements = [Judgement(metric=metric, target=ASSISTANT, score=value) for metric, value in found.items()]
-    return {"judgements": [judgement.model_dump(mode="json") for judgement in judgements]}
+    return {"judgements": _judgements({"accuracy": scores.accuracy, "f1": round(scores.f1, 6)})}
+
+
+async def label(state: AgentState, scene: Scene) -> Update:
+    """A judge's word on why the sample failed, beside the scores; of the labels one holds."""
+    scenario = _scenario(scene)
+    made = _judgements(state["scores"])
+    if state["scores"]["accuracy"] or all(is_judged(state["judgements"], metric, ASSISTANT) for metric in LABELS):
+        return {"judgements": made}
+    about = {name: scenario.described()[name] for name in ("request", "preference", "gold")}
+    try:
+        found: ErrorLabel = await scene.ask("apollo/judge-error", **about, transcript=state["transcript"])
+    except UnparsedReplyError as error:
+        return {"judgements": made + _judgements(dict.fromkeys(LABELS), status="unparsed", explanation=str(error))}
+    verdicts = {metric: metric == found.label for metric in LABELS}
+    return {"judgements": made + _judgements(verdicts, explanation=found.explanation)}
 
 
 def after_agent(state: AgentState) -> str:
@@ -147,7 +173,7 @@ def is_scored(state: AgentState) -> bool:
 
 def scores_of(scenario: ApolloScenario, messages: Sequence[BaseMessage], is_native: bool) -> CallScores:
     """What the calls of an attempt are worth."""
-    return compare(calls_of(turns_of(messages, is_native)), scenario.pair.value.calls(), scenario.stale)
+    return compare(calls_of(turns_of(messages, is_native)), scenario.pair.calls(), scenario.case.value.stale)
 
 
 def attempts_of(state: AgentState) -> list[list[BaseMessage]]:
@@ -167,10 +193,10 @@ def world_of(scenario: ApolloScenario) -> World:
     Raises:
         RecipeError: If this version's is another one, in which its calls would be wrong.
     """
-    world = _world(scenario.world_seed)
-    if world.hash != scenario.world:
+    world = _world(scenario.played.world_seed)
+    if world.hash != scenario.played.world:
         raise RecipeError(
-            f"source: the sample was made in the world {scenario.world[:12]}..., and this version's is "
+            f"source: the sample was made in the world {scenario.played.world[:12]}..., and this version's is "
             f"{world.hash[:12]}...: make the source anew",
             setting="source",
         )
@@ -178,6 +204,11 @@ def world_of(scenario: ApolloScenario) -> World:
 
 
 _OWN_LOOP = {"has_own_loop": True}
+
+
+def _judgements(scores: Mapping[str, bool | float | None], **about: Any) -> list[dict[str, Any]]:
+    made = [Judgement(metric=metric, target=ASSISTANT, score=value, **about) for metric, value in scores.items()]
+    return [judgement.model_dump(mode="json") for judgement in made]
 
 
 @lru_cache(maxsize=4)
@@ -194,9 +225,9 @@ def _current(state: AgentState) -> list[BaseMessage]:
 
 
 async def _is_native(scenario: ApolloScenario, scene: Scene) -> bool:
-    if scenario.protocol == "auto":
+    if scenario.played.protocol == "auto":
         return await scene.knows_tools("apollo/agent")
-    return scenario.protocol == "native"
+    return scenario.played.protocol == "native"
 
 
 async def _noted(scenario: ApolloScenario, scene: Scene) -> list[dict[str, Any]]:
@@ -214,13 +245,13 @@ async def _noted(scenario: ApolloScenario, scene: Scene) -> list[dict[str, Any]]
 
 def _inputs(state: AgentState, scene: Scene) -> dict[str, Any]:
     scenario = _scenario(scene)
-    pair, retrieved = scenario.pair.value, state.get("retrieved")
+    pair, retrieved = scenario.pair, state.get("retrieved")
     shown = [each for each in scenario.history if retrieved is None or each.number in retrieved]
     return {
         "calling": "" if state["is_native"] else _calling(scene),
         "reminder": state["framework"] == "reminder",
         "notes": state.get("notes", []),
-        "user": scenario.user.value.information(pair.today),
+        "user": scenario.user.information(pair.today),
         "sessions": [{"number": each.number, "lines": each.session.lines} for each in shown],
         "request": pair.query,
         "failed": [attempt_text(messages, state["is_native"]) for messages in attempts_of(state)[:-1]],
@@ -229,7 +260,7 @@ def _inputs(state: AgentState, scene: Scene) -> dict[str, Any]:
 
 def _calling(scene: Scene) -> str:
     """How calls are written as text."""
-    definitions = [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in _scenario(scene).tools]
+    definitions = [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in _scenario(scene).case.value.tools]
     return scene.rendered("apollo/calling", tools=definitions)[0]["content"]
 
 
@@ -261,7 +292,7 @@ def _own_loop(words: str, calls: Sequence[FunctionCall], outputs: Sequence[str],
 def _answered(scenario: ApolloScenario, call: FunctionCall) -> str:
     """What a tool says, as JSON."""
     if call["name"]:
-        output: Any = execute(world_of(scenario), {**call}, scenario.tools)
+        output: Any = execute(world_of(scenario), {**call}, scenario.case.value.tools)
     else:
         output = {"error": "this is no call: give one JSON object with a name and arguments"}
     return json.dumps(output, ensure_ascii=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -17,8 +17,8 @@ from dialoom.personas.apollo.source import (
     history,
 )
 
-from .options import COUNTERS, NAMES, ApolloOptions
-from .scenario import ApolloScenario
+from .options import COUNTERS, NAMES, ApolloOptions, Framework
+from .scenario import ApolloCase, ApolloPerson, ApolloScenario, ApolloSetting
 
 
 def samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[ApolloScenario]:
@@ -42,18 +42,24 @@ class _Plan:
         self.users = options.chosen_users(self._source)
         wanted = set(self.users)
         self.pairs = [pair for pair in self._source.pairs.values() if pair.user in wanted]
-        self._people = {id_: Shared(self._source.users[id_]) for id_ in self.users}
-        self._pools = {id_: Shared(tuple(self._source.unrelated[id_])) for id_ in self.users}
+        self._people = {
+            id_: Shared(ApolloPerson(user=self._source.users[id_], unrelated=tuple(self._source.unrelated[id_])))
+            for id_ in self.users
+        }
+        self._settings = [Shared(self._setting(framework)) for framework in options.framework]
         self.borrowed = 0
 
     def samples(self) -> Iterator[ApolloScenario]:
         for pair in self.pairs:
-            shared = Shared(pair)
+            who, cases = self._people[pair.user], dict[bool, Shared[ApolloCase]]()
             for length, made in self._histories(pair):
                 self.borrowed += bool(made.borrowed)
-                about = self._about(shared, made, length)
-                for framework in self._options.framework:
-                    yield ApolloScenario(**about, **self._helped(framework))
+                case = cases.setdefault(bool(made.earlier), Shared(_case(pair, made)))
+                order = _order(made.sessions, who.value.unrelated, case.value.telling)
+                for setting in self._settings:
+                    yield ApolloScenario(
+                        who=who, case=case, setting=setting, length=length, tokens=made.tokens, order=order
+                    )
 
     def _histories(self, pair: ApolloPair) -> Iterator[tuple[int, ApolloHistory]]:
         """Histories with the length that was asked for; 0 where a number of sessions was."""
@@ -68,38 +74,27 @@ class _Plan:
                     wanted = {"sessions": sessions, "place": place, "evolving": evolving}
                     yield 0, _made(make, "history_sessions", **wanted)
 
-    def _about(self, pair: Shared[ApolloPair], made: ApolloHistory, length: int) -> Mapping[str, Any]:
-        options, meta, user = self._options, self._source.meta, pair.value.user
-        pool = self._pools[user]
-        telling = tuple(made.sessions[place - 1] for place in (*made.earlier, made.place))
-        return {
-            "user": self._people[user],
-            "pair": pair,
-            "protocol": options.protocol,
-            "length": length,
-            "tokens": made.tokens,
-            "counter": NAMES[options.tokenizer],
-            "pool": pool,
-            "telling": Shared(telling),
-            "order": _order(made.sessions, pool.value, telling),
-            "tools": made.tools,
-            "stale": tuple(tuple(dict(call) for call in calls) for calls in made.stale),
-            "turn_limit": options.turn_limit,
-            "world_seed": meta.world_seed,
-            "world": meta.world,
-        }
-
-    def _helped(self, framework: str) -> dict[str, Any]:
-        """What only some frameworks have, so that equal samples have equal ids."""
-        options = self._options
-        return {
-            "framework": framework,
-            "reflections": options.reflections if framework == "reflexion" else 0,
-            "embedder": options.embedder if framework == "rag" else "",
-        }
+    def _setting(self, framework: Framework) -> ApolloSetting:
+        """With what only some frameworks have for these alone, so that equal samples have equal ids."""
+        options, meta = self._options, self._source.meta
+        return ApolloSetting(
+            framework=framework,
+            protocol=options.protocol,
+            counter=NAMES[options.tokenizer],
+            turn_limit=options.turn_limit,
+            reflections=options.reflections if framework == "reflexion" else 0,
+            embedder=options.embedder if framework == "rag" else "",
+            world_seed=meta.world_seed,
+            world=meta.world,
+        )
 
 
 _EVOLVING = {"no": (False,), "yes": (True,), "both": (False, True)}
+
+
+def _case(pair: ApolloPair, made: ApolloHistory) -> ApolloCase:
+    telling = tuple(made.sessions[place - 1] for place in (*made.earlier, made.place))
+    return ApolloCase(pair=pair, telling=telling, tools=made.tools, stale=made.stale)
 
 
 def _made(make: Callable[..., ApolloHistory], setting: str, **wanted: Any) -> ApolloHistory:

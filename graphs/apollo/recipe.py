@@ -20,12 +20,13 @@ from dialoom.graphs.stage import Stage, node
 from dialoom.personas.similarity import EmbedderError, local_embedder
 
 from . import exports, figures, nodes, report
+from .errors import label_of
 from .loop import calls_of, flags_of
 from .nodes import AgentState
 from .options import ApolloOptions
 from .planning import samples
 from .scenario import ApolloScenario
-from .shown import shown_lines
+from .shown import last_attempt, shown_lines
 from .transcript import outputs_of, turns_of
 
 
@@ -35,10 +36,18 @@ class Apollo(Recipe):
     name = "apollo"
     summary = "Whether an agent with tools does as its user once told an assistant (APOLLO)."
     languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {"assistant": 0.0, "memory": 0.0, "embedder": 0.0}
-    prompts = ("apollo/agent", "apollo/calling", "apollo/unanswered", "apollo/notes", EMBEDDER_PROMPT)
+    roles: ClassVar[Mapping[str, float]] = {"assistant": 0.0, "memory": 0.0, "embedder": 0.0, "judge": 0.0}
+    prompts = (
+        "apollo/agent",
+        "apollo/calling",
+        "apollo/unanswered",
+        "apollo/notes",
+        "apollo/judge-error",
+        EMBEDDER_PROMPT,
+    )
     reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {
         "preference-notes": nodes.PreferenceNotes,
+        "error-label": nodes.ErrorLabel,
         REPLY_TYPE: Embeddings,
     }
     options_type = ApolloOptions
@@ -52,7 +61,7 @@ class Apollo(Recipe):
         """The agent; who notes, for memory, and who embeds, for rag with a model."""
         by_model = "rag" in options.framework and embedding_model(options.embedder)
         wanted = {"assistant": True, "memory": "memory" in options.framework, "embedder": by_model}
-        return {role: value for role, value in self.roles.items() if wanted[role]}
+        return {role: value for role, value in self.roles.items() if wanted.get(role)}
 
     def models_named(self, options: ApolloOptions) -> Mapping[str, str]:
         """The embedder's, where the option `embedder` is `litellm:MODEL`."""
@@ -100,8 +109,9 @@ class Apollo(Recipe):
     def initial(self, scenario: ApolloScenario) -> dict[str, Any]:
         """Nothing done yet."""
         return {
-            "framework": scenario.framework,
-            "turn_limit": scenario.turn_limit,
+            "framework": scenario.played.framework,
+            "turn_limit": scenario.played.turn_limit,
+            "is_native": False,
             "messages": [],
             "began": [0],
             "judgements": [],
@@ -110,17 +120,18 @@ class Apollo(Recipe):
     def outcome(self, scenario: ApolloScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """What was done, and what it is worth."""
         given: Any = state
-        is_native, attempts = state.get("is_native", False), nodes.attempts_of(given)
+        is_native, attempts = given["is_native"], nodes.attempts_of(given)
         turns, outputs = turns_of(attempts[-1], is_native), outputs_of(attempts[-1])
-        pair, calls = scenario.pair.value, calls_of(turns)
+        pair, calls = scenario.pair, calls_of(turns)
         details: dict[str, Any] = {
             "request": pair.query,
-            "tools": list(scenario.tools),
+            "tools": list(scenario.case.value.tools),
             "gold": pair.calls(),
             "calls": calls,
             "outputs": outputs,
             "protocol": "native" if is_native else "text",
-            "flags": flags_of(turns, outputs),
+            "flags": (flags := flags_of(turns, outputs)),
+            "error": label_of(pair.flow, pair.gold, calls, "asked" in flags),
             "scores": asdict(nodes.scores_of(scenario, attempts[-1], is_native)),
         }
         if earlier := attempts[:-1]:
@@ -142,6 +153,30 @@ class Apollo(Recipe):
         turns = turns_of(state.get("messages", []), state.get("is_native", False))
         return {"turn": len(turns), "call": len(calls_of(turns))}
 
+    def judging(self) -> Graph:
+        """Why samples failed."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
+        builder = StateGraph(AgentState, context_schema=Stage)
+        builder.add_node("label", node(nodes.label))
+        builder.add_edge(START, "label")
+        builder.add_edge("label", END)
+        return builder
+
+    def judging_state(self, scenario: ApolloScenario, outcome: Outcome) -> dict[str, Any]:
+        """The scores, the last attempt as a person reads it, and the judgements that stand."""
+        scores = outcome.details["scores"]
+        return {
+            **self.initial(scenario),
+            "transcript": last_attempt(scenario, outcome),
+            "scores": {"accuracy": scores["accuracy"], "f1": round(scores["f1"], 6)},
+            "judgements": [judgement.model_dump(mode="json") for judgement in outcome.judgements],
+        }
+
+    def judging_roles(self) -> Mapping[str, float]:
+        """The judge."""
+        return {"judge": self.roles["judge"]}
+
     def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """Accuracy and F1 by length, form, framework and the rest."""
         return report.compared(runs)
@@ -157,6 +192,10 @@ class Apollo(Recipe):
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:  # noqa: ARG002
         """Everything: the scores say themselves what should have been called."""
         return list(outcome.messages)
+
+    def judged_about(self, scenario: ApolloScenario, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
+        """What the judge is shown besides, and nothing of the rest of a long history."""
+        return {name: scenario.described()[name] for name in ("request", "preference", "gold")}
 
     def talks(self, scenario: ApolloScenario, outcome: Outcome) -> Iterator[Talk]:  # noqa: ARG002
         """None: nobody but the agent speaks, and calls are no talk."""

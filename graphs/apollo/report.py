@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dialoom.graphs.reporting.statistics import FEWEST
+from dialoom.graphs.reporting.statistics import FEWEST, share_of
 from dialoom.graphs.reporting.table import Cell, Table
 
+from .errors import LABELS, kappa
 from .loop import ENDINGS, FLAGS
 from .results import IMPLICIT, ApolloResults, Runs, SampleResult, accuracy, f1, hit_rate, share
 
@@ -22,6 +23,10 @@ _INTERVALS = (
     f"several lengths, they are bootstrapped over pairs (none for fewer than {FEWEST} pairs)."
 )
 _REFLEXION = "Reflexion: gold decides whether a further attempt is made; the last one is scored."
+_RULE = (
+    "The rule looks at the first call that is not as it should be; without any call, at whether something was asked."
+)
+_KAPPA = "Kappa: Cohen's, of the judge and the rule, over samples that both have labelled."
 _OTHERS = {"strict %": "strict", "any order %": "any_order", "F1 multiset": "f1_multiset", "actions %": "actions"}
 
 
@@ -35,6 +40,7 @@ def compared(runs: Runs) -> list[Table]:
         *(_by(results, plain, axis, title) for axis, title in _AXES.items()),
         _by_place(results, plain),
         _evolving(results),
+        _errors(results),
         _others(results),
         _endings(results),
         _retrieval(results),
@@ -98,6 +104,26 @@ def _evolving(results: ApolloResults) -> Table:
     return table
 
 
+def _errors(results: ApolloResults) -> Table:
+    """The paper's analysis of errors: by the rule, and where a judge was asked, by the judge, with their agreement."""
+    judged = any(sample.judged_error for sample in results.samples)
+    by = ("rule", "judge") if judged else ("rule",)
+    named = [label.replace("_", " ") for label in LABELS]
+    table = Table("errors", "Why samples failed", [*_HELD, "by", "samples", *(f"{name} %" for name in named), "kappa"])
+    for key, group in results.grouped(results.samples, _HELD):
+        for who in by:
+            labels = [label for each in group if (label := each.error if who == "rule" else each.judged_error)]
+            shares: list[Cell] = [share_of(labels.count(label), len(labels)) for label in LABELS]
+            both = [(each.error, each.judged_error) for each in group if each.error and each.judged_error]
+            table.rows.append([*key, who, len(labels), *shares, kappa(both) if who == "judge" else None])
+    if not judged:
+        table.columns, table.rows = table.columns[:-1], [row[:-1] for row in table.rows]
+    meanings = " ".join(f"{name.capitalize()}: {LABELS[label]}." for name, label in zip(named, LABELS, strict=True))
+    agreement = [_KAPPA] if judged else []
+    table.notes = [f"Of samples whose calls are not the gold ones. {meanings}", _RULE, *agreement]
+    return table if any(sample.error for sample in results.samples) else Table("errors", "", [])
+
+
 def _others(results: ApolloResults) -> Table:
     table = Table("readings", "Other ways to compare the calls", [*_HELD, "accuracy %", "F1", *_OTHERS])
     for key, group in results.grouped(results.samples, _HELD):
@@ -115,7 +141,7 @@ def _endings(results: ApolloResults) -> Table:
     """How the loops ended, and what was odd."""
     flags = [flag for flag in FLAGS if any(flag in sample.flags for sample in results.samples)]
     ended = ENDINGS[:-1]
-    columns = [*_HELD, "protocol", "samples", "failed", *ended, *(flag.replace("_", " ") for flag in flags)]
+    columns = [*_HELD, "protocol", "samples", "failed", *(name.replace("_", " ") for name in (*ended, *flags))]
     table = Table("dialogues", "The samples: endings, and what was odd", columns)
     done = dict(results.grouped(results.samples, _HELD))
     for key in dict.fromkeys([*done, *results.failed]):

@@ -9,6 +9,7 @@ from dialoom.graphs.outcome import Episode
 from dialoom.graphs.reporting.statistics import Estimate, Tally
 from dialoom.personas.apollo.source import FORMS
 
+from .errors import LABELS
 from .options import FRAMEWORKS
 
 Runs: TypeAlias = Sequence[tuple[str, Iterable[Episode]]]
@@ -47,6 +48,8 @@ class SampleResult(NamedTuple):
     f1: float
     scores: dict[str, Any]
     hit: bool | None
+    error: str | None
+    judged_error: str | None
 
 
 class ApolloResults:
@@ -121,7 +124,8 @@ def _mean(samples: Iterable[SampleResult], value: Callable[[SampleResult], bool 
 
 def _result(label: str, episode: Episode) -> SampleResult:
     facets, details = episode.facets, episode.outcome.details
-    scored = {each.metric: each.score for each in episode.outcome.judgements}
+    scores = details["scores"]
+    labels = [each.metric for each in episode.outcome.judgements if each.metric in LABELS and each.score]
     length = int(facets["length"])
     return SampleResult(
         model=label,
@@ -137,8 +141,10 @@ def _result(label: str, episode: Episode) -> SampleResult:
         ending=episode.outcome.ended_by,
         protocol=str(details["protocol"]),
         flags=tuple(details["flags"]),
-        accuracy=bool(scored["accuracy"]),
-        f1=float(scored["f1"] or 0.0),
-        scores=dict(details["scores"]),
+        accuracy=bool(scores["accuracy"]),
+        f1=float(scores["f1"]),
+        scores=dict(scores),
         hit=details.get("hit"),
+        error=details["error"],
+        judged_error=labels[0] if labels else None,
     )

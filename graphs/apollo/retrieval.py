@@ -23,8 +23,8 @@ async def nearest(scene: Scene) -> list[int]:
     """
     scenario: Any = scene.scenario
     texts = ["\n".join(each.session.lines) for each in scenario.history]
-    request = await embedded([scenario.pair.value.query], scene, scenario.embedder, common=True)
-    vectors = np.array(await embedded(texts, scene, scenario.embedder, common=True), dtype=np.float32)
+    request = await embedded([scenario.pair.query], scene, scenario.played.embedder, common=True)
+    vectors = np.array(await embedded(texts, scene, scenario.played.embedder, common=True), dtype=np.float32)
     scores = np.round(vectors @ np.array(request[0], dtype=np.float32), _DIGITS)
     ranked = np.argsort(-scores, kind="stable")[:RETRIEVED]
     return sorted(int(place) + 1 for place in ranked)

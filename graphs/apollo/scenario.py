@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel, ConfigDict
+
 from dialoom.graphs.scenario import Scenario
 from dialoom.graphs.shared import Shared
 from dialoom.personas.apollo.flows import FLOWS
@@ -22,24 +24,39 @@ class NumberedSession(NamedTuple):
     session: ApolloSession
 
 
-class ApolloScenario(Scenario):
-    """One sample.
+class ApolloPerson(BaseModel):
+    """Who asks, with the unrelated sessions that all samples of the user draw from."""
+
+    model_config = ConfigDict(frozen=True)
+    user: ApolloUser
+    unrelated: tuple[ApolloSession, ...]
+
+
+class ApolloCase(BaseModel):
+    """What a pair's samples have in common, however long their histories are.
 
     Attributes:
-        user: Who asks.
         pair: What is asked, and what should be called.
-        framework: How the agent is helped.
-        protocol: How it writes calls.
-        length: The tokens that the first message was to fill; 0 where the number of sessions was given.
-        tokens: Those that it has.
-        counter: What counted them.
-        pool: The user's unrelated sessions, which all samples of the user share.
         telling: The sessions that tell a preference, oldest first: the pair's is the last, those before it tell what no
             longer holds.
-        order: The history, oldest first: a number is a place in the pool, from 0; -1 is the first of `telling`, -2 the
-            second, and so on.
         tools: What the agent may call.
         stale: What each preference that no longer holds would have it call.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    pair: ApolloPair
+    telling: tuple[ApolloSession, ...]
+    tools: tuple[str, ...]
+    stale: tuple[GoldCalls, ...] = ()
+
+
+class ApolloSetting(BaseModel):
+    """How the samples of a framework are played.
+
+    Attributes:
+        framework: How the agent is helped.
+        protocol: How it writes calls.
+        counter: What counted tokens.
         turn_limit: The most turns of the agent.
         reflections: How many more attempts follow a failed one; 0 but for reflexion.
         embedder: What rag compares sessions with; empty for the other frameworks.
@@ -47,29 +64,57 @@ class ApolloScenario(Scenario):
         world: Its hash.
     """
 
-    user: Shared[ApolloUser]
-    pair: Shared[ApolloPair]
+    model_config = ConfigDict(frozen=True)
     framework: Framework
     protocol: Protocol = "auto"
-    length: int
-    tokens: int
     counter: str
-    pool: Shared[tuple[ApolloSession, ...]]
-    telling: Shared[tuple[ApolloSession, ...]]
-    order: tuple[int, ...]
-    tools: tuple[str, ...]
-    stale: tuple[GoldCalls, ...] = ()
     turn_limit: int
     reflections: int = 0
     embedder: str = ""
     world_seed: int
     world: str
 
+
+class ApolloScenario(Scenario):
+    """One sample. What it shares with others is stored once, so it costs a run's file little more than some numbers.
+
+    Attributes:
+        who: Who asks.
+        case: What is asked and told.
+        setting: How it is played.
+        length: The tokens that the first message was to fill; 0 where the number of sessions was given.
+        tokens: Those that it has.
+        order: The history, oldest first: a number is a place among the user's unrelated sessions, from 0; -1 is the
+            first of those that tell a preference, -2 the second, and so on.
+    """
+
+    who: Shared[ApolloPerson]
+    case: Shared[ApolloCase]
+    setting: Shared[ApolloSetting]
+    length: int
+    tokens: int
+    order: tuple[int, ...]
+
+    @property
+    def user(self) -> ApolloUser:
+        """Who asks."""
+        return self.who.value.user
+
+    @property
+    def pair(self) -> ApolloPair:
+        """What is asked, and what should be called."""
+        return self.case.value.pair
+
+    @property
+    def played(self) -> ApolloSetting:
+        """How it is played."""
+        return self.setting.value
+
     @property
     def label(self) -> str:
         """Pair, length and framework, e.g. `u03-flight-2-tone 8k reminder`."""
         shown = f"{self.length / 1000:g}k" if self.length else f"{len(self.order)} sessions at {self.place}"
-        return " ".join([self.pair.value.id, shown, self.framework, *(["evolving"] if self.is_evolving else [])])
+        return " ".join([self.pair.id, shown, self.played.framework, *(["evolving"] if self.is_evolving else [])])
 
     @property
     def history(self) -> tuple[NumberedSession, ...]:
@@ -89,11 +134,11 @@ class ApolloScenario(Scenario):
     @property
     def is_evolving(self) -> bool:
         """Whether earlier sessions tell what no longer holds."""
-        return len(self.telling.value) > 1
+        return len(self.case.value.telling) > 1
 
     def facets(self) -> dict[str, Any]:
         """The axes of the tables."""
-        pair = self.pair.value
+        pair = self.pair
         return {
             "pair": pair.id,
             "user": pair.user,
@@ -102,7 +147,7 @@ class ApolloScenario(Scenario):
             "kind": pair.kind,
             "form": pair.form,
             "query": pair.query_kind,
-            "framework": self.framework,
+            "framework": self.played.framework,
             "length": self.length,
             "sessions": len(self.order),
             "place": self.place,
@@ -112,10 +157,10 @@ class ApolloScenario(Scenario):
 
     def described(self) -> dict[str, Any]:
         """The facets, the request, and what should be called."""
-        pair = self.pair.value
+        pair = self.pair
         wanted = ", ".join(f"{facet} {value}" for facet, value in pair.values.items())
-        gold = "\n".join(map(call_line, pair.calls()))
+        gold = "; ".join(map(call_line, pair.calls()))
         return {**self.facets(), "request": pair.query, "preference": wanted, "gold": gold}
 
     def _session(self, at: int) -> ApolloSession:
-        return self.pool.value[at] if at >= 0 else self.telling.value[-1 - at]
+        return self.who.value.unrelated[at] if at >= 0 else self.case.value.telling[-1 - at]

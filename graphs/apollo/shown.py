@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from dialoom.graphs.outcome import Line
+from dialoom.graphs.outcome import Line, Outcome
 from dialoom.personas.apollo.source import ApolloSession, Speech
 
 from .call_lines import call_line, output_line
@@ -15,12 +15,14 @@ from .transcript import read_lines
 
 FOLDED = "history"
 """Who speaks the line that stands for past sessions."""
+_AGAIN = "reflexion"
+"""Who speaks the line before a further attempt."""
 
 
 def shown_lines(scenario: ApolloScenario, state: AgentState) -> Iterator[Line]:
     """The user, the sessions that matter, the request, and each attempt."""
-    pair = scenario.pair.value
-    yield Line(role="user information", content="\n".join(scenario.user.value.information(pair.today)))
+    pair = scenario.pair
+    yield Line(role="user information", content="\n".join(scenario.user.information(pair.today)))
     for telling, run in groupby(scenario.history, key=lambda each: each.number in scenario.places):
         sessions = list(run)
         yield from map(_told, sessions) if telling else [_folded(sessions)]
@@ -30,8 +32,16 @@ def shown_lines(scenario: ApolloScenario, state: AgentState) -> Iterator[Line]:
     yield Line(role="user", content=pair.query)
     for number, messages in enumerate(attempts_of(state)):
         if number:
-            yield Line(role="reflexion", content="it failed, and begins anew with what it did before its eyes")
+            yield Line(role=_AGAIN, content="it failed, and begins anew with what it did before its eyes")
         yield from read_lines(messages, state.get("is_native", False))
+
+
+def last_attempt(scenario: ApolloScenario, outcome: Outcome) -> str:
+    """What the last attempt of a finished sample came to, as text."""
+    lines = list(outcome.messages)
+    starts = [at for at, line in enumerate(lines) if line.role == _AGAIN]
+    start = starts[-1] if starts else lines.index(Line(role="user", content=scenario.pair.query))
+    return "\n".join(f"{line.role}: {line.content}" for line in lines[start + 1 :])
 
 
 def _told(numbered: NumberedSession) -> Line:

@@ -34,7 +34,8 @@ def sample(
     stale, flags = given.pop("stale", None), given.pop("flags", [])
     if failed:
         return Episode("id", given, "failed", Outcome(messages=(), ended_by="error"))
-    details = {"protocol": "text", "flags": flags, "scores": {**READINGS, "stale": stale}}
+    scores = {**READINGS, "accuracy": right, "f1": f1, "stale": stale}
+    details = {"protocol": "text", "flags": flags, "scores": scores, "error": None if right else "hallucination"}
     details |= {} if hit is None else {"hit": hit}
     judgements = (
         Judgement(metric="accuracy", target="assistant", score=right),
@@ -143,7 +144,7 @@ def test_endings_flags_and_failures_are_counted() -> None:
         "failed",
         "finished",
         "silent",
-        "turn_limit",
+        "turn limit",
         "mixed",
         "asked",
     ]
@@ -152,6 +153,13 @@ def test_endings_flags_and_failures_are_counted() -> None:
         ["rag", "", 1, 1, 0, 0, 0, 0, 0],
     ]
     assert [row[2:] for row in rows(found["readings"])] == [[0.5, 0.5, 0.0, 1.0, 0.5, 1.0]]
+
+
+def test_what_the_rule_says_of_failures_is_shown_as_shares() -> None:
+    """Of the samples that failed; without a judge there is no kappa."""
+    found = tables(sample(True, 1.0), *(sample(False, 0.0, pair=f"p{n}") for n in (2, 3)))["errors"]
+    assert [row[2:] for row in rows(found)] == [["rule", 2, 0.0, 0.0, 1.0, 0.0]]
+    assert "errors" not in tables(sample(True, 1.0))
 
 
 def test_recall_of_retrieval_stands_beside_its_accuracy() -> None:
