@@ -51,20 +51,21 @@ def said(
 def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[BaseMessage]:
     """What a model with tools did, as messages: one with its words and calls, for the tools to answer.
 
-    Of a player that has run its calls by itself, they and what the tools said, and then its words.
+    Of a player that has run its calls by itself, a message for each, what the tool said to it, and its last words.
 
     Args:
         reply: What it did.
         position: How many messages there are before it.
         speaker: Who it is.
     """
-    about = {"tool_calls": reply.tool_calls, "carried": reply.carried}
+    calls, why, carried = reply.tool_calls, reply.finish_reason, reply.carried
     if not reply.outputs:
-        return [said(speaker, reply.content, position, reply.finish_reason, **about)]
-    answered = zip(reply.tool_calls, reply.outputs, strict=True)
-    outputs = [tool_said(*each, position + place) for place, each in enumerate(answered, start=1)]
-    last = said(speaker, reply.content, position + 1 + len(outputs), reply.finish_reason)
-    return [said(speaker, "", position, **about), *outputs, last]
+        return [said(speaker, reply.content, position, why, tool_calls=calls, carried=carried)]
+    made: list[BaseMessage] = []
+    for call, output in zip(calls, reply.outputs, strict=True):
+        made.append(said(speaker, "", position + len(made), tool_calls=[call]))
+        made.append(tool_said(call, output, position + len(made)))
+    return [*made, said(speaker, reply.content, position + len(made), why)]
 
 
 def tool_said(call: FunctionCall, content: str, position: int) -> BaseMessage:
@@ -140,7 +141,7 @@ def utterances(messages: Sequence[BaseMessage]) -> list[Utterance]:
 def _utterance(message: BaseMessage) -> Utterance:
     line: Utterance = {"speaker": speaker_of(message), "content": str(message.content)}
     if calls := calls_of(message):
-        line["tool_calls"] = calls
+        line["tool_calls"] = [*calls]
     if isinstance(message, ToolMessage):
         line["tool_call_id"] = message.tool_call_id
     if carried := message.additional_kwargs.get(_CARRIED):

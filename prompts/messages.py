@@ -67,6 +67,12 @@ def call_text(call: FunctionCall) -> str:
     )
 
 
+def tool_name(definition: ToolDefinition) -> str:
+    """What a tool is called; a question mark if its definition is none."""
+    function = definition.get("function")
+    return str(function.get("name", "?")) if isinstance(function, Mapping) else "?"
+
+
 def identity(message: ChatMessage) -> list[Any]:
     """What tells a message from others, in a stable order: role and content, and what there is besides."""
     plain = [message["role"], message["content"]]

@@ -13,6 +13,9 @@ from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 _WANTS_REASONING = frozenset({"deepseek", "moonshot"})
 """Providers that refuse a thinking model's call in a conversation without what it thought."""
 
+_NO_GATEWAY = {"_skip_mcp_handler": True}
+"""LiteLLM would look whether a tool is one of its own MCP gateway, and import packages for it that few have."""
+
 _OF_A_THOUGHT = ("type", "thinking", "signature", "data")
 
 
@@ -20,7 +23,7 @@ def tool_options(litellm: ModuleType, model: str, tools: Sequence[ToolDefinition
     """What a request says of tools: the model decides whether it calls, and calls one at a time, if it can be told."""
     if not tools:
         return {}
-    options: dict[str, Any] = {"tools": [dict(tool) for tool in tools], "tool_choice": "auto"}
+    options: dict[str, Any] = {"tools": [dict(tool) for tool in tools], "tool_choice": "auto", **_NO_GATEWAY}
     return options | ({"parallel_tool_calls": False} if _takes_one_at_a_time(litellm, model) else {})
 
 

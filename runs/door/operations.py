@@ -5,36 +5,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
-from pathlib import Path
 from typing import Any, Unpack
 
 from dialoom.graphs.gate.review import Review
-from dialoom.roles.binding import ModelLike, bind
+from dialoom.roles.binding import ModelLike
 from dialoom.runs.config import FLAG
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 from dialoom.runs.estimate import CostEstimate, estimated
 from dialoom.runs.events import Ended, Event, NodeSaid, Noted, Retrying
 from dialoom.runs.stepping import Session
-from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN
 
 from .blocking import blocking
 from .resolving import resolve
 from .run import Run
-from .settings import CallSettings, Options, PathLike, PlaySettings, RecipeLike
+from .settings import CallSettings, JudgeSettings, Options, PathLike, PlaySettings, RecipeLike
 from .tasks import (
     OpenRun,
-    given_recipe,
     judge_unparsed,
     judged_anew,
-    judging_graph,
     new_run,
     pass_gate,
     play_again,
     play_pending,
     reopened,
-    trusted,
+    reopened_to_judge,
     watched,
 )
 
@@ -159,72 +155,40 @@ async def ajudge(
     path: PathLike,
     model: ModelLike | None = None,
     *,
-    models: Mapping[str, ModelLike] | None = None,
-    temperature: float | Mapping[str, float] | None = None,
-    api_base: str | Mapping[str, str] | None = None,
-    structured: str | Mapping[str, str] | None = None,
-    max_reply: int | Mapping[str, int | None] | None = None,
-    params: Mapping[str, Mapping[str, Any]] | None = None,
     name: str | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
-    **calls: Unpack[CallSettings],
+    **settings: Unpack[JudgeSettings],
 ) -> Run:
     """Judge a run's finished scenarios once more, into a set of judgements of its own; or go on with that set.
 
     Args:
         path: The run's file.
         model: Who judges, in every judging role that `models` does not name.
-        models: Who judges in which role.
-        temperature: Of every judging role, or by role.
-        api_base: Where the judges are served.
-        structured: How judges are held to the form of a reply; as for `play`.
-        max_reply: The most tokens of a judge's reply; as for `play`.
-        params: Parameters of the judges' sampling; as for `play`.
         name: What the set is called; by default the judges' models.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
-        **calls: How calls are made; see `CallSettings`.
+        **settings: Who judges in which role (`models`), how they sample, and how calls are made, as for `play`; see
+            `JudgeSettings`.
 
     Raises:
         StoreError: If it is no run, or another process writes it.
         RunError: If the recipe has no judging of its own, or the name belongs to other judgements.
         BindingError, CacheError: Naming what is wrong.
     """
-    tell, _ = watched(calls)
-    trust = trusted(calls, tell)
-    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
-        found = store.recipe
-        judging_graph(found)  # whether it has one, before anything is bound
-        bound = bind(
-            found.judging_roles(),
-            model=model,
-            models=models,
-            temperature=temperature,
-            api_base=api_base,
-            structured=structured,
-            max_reply=max_reply,
-            params=params,
-            reply_limits=found.reply_limits,
-        )
-        ended = await judged_anew(store, found, bound, name, retry_failed, calls)
-    return Run(path, recipe=recipe, ended=ended, trust=calls.get("trust", False))
+    with reopened_to_judge(path, recipe, settings) as store:
+        ended = await judged_anew(store, store.recipe, model, name, retry_failed, settings)
+    return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 
 
 async def areview(
     path: PathLike,
     model: ModelLike | None = None,
     *,
-    models: Mapping[str, ModelLike] | None = None,
-    temperature: float | Mapping[str, float] | None = None,
-    api_base: str | Mapping[str, str] | None = None,
-    structured: str | Mapping[str, str] | None = None,
-    max_reply: int | Mapping[str, int | None] | None = None,
-    params: Mapping[str, Mapping[str, Any]] | None = None,
     name: str | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
-    **calls: Unpack[CallSettings],
+    **settings: Unpack[JudgeSettings],
 ) -> Run:
     """Look for faults in a run's finished conversations: by the rules as they are now, and if there is one, a reviewer.
 
@@ -234,42 +198,22 @@ async def areview(
     Args:
         path: The run's file.
         model: Who reviews; by default nobody.
-        models: The same by role: `{"reviewer": ...}`.
-        temperature: Of the reviewer.
-        api_base: Where it is served.
-        structured: How it is held to the form of a reply; as for `play`.
-        max_reply: The most tokens of its reply; as for `play`.
-        params: Parameters of its sampling; as for `play`.
         name: What the set is called; by default `review by` the model.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed reviews again.
-        **calls: How calls are made; see `CallSettings`.
+        **settings: As for `judge`.
 
     Raises:
         StoreError: If it is no run, or another process writes it.
         RunError: If the name belongs to other judgements.
         BindingError, CacheError: Naming what is wrong.
     """
-    tell, _ = watched(calls)
-    trust = trusted(calls, tell)
-    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
+    with reopened_to_judge(path, recipe, settings) as store:
         await asyncio.to_thread(pass_gate, store)
         ended = None
-        if model is not None or models:
-            reviewing = Review(store.recipe)
-            bound = bind(
-                reviewing.judging_roles(),
-                model=model,
-                models=models,
-                temperature=temperature,
-                api_base=api_base,
-                structured=structured,
-                max_reply=max_reply,
-                params=params,
-                reply_limits=reviewing.reply_limits,
-            )
-            ended = await judged_anew(store, reviewing, bound, name, retry_failed, calls)
-    return Run(path, recipe=recipe, ended=ended, trust=calls.get("trust", False))
+        if model is not None or settings.get("models"):
+            ended = await judged_anew(store, Review(store.recipe), model, name, retry_failed, settings)
+    return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 
 
 async def aretry(

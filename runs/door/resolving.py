@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from dialoom.graphs import Recipe
 from dialoom.roles.binding import Bindings, ModelLike, bind
@@ -17,7 +16,7 @@ from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipes import find_recipe, option_names, parsed_options
 from dialoom.runs.trust import code_hashes, players_named, recipe_named
 
-from .settings import CallSettings, Options, PathLike, RecipeLike, call_policy
+from .settings import JudgeSettings, Options, PathLike, RecipeLike, call_policy, calls_of, players_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +42,12 @@ def resolve(
     recipe: RecipeLike,
     *,
     model: ModelLike | None = None,
-    models: Mapping[str, ModelLike] | None = None,
-    temperature: float | Mapping[str, float] | None = None,
-    api_base: str | Mapping[str, str] | None = None,
-    structured: str | Mapping[str, str] | None = None,
-    max_reply: int | Mapping[str, int | None] | None = None,
-    params: Mapping[str, Mapping[str, Any]] | None = None,
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
     on_user_fault: str = FLAG,
     prompts: PathLike | None = None,
-    **calls: Unpack[CallSettings],
+    **settings: Unpack[JudgeSettings],
 ) -> NewRun:
     """The one place where defaults, options and bindings are merged; see `play` for the arguments.
 
@@ -67,16 +60,13 @@ def resolve(
         raise RunError(f"seed {seed!r} is no whole number", setting="seed")
     if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
         raise RunError(f"sample {sample!r} is no whole number from 1", setting="sample")
+    players = players_of(settings)
+    players["models"] = {**found.models_named(chosen), **(players.get("models") or {})}
     bindings = bind(
         found.roles_used(chosen),
-        model=DEFAULT_MODEL if model is None else model,
-        models={**found.models_named(chosen), **(models or {})},
-        temperature=temperature,
-        api_base=api_base,
-        structured=structured,
-        max_reply=max_reply,
-        params=params,
-        reply_limits=found.reply_limits,
+        DEFAULT_MODEL if model is None else model,
+        found.reply_limits,
+        **players,
     )
     plain = chosen.model_dump(mode="json")
     if not re.fullmatch(rf"{FLAG}|retry [1-9]\d?", str(on_user_fault)):
@@ -93,6 +83,6 @@ def resolve(
         on_user_fault=on_user_fault,
         code=code,
     )
-    policy = call_policy(calls, RunLimits(), bindings.objects, found.roles, option_names(found))
+    policy = call_policy(calls_of(settings), RunLimits(), bindings.objects, found.roles, option_names(found))
     policy.limits.check_prices(config.model_names.values())
     return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))

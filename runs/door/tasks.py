@@ -14,7 +14,7 @@ from dialoom.graphs.gate.review import Review
 from dialoom.graphs.recipe import Graph
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
-from dialoom.roles.binding import Bindings, ModelLike, rebind
+from dialoom.roles.binding import ModelLike, bind, rebind
 from dialoom.roles.cast import check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.calling import CallPolicy, cast_of, ensure_keys, open_gateway
@@ -31,7 +31,7 @@ from dialoom.runs.threads import in_thread
 from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
 
 from .resolving import resolve
-from .settings import CallSettings, PathLike, PlaySettings, RecipeLike, call_policy
+from .settings import CallSettings, JudgeSettings, PathLike, PlaySettings, RecipeLike, call_policy, calls_of, players_of
 
 _AT_ONCE = 200
 """Outcomes whose faults are written together."""
@@ -133,15 +133,31 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
     return await play_pending(task, is_resumed=True, only=anew | failed)
 
 
+@contextlib.contextmanager
+def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSettings) -> Iterator[RunStore]:
+    """A run whose finished scenarios are to be judged or looked through."""
+    tell, _ = watched(calls)
+    trust = trusted(calls, tell)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
+        yield store
+
+
 async def judged_anew(
-    store: RunStore, judge: Recipe, bound: Bindings, name: str | None, retry_failed: bool, calls: CallSettings
+    store: RunStore,
+    judge: Recipe,
+    model: ModelLike | None,
+    name: str | None,
+    retry_failed: bool,
+    settings: JudgeSettings,
 ) -> Ended:
     """Make a set of judgements with the judging of a recipe: the run's own, or the reviewing of it.
 
     Raises:
-        RunError: If the name belongs to other judgements.
+        RunError: If the recipe has no judging, or the name belongs to other judgements.
         BindingError, CacheError: Naming what is wrong.
     """
+    graph, calls = judging_graph(judge), calls_of(settings)
+    bound = bind(judge.judging_roles(), model, judge.reply_limits, **players_of(settings))
     tell, control = watched(calls)
     policy = call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
     await asyncio.to_thread(check_judges, bound.by_role, policy)
@@ -158,7 +174,7 @@ async def judged_anew(
     task = OpenRun(store, judge, bound.by_role, policy, tell, control)
     tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name), chosen.name))
     work = store.queue.to_judge(store.recipe, chosen.name)
-    return await carry_out(task, judging_graph(judge), bound.by_role, work, chosen.name)
+    return await carry_out(task, graph, bound.by_role, work, chosen.name)
 
 
 def pass_gate(store: RunStore) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.roles import Completion
 from dialoom.roles.gateway.kept_reply import read_reply
@@ -16,6 +18,9 @@ from .passages import TOOLS, Said, beyond_words_of, read_messages, reading
 
 MadeCall = tuple[str, str, bool]
 """A call that led to a checkpoint: its node, its key in hexadecimal digits, and whether a person wrote the request."""
+
+_TOOLS = TypeAdapter(list[dict[str, Any]])
+_MESSAGE = TypeAdapter(ChatMessage)
 
 _NO_CALL: MadeCall = ("", "", False)
 
@@ -235,7 +240,7 @@ class BranchTable:
 
     def _call(self, row: sqlite3.Row) -> StepCall:
         asked = read_messages(row["messages"], reading(self._reader))
-        tools = json.loads(self._text(asked.pop(0)[1])) if asked[:1] and asked[0][0] == TOOLS else ()
+        tools = _TOOLS.validate_json(self._text(asked.pop(0)[1])) if asked[:1] and asked[0][0] == TOOLS else []
         return StepCall(
             id=row["id"],
             key=row["key"].hex(),
@@ -262,7 +267,7 @@ class BranchTable:
     def _message(self, said: Said) -> ChatMessage:
         message: ChatMessage = {"role": said[0], "content": self._text(said[1])}
         if (rest := beyond_words_of(said)) is not None:
-            message.update(json.loads(self._text(rest)))
+            message = _MESSAGE.validate_python({**message, **json.loads(self._text(rest))})
         return message
 
     def _text(self, id_: int) -> str:

@@ -30,6 +30,19 @@ PLAIN: dict[str, Any] = {
     "tools": ['{"type": "function"}'],
     "user": ("Name: Ada",),
     "options": ["The first.", "The second.", "The third.", "The fourth."],
+    "others": ["The second.", "The third.", "The fourth."],
+    "subtopics": ["Boats", "Hats"],
+    "written": ["I never row."],
+    "personas": ["A welder who sings"],
+    "labelled": [
+        {
+            "preference": "I never row.",
+            "question": "Where?",
+            "discard": True,
+            "violation_probability": "low",
+            "reasoning_difficulty": "low",
+        }
+    ],
 }
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
-from dialoom.prompts.messages import call_text
+from dialoom.prompts.messages import call_text, tool_name
 from dialoom.runs.cli.fault_lines import at_message, of_the_rest
 from dialoom.runs.stepping import Cost, NextRequest, Stop
 from dialoom.runs.stepping.changes import ABSENT, Change, change_text
@@ -288,7 +288,7 @@ def _with_calls(words: str, calls: Sequence[FunctionCall]) -> str:
 
 def _tools(tools: Sequence[ToolDefinition]) -> list[Text]:
     """The names of the tools that a request offers."""
-    names = ", ".join(str(tool.get("function", {}).get("name", "?")) for tool in tools)
+    names = ", ".join(map(tool_name, tools))
     return [Text.assemble(("tools: ", "dim"), names)] if tools else []
 
 

@@ -1,6 +1,6 @@
 """A recipe with tools: a clerk counts the jars on the shelves of a larder, and orders those that are missing.
 
-dialoom run docs/examples/larder/recipe.py:RECIPE -o larder.db
+dialoom run docs/examples/larder/larder.py:RECIPE -o larder.db
 """
 
 import json
@@ -129,6 +129,10 @@ class Stocktaking(Recipe):
     def initial(self, scenario: Larder) -> dict[str, Any]:
         """Nothing done yet."""
         return {"messages": []}
+
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """How far it is, for the step debugger."""
+        return {"turn": sum(message.name == "clerk" for message in state["messages"])}
 
     def outcome(self, scenario: Larder, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """All calls and words, and whether the only order was the right one."""
