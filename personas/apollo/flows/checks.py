@@ -48,7 +48,8 @@ def find_sets(
 ) -> list[list[FlowPair]]:
     """Preferences that somebody has had for a flow one after the other, and so many pairs for each.
 
-    Any two preferences differ in half of what they fix, or more, and on each request that is asked the calls differ.
+    Any two preferences differ in all that has three values or more, numbers aside, and on each request that is asked
+    the calls differ.
 
     Args:
         world: Where it takes place.
@@ -81,12 +82,23 @@ def find_sets(
 
 def _preferences(flow: Flow, draw: random.Random, count: int) -> list[Preference]:
     drawn: list[Preference] = []
+    refused = 0
     while len(drawn) < count:
         new = flow.preference(draw)
-        apart = [sum(old.values.get(name) != value for name, value in new.values.items()) for old in drawn]
-        if all(2 * changed >= len(new.values) for changed in apart):
+        if all(_apart(flow, old, new) for old in drawn):
             drawn.append(new)
+        elif (refused := refused + 1) % DRAWS == 0:
+            drawn.clear()  # what was drawn before may leave nothing else
     return drawn
+
+
+def _apart(flow: Flow, one: Preference, other: Preference) -> bool:
+    """Two preferences agree in nothing that has three values or more, numbers aside."""
+    for name, value in one.values.items():
+        many = len(flow.facet(name).values) > 2 and isinstance(value, str)
+        if many and other.values.get(name) == value:
+            return False
+    return True
 
 
 def _same_calls(world: World, preferences: list[Preference], resident: Resident, slots: Slots) -> str | None:

@@ -2,8 +2,9 @@
 
 from .history import ApolloHistory, HistoryError, first_message, history, quarter_of_characters
 from .pair import FORMS, ApolloPair, ApolloUser, PreferenceForm, QueryKind
+from .reading import read_source
 from .session import ApolloSession, PastCall, Speech
-from .source import ApolloMeta, ApolloSource, read_source, write_source
+from .source import ApolloMeta, ApolloSource, write_source
 
 __all__ = [
     "FORMS",

@@ -13,7 +13,7 @@ from .content import capital, filled
 from .pair import ApolloPair, ApolloUser, QueryKind
 from .phrases import phrases
 from .telling import NUMBERS, REQUESTS, day_of_month, place_words
-from .words import stems
+from .words import stem, stems, words_of
 
 _PRONOUNS = {"woman": ("she", "her", "her"), "man": ("he", "him", "his")}
 
@@ -76,13 +76,14 @@ def leaking_place(flow: str, slots: Mapping[str, Value]) -> str | None:
 
 
 def _giveaway(text: str, flow: str, names: Iterable[str]) -> str | None:
-    words, folded = stems(text), text.casefold()
+    words, folded = {stem(word): word for word in words_of(text)}, text.casefold()
     for name in names:
         facet = phrases()[flow][name]
         for value in FLOWS[flow].facet(name).values:
-            given_away = words & facet.words[value] or {each for each in facet.names[value] if _says(folded, each)}
-            if given_away:
-                return f"{sorted(given_away)[0]!r} says something about {name}"
+            said = [words[found] for found in sorted(words.keys() & facet.words[value])]
+            said += [each for each in facet.names[value] if each in folded and _says(folded, each)]
+            if said:
+                return f"{said[0]!r} says something about {name}"
     return None
 
 

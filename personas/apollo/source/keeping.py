@@ -56,10 +56,13 @@ def _query_refusal(world: World, user: ApolloUser, pair: ApolloPair) -> str | No
     gold = request.gold()
     if [call.call() for call in gold.calls] != pair.calls():
         return f"wrong gold: the flow makes the calls {gold.plain()}"
+    refused = refusal(request, gold)
+    if refused is not None:
+        return refused
     guessed = request.gold(replace(pair.preference, values=blind_values(pair, user)), blind=True)
     if compare(guessed.plain(), gold.plain()).accuracy:
         return "guessed: who has not read the history makes the same calls"
-    return refusal(request, gold)
+    return None
 
 
 def _session_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: ApolloSession) -> str | None:

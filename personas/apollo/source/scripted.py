@@ -41,24 +41,39 @@ def scripted_source(
 
     Raises:
         UsersError: If there are not that many people.
-        FlowError: If no request can be found for any preference for a flow.
+        FlowError: If no request can be found for any preferences for a flow.
         PairError: If no wording of a pair passes the checks.
     """
     world = World(world_seed)
     people = drawn_users(world, users, seed)
-    sessions: list[ApolloSession] = []
-    pairs: list[ApolloPair] = []
-    for number, user in enumerate(people):
-        for place, flow in enumerate(FLOWS.values()):
-            for pair, session in _user_pairs(world, user, flow, pairs_of_set, number + place, seed):
-                pairs.append(pair)
-                sessions.append(session)
-        for session in unrelated_sessions(world, user, errands, seed):
-            refused = unrelated_refusal(world, session)
-            if refused is not None:
-                raise PairError(f"session {session.id}: {refused}")
+    made = [user_part(world, user, pairs_of_set, errands, seed) for user in people]
+    return ApolloSource.of(
+        people,
+        (session for sessions, _ in made for session in sessions),
+        (pair for _, pairs in made for pair in pairs),
+        ApolloMeta(seed=seed, world_seed=world_seed, world=world.hash),
+    )
+
+
+def user_part(
+    world: World, user: ApolloUser, pairs_of_set: int, errands: int, seed: int
+) -> tuple[list[ApolloSession], list[ApolloPair]]:
+    """A user's sessions and pairs, which depend on nobody else's.
+
+    Raises:
+        FlowError: As `scripted_source`.
+    """
+    sessions, pairs = [], []
+    for place, flow in enumerate(FLOWS.values()):
+        for pair, session in _user_pairs(world, user, flow, pairs_of_set, place + int(user.id[1:]), seed):
+            pairs.append(pair)
             sessions.append(session)
-    return ApolloSource.of(people, sessions, pairs, ApolloMeta(seed=seed, world_seed=world_seed, world=world.hash))
+    for session in unrelated_sessions(world, user, errands, seed):
+        refused = unrelated_refusal(world, session)
+        if refused is not None:
+            raise PairError(f"session {session.id}: {refused}")
+        sessions.append(session)
+    return sessions, pairs
 
 
 class PairError(FlowError):

@@ -57,7 +57,7 @@ class ApolloSession(BaseModel):
     user: str
     kind: Literal["preference", "unrelated"]
     topic: str
-    turns: tuple[PastCall | Speech, ...] = Field(min_length=1)
+    turns: tuple[PastCall | Speech, ...]
 
     @property
     def tools(self) -> tuple[str, ...]:

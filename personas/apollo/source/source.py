@@ -6,15 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from dialoom.errors import first_problem
 from dialoom.outputs import folder_output
-from dialoom.personas.errors import DataError
-from dialoom.personas.mending import Mendings
-from dialoom.personas.pools.lines import values_of
 from dialoom.personas.writing import json_line
 
 from ..world import World
@@ -23,7 +19,6 @@ from .session import ApolloSession
 
 VERSION = 1
 USERS, SESSIONS, PAIRS, META = "users.jsonl", "sessions.jsonl", "pairs.jsonl", "meta.jsonl"
-M = TypeVar("M", bound=BaseModel)
 
 
 class ApolloMeta(BaseModel):
@@ -96,29 +91,6 @@ class ApolloSource:
         return found
 
 
-def read_source(folder: Path) -> ApolloSource:
-    """The source that a folder holds.
-
-    Raises:
-        DataError: If a file is missing or broken, names what is not there, or belongs to another world.
-    """
-    meta_lines = _read(folder / META, ApolloMeta)
-    users, sessions, pairs = (
-        _read(folder / USERS, ApolloUser),
-        _read(folder / SESSIONS, ApolloSession),
-        _read(folder / PAIRS, ApolloPair),
-    )
-    source = ApolloSource.of(
-        (user for _, user in users), (session for _, session in sessions), (pair for _, pair in pairs), meta_lines[0][1]
-    )
-    if source.meta.world != source.world.hash:
-        made, here = source.meta.world[:12], source.world.hash[:12]
-        raise DataError(
-            folder / META, f"made in the world {made}..., and this version's is {here}...: make the source anew", 1
-        )
-    return source
-
-
 def write_source(folder: Path, source: ApolloSource) -> None:
     """Write a source as a new folder, whole or not at all.
 
@@ -135,22 +107,3 @@ def write_source(folder: Path, source: ApolloSource) -> None:
         for name, models in files.items():
             with made.text(name) as file:
                 file.writelines(json_line(model.model_dump()) for model in models)
-
-
-def _read(path: Path, model: type[M]) -> list[tuple[int, M]]:
-    """The models of a file with their lines."""
-    found, ids = [], dict[Any, int]()
-    for number, value in values_of(path, Mendings()):
-        try:
-            read = model.model_validate(value)
-        except ValidationError as error:
-            place, message, wrong = first_problem(error)
-            raise DataError(path, f"{place or 'the line'}: {message}, and not {wrong!r:.60}", number) from error
-        named = getattr(read, "id", None)
-        if named in ids:
-            raise DataError(path, f"{named!r} is also the name of line {ids[named]}", number)
-        ids[named] = number
-        found.append((number, read))
-    if not found:
-        raise DataError(path, "holds nothing")
-    return found

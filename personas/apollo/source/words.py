@@ -19,6 +19,11 @@ def stem(word: str) -> str:
     return word
 
 
+def words_of(text: str) -> list[str]:
+    """A text's words, as they are."""
+    return _WORD.findall(text)
+
+
 def stems(text: str) -> frozenset[str]:
     """The stems of a text's words."""
-    return frozenset(map(stem, _WORD.findall(text)))
+    return frozenset(map(stem, words_of(text)))
