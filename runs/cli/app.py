@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from .agree_command import agree
 from .call_flags import CALLING, SAMPLING
 from .command_list import CommandList
 from .completion import judgings, tables, words_so_far
+from .describe_command import describe
 from .doctor_command import doctor
 from .exit_codes import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING
 from .export_command import register as register_export
@@ -22,6 +24,7 @@ from .flags import WHERE, with_more
 from .personas_command import register as register_personas
 from .run_command import register as register_run
 from .step_command import register as register_step
+from .step_command import register_replay
 from .terminal import say
 from .trusting import TRUSTING, TrustFlag
 
@@ -41,7 +44,10 @@ WhereText = Annotated[str | None, WHERE]
 
 
 def build_app(arguments: list[str]) -> typer.Typer:
-    """The commands; `dialoom run RECIPE` is given the options of the recipe that the arguments name."""
+    """The command that the arguments begin with, or all where they begin with none: building all of them takes a while.
+
+    `dialoom run RECIPE` is given the options of the recipe that the arguments name.
+    """
     app = typer.Typer(
         name="dialoom",
         help="Language models that talk to each other in roles: every step kept, every run resumable.",
@@ -52,17 +58,22 @@ def build_app(arguments: list[str]) -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(_common)
-    register_run(app, arguments)
-    for command in (resume, retry, status, show, judge, review, report, agree, compact):
-        own = SAMPLING if command in (judge, review) else {}
-        more = {**own, **CALLING, **TRUSTING}
-        made = with_more(command, more) if command in _CALLING else command
-        app.command(epilog=OF_PLAYING if command in _CALLING else OF_LOOKING)(made)
-    app.command(epilog=OF_DOCTOR)(doctor)
-    register_step(app, arguments)
-    register_export(app, arguments)
-    register_personas(app, arguments)
+    names = [*_REGISTERED, *_COMMANDS]
+    wanted = arguments[:1]
+    for name in wanted if set(wanted) & set(names) else names:
+        if name in _REGISTERED:
+            _REGISTERED[name](app, arguments)
+        else:
+            _add(app, _COMMANDS[name])
     return app
+
+
+def _add(app: typer.Typer, command: Callable[..., None]) -> None:
+    if command in _CALLING:
+        own = SAMPLING if command in (judge, review) else {}
+        app.command(epilog=OF_PLAYING)(with_more(command, {**own, **CALLING, **TRUSTING}))
+    else:
+        app.command(epilog=OF_DOCTOR if command is doctor else OF_LOOKING)(command)
 
 
 def main() -> None:
@@ -274,3 +285,14 @@ def report(
 
 _CALLING = (resume, retry, judge, review)
 """The commands that make calls, besides `run`."""
+_COMMANDS: Mapping[str, Callable[..., None]] = {
+    command.__name__: command for command in (*_CALLING, status, show, report, agree, describe, compact, doctor)
+}
+_REGISTERED: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
+    "run": register_run,
+    "step": register_step,
+    "replay": register_replay,
+    "export": register_export,
+    "personas": register_personas,
+}
+"""Those whose parameters or help are made anew for the arguments, or that are several."""

@@ -181,6 +181,23 @@ class Run:
         with self._opened() as file:
             return Report.of([file], judging, tables, where)
 
+    def describe(self, against: Sequence[PathLike] = (), *, where: str | None = None) -> Report:
+        """What is in the dialogues: lengths, endings, variety, copies, languages, personal data, coverage, faults.
+
+        Args:
+            against: Runs or files of rows (JSON Lines, Parquet) in which copies are looked for, such as test data.
+            where: Only scenarios that this expression holds of; see `episodes`.
+
+        Raises:
+            RunError: If a file is missing or of another kind, a library is missing (extra `describe`), or nothing is
+                finished.
+            DataError: Naming the line that cannot be read.
+        """
+        from dialoom.runs.describe import describe_run
+
+        with self._opened() as file:
+            return describe_run(file, [Path(each) for each in against], where=where, trust=Trust(self._trust))
+
     def export(
         self,
         format: str = "dialogues",
@@ -365,6 +382,26 @@ def open_run(path: PathLike, recipe: RecipeLike | None = None, *, trust: bool = 
         StoreError: If there is no such file, or it is no run.
     """
     return Run(path, recipe, trust=trust)
+
+
+def describe(
+    path: PathLike, against: Sequence[PathLike] = (), *, where: str | None = None, trust: bool = False
+) -> Report:
+    """What is in a dataset; of a run as `Run.describe`, of a release tables 1 and 6 to 10 of PersonaLens.
+
+    Args:
+        path: A run, a folder in the PersonaLens release's layout, or a file of rows (JSON Lines, Parquet).
+        against: As for `Run.describe`.
+        where: Only scenarios of a run that this expression holds of.
+        trust: As of `Run`.
+
+    Raises:
+        RunError: If it is none of these, a library is missing (extra `describe`), or there is nothing in it.
+        DataError: Naming the file and line that cannot be read.
+    """
+    from dialoom.runs.describe import describe_path
+
+    return describe_path(Path(path), [Path(each) for each in against], where=where, trust=Trust(trust))
 
 
 def report(

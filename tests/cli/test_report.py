@@ -87,7 +87,7 @@ def test_the_report_is_written_with_a_chart(dialoom: Command, runs: Path) -> Non
         dialoom("report", *three, "-o", runs / out)
     names = sorted(path.name for path in (runs / "one").iterdir())
     tables = ["alignment", "dialogues", "faults", "improvement", "judgements"]
-    assert names == sorted(["report.md", "alignment.png", "alignment.svg", *(f"{name}.csv" for name in tables)])
+    assert names == sorted(["report.md", "report.html", "alignment.png", "alignment.svg", *(f"{name}.csv" for name in tables)])
     for name in names:
         assert (runs / "one" / name).read_bytes() == (runs / "two" / name).read_bytes()
     assert "![Alignment level by round](alignment.png)" in (runs / "one" / "report.md").read_text()
@@ -104,8 +104,8 @@ def test_one_table_is_written_with_its_chart_only(dialoom: Command, runs: Path) 
     """`--table` also chooses among the charts."""
     dialoom("report", "rising.db", "--table", "alignment", "-o", runs / "with")
     dialoom("report", "rising.db", "--table", "improvement", "-o", runs / "without")
-    assert {path.suffix for path in (runs / "with").iterdir()} == {".md", ".csv", ".png", ".svg"}
-    assert {path.suffix for path in (runs / "without").iterdir()} == {".md", ".csv"}
+    assert {path.suffix for path in (runs / "with").iterdir()} == {".md", ".html", ".csv", ".png", ".svg"}
+    assert {path.suffix for path in (runs / "without").iterdir()} == {".md", ".html", ".csv"}
 
 
 @pytest.mark.usefixtures("runs")
@@ -138,7 +138,7 @@ def test_without_matplotlib_the_report_says_how_to_get_it(runs: Path) -> None:
         said, errors = process.communicate()
         assert process.returncode == 0, errors
     assert "no charts" in said and "pip install" in said
-    assert {path.suffix for path in (runs / "out").iterdir()} == {".md", ".csv"}
+    assert {path.suffix for path in (runs / "out").iterdir()} == {".md", ".html", ".csv"}
     assert ".png" not in (runs / "out" / "report.md").read_text()
 
 
