@@ -13,7 +13,8 @@ from dialoom.prompts.messages import call_text
 
 from .fault import DialogueFault
 
-Status = Literal["ok", "unparsed", "error"]
+Status = Literal["ok", "unparsed", "error", "tied"]
+"""`tied`: the verdicts of a panel of judges, of which neither was given by more than half."""
 
 
 class Line(BaseModel):

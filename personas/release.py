@@ -22,7 +22,7 @@ from .errors import DataError
 from .mending import Mendings
 from .profile import DOMAINS, Affinity, Demographics, Domain, Profile
 from .schema import AffinitySchema
-from .task import Task
+from .task import Situation, Task
 
 Validated = TypeVar("Validated", bound=BaseModel)
 
@@ -80,6 +80,7 @@ class PersonaLensRelease:
         path = self._profiles / user_id / "profile.json"
         values = self._read(path)
         demographics = _validated(Demographics, values["demographics"], path, "demographics")
+        self._count_untold(demographics)
         profile = Profile(demographics=demographics, domains=self._domains(path, values))
         if not path.read_bytes().isascii() or not json.dumps(values, ensure_ascii=False).isascii():
             self.mendings[mending.NON_ASCII] += 1
@@ -173,9 +174,13 @@ class PersonaLensRelease:
             if kind is not None:
                 self.mendings[kind] += 1
         situation = task.situation
+        self._count_untold(situation)
         self.mendings[mending.FREE_SITUATION] += mending.free_form(
             situation.device, situation.day_of_week, situation.time_of_day
         )
+
+    def _count_untold(self, told: Demographics | Situation) -> None:
+        self.mendings[mending.UNTOLD] += sum(mending.is_untold(value) for value in told.model_dump().values())
 
     def _known_affinities(self, domain: str, profile: Profile) -> list[str]:
         """What the schema knows in a domain, else what the profile tells."""

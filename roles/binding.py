@@ -123,10 +123,9 @@ class Bindings:
 
 
 class PlayerSettings(TypedDict, total=False):
-    """Who plays and how they sample. What is said of one role wins over what is said of all.
+    """How players sample, and where they are served. What is said of one role wins over what is said of all.
 
     Attributes:
-        models: Who plays which role.
         temperature: Of every role, or by role; the one that a `Model` has itself wins.
         api_base: Where every role's model is served that has an address at all, or by role.
         structured: How every role's model is held to the form of a reply, or by role.
@@ -134,7 +133,6 @@ class PlayerSettings(TypedDict, total=False):
         params: Parameters of sampling by name, by role; under the empty name, of every role.
     """
 
-    models: Mapping[str, ModelLike] | None
     temperature: float | Mapping[str, float] | None
     api_base: str | Mapping[str, str] | None
     structured: str | Mapping[str, str] | None
@@ -145,6 +143,7 @@ class PlayerSettings(TypedDict, total=False):
 def bind(
     roles: Mapping[str, float],
     model: ModelLike | None = None,
+    models: Mapping[str, ModelLike] | None = None,
     reply_limits: Mapping[str, int] | None = None,
     **settings: Unpack[PlayerSettings],
 ) -> Bindings:
@@ -153,8 +152,9 @@ def bind(
     Args:
         roles: The roles with their default temperatures.
         model: Plays every role that `models` does not name.
+        models: Who plays which role.
         reply_limits: The roles' own limits, where they have some.
-        **settings: Who plays and how they sample; see `PlayerSettings`.
+        **settings: How they sample, and where they are served; see `PlayerSettings`.
 
     Raises:
         BindingError: If a role is unknown or left without a model, a temperature is no number from 0 to 2, an address
@@ -162,7 +162,7 @@ def bind(
             no kind that there is.
     """
     told = _Told(
-        models=settings.get("models") or {},
+        models=models or {},
         temperature=_by_role(settings.get("temperature")),
         api_base=_by_role(settings.get("api_base")),
         structured=_by_role(settings.get("structured")),

@@ -27,6 +27,7 @@ class Vocabulary:
         trailing: Words with which hardly a long one does.
         fillers: Words of greetings and of waiting, which move nothing forward.
         persons: Words for oneself and for the other.
+        oneself: Words for oneself as the one who does something.
         offers: Ways of offering help, which a user does not.
         requests: Ways of asking to be served, which an assistant does not.
         likes: Ways of stating a preference.
@@ -42,6 +43,7 @@ class Vocabulary:
     trailing: frozenset[str] = frozenset()
     fillers: frozenset[str] = frozenset()
     persons: frozenset[str] = frozenset()
+    oneself: frozenset[str] = frozenset()
     offers: re.Pattern[str] = _NEVER
     requests: re.Pattern[str] = _NEVER
     likes: re.Pattern[str] = _NEVER

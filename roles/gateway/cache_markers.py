@@ -8,7 +8,7 @@ from typing import Any
 
 from dialoom.prompts import ChatMessage
 
-from .tool_wire import is_of_tools, wire_messages
+from .tool_wire import is_nothing, is_of_tools, wire_messages
 
 _HOSTS = frozenset({"bedrock", "bedrock_converse", "vertex_ai", "vertex_ai_beta", "openrouter", "azure_ai"})
 
@@ -44,6 +44,8 @@ def marked(messages: tuple[ChatMessage, ...], model: str = "", is_growing: bool 
     for index, message in enumerate(messages):
         if is_of_tools(message):
             joined += wire_messages([message], model)
+            continue
+        if is_nothing(message):
             continue
         part: dict[str, Any] = {"type": "text", "text": message["content"]}
         if index in ends and message["content"].strip():  # an empty part may not be marked

@@ -83,8 +83,14 @@ class CallableBackend:
         calls = read_calls(message.get("tool_calls")) if is_offered else ()
         ensure_short(self.name, text, *(call["name"] + call["arguments"] for call in calls))
         words, reasoning = without_thinking(text)
-        outputs = tuple(message.get("outputs", ())) if calls else ()
-        return Completion(text=words, reasoning=reasoning, tool_calls=calls, outputs=outputs)
+        return Completion(text=words, reasoning=reasoning, tool_calls=calls, outputs=_outputs(message, len(calls)))
+
+
+def _outputs(message: Mapping[str, Any], calls: int) -> tuple[str, ...]:
+    """What the tools have said already, call by call, if a player's own loop has run all of them."""
+    given = message.get("outputs")
+    is_whole = isinstance(given, list) and len(given) == calls and all(isinstance(each, str) for each in given)
+    return tuple(given) if is_whole and given else ()
 
 
 def python_backend(spec: str) -> CallableBackend:

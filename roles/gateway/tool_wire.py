@@ -35,7 +35,8 @@ def _takes_one_at_a_time(litellm: ModuleType, model: str) -> bool:
 def wire_messages(messages: Iterable[ChatMessage], model: str = "") -> list[dict[str, Any]]:
     """The messages with neighbours of the same role joined: some providers refuse them apart.
 
-    Messages that call, and what tools said, stay apart.
+    Messages that call, and what tools said, stay apart. A turn in which an agent said and did nothing is left out: some
+    providers refuse that, too.
 
     Args:
         messages: The messages.
@@ -45,6 +46,8 @@ def wire_messages(messages: Iterable[ChatMessage], model: str = "") -> list[dict
     for message in messages:
         if is_of_tools(message):
             joined.append(_of_tools(message, model))
+        elif is_nothing(message):
+            continue
         elif joined and joined[-1]["role"] == message["role"] and "tool_calls" not in joined[-1]:
             joined[-1]["content"] += "\n\n" + message["content"]
         else:
@@ -57,6 +60,11 @@ def as_sent(message: ChatMessage) -> dict[str, Any]:
     if is_of_tools(message):
         return _of_tools(message, "")
     return {"role": message["role"], "content": message["content"]}
+
+
+def is_nothing(message: ChatMessage) -> bool:
+    """Whether a model has said nothing in its turn, and called nothing."""
+    return message["role"] == "assistant" and not message["content"].strip() and not is_of_tools(message)
 
 
 def is_of_tools(message: ChatMessage) -> bool:

@@ -185,24 +185,40 @@ def show(
         typer.Option(metavar="EXPR", help="Of the list: by a metric or anything else that --where knows, e.g. turns."),
     ] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Of the list: the highest first.")] = False,
+    calls: Annotated[
+        bool, typer.Option("--calls", help="The calls of SCENARIO instead, with what was wrong with each line.")
+    ] = False,
     trust: TrustFlag = False,
 ) -> None:
     """One dialogue with its judgements and how it ended; without a scenario, the list of them with their scores."""
     from .inspecting import list_scenarios, show_scenario
 
+    if scenario is None and calls:
+        raise typer.BadParameter("--calls is for one scenario; say which")
     if scenario is None:
         list_scenarios(run, json, judging, where, sort, reverse, trust)
     elif where or sort or reverse:
         raise typer.BadParameter("--where, --sort and --reverse are for the list; leave out SCENARIO")
+    elif calls:
+        from .scenario_calls import show_calls
+
+        show_calls(run, scenario, json, trust)
     else:
         show_scenario(run, scenario, json, judging, trust)
 
 
 def judge(
     run: Run,
-    model: Annotated[list[str], typer.Option("--model", metavar="[judge=]MODEL", help="Who judges.")],
+    model: Annotated[
+        list[str], typer.Option("--model", metavar="[judge=]MODEL", help="Who judges. Repeatable: a panel.")
+    ],
     temperature: Annotated[list[str] | None, typer.Option(metavar="[judge=]T", help="Its temperature (0).")] = None,
+    api_base: Annotated[list[str] | None, typer.Option(metavar="[judge=]URL", help="Where it is served.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call these judgements; by default the model.")] = None,
+    repeat: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="Judge all of it N times, to see how far a judge agrees with itself."),
+    ] = 1,
     concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed judgings again.")] = False,
     **given: Any,
@@ -210,8 +226,13 @@ def judge(
     """Judge a run's dialogues once more; the judgements are kept apart from the run's own, and can be compared."""
     from .playing import judge_run
 
-    judges = {"model": model, "temperature": temperature, **{flag: given.pop(flag) for flag in SAMPLING}}
-    raise typer.Exit(judge_run(run, name, judges, concurrency, retry_failed, given))
+    judges = {
+        "model": model,
+        "temperature": temperature,
+        "api_base": api_base,
+        **{flag: given.pop(flag) for flag in SAMPLING},
+    }
+    raise typer.Exit(judge_run(run, name, repeat, judges, concurrency, retry_failed, given))
 
 
 def review(
@@ -221,6 +242,7 @@ def review(
         typer.Option("--model", metavar="[reviewer=]MODEL", help="Who reviews; without it, only the rules look."),
     ] = None,
     temperature: Annotated[list[str] | None, typer.Option(metavar="[reviewer=]T", help="Its temperature (0).")] = None,
+    api_base: Annotated[list[str] | None, typer.Option(metavar="[reviewer=]URL", help="Where it is served.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call the verdicts; by default 'review by MODEL'.")] = None,
     concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed reviews again.")] = False,
@@ -229,7 +251,8 @@ def review(
     """Look for faults in a run's dialogues by the rules as they are now, and with a model for what rules cannot see."""
     from .playing import review_run
 
-    reviewers = {"model": model or [], "temperature": temperature, **{flag: given.pop(flag) for flag in SAMPLING}}
+    reviewers = {"model": model or [], "temperature": temperature, "api_base": api_base}
+    reviewers |= {flag: given.pop(flag) for flag in SAMPLING}
     raise typer.Exit(review_run(run, name, reviewers, concurrency, retry_failed, given))
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from typing import Any, Unpack
 
 from dialoom.graphs.gate.review import Review
-from dialoom.roles.binding import ModelLike
+from dialoom.roles.binding import ModelLike, bind
 from dialoom.runs.config import FLAG
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
@@ -18,13 +18,15 @@ from dialoom.runs.stepping import Session
 from dialoom.runs.store.branches import MAIN
 
 from .blocking import blocking
+from .judges import Judges, seated, set_names, together
 from .resolving import resolve
 from .run import Run
-from .settings import CallSettings, JudgeSettings, Options, PathLike, PlaySettings, RecipeLike
+from .settings import CallSettings, JudgeSettings, Options, PathLike, PlaySettings, RecipeLike, calls_of, players_of
 from .tasks import (
     OpenRun,
     judge_unparsed,
     judged_anew,
+    judging_graph,
     new_run,
     pass_gate,
     play_again,
@@ -40,7 +42,7 @@ async def aplay(
     *,
     path: PathLike,
     model: ModelLike | None = None,
-    models: Mapping[str, ModelLike] | None = None,
+    models: Mapping[str, Judges] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
     structured: str | Mapping[str, str] | None = None,
@@ -63,7 +65,8 @@ async def aplay(
         model: Who plays every role that `models` does not name; by default `offline/attentive`, a scripted stand-in.
             A LiteLLM name, an async function from chat messages to text, a compiled LangGraph graph with `messages`, or
             a `Model` with options of its own.
-        models: Who plays which role.
+        models: Who plays which role. Several judges, in a list, judge one after the other: the first as the run's own,
+            the others once all is played, each into a set of judgements of its own.
         temperature: Sampling temperature (0 to 2) of every role, or by role.
         api_base: Where models are served, for every role or by role.
         structured: How models are held to the form of a reply, for every role or by role: `schema` (a JSON schema),
@@ -153,9 +156,11 @@ async def aresume(
 
 async def ajudge(
     path: PathLike,
-    model: ModelLike | None = None,
+    model: Judges | None = None,
     *,
+    models: Mapping[str, Judges] | None = None,
     name: str | None = None,
+    repeat: int = 1,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
     **settings: Unpack[JudgeSettings],
@@ -164,12 +169,15 @@ async def ajudge(
 
     Args:
         path: The run's file.
-        model: Who judges, in every judging role that `models` does not name.
+        model: Who judges, in every judging role that `models` does not name. Several, in a list, judge one after the
+            other, each into a set of its own; what they say together is the set `panel`.
+        models: Who judges in which role, one or several likewise.
         name: What the set is called; by default the judges' models.
+        repeat: How often each judge judges all of it, into as many sets (`NAME`, `NAME #2`, ...), which tell how far it
+            agrees with itself.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
-        **settings: Who judges in which role (`models`), how they sample, and how calls are made, as for `play`; see
-            `JudgeSettings`.
+        **settings: How judges sample and calls are made, as for `play`; see `JudgeSettings`.
 
     Raises:
         StoreError: If it is no run, or another process writes it.
@@ -177,7 +185,17 @@ async def ajudge(
         BindingError, CacheError: Naming what is wrong.
     """
     with reopened_to_judge(path, recipe, settings) as store:
-        ended = await judged_anew(store, store.recipe, model, name, retry_failed, settings)
+        found, ended = store.recipe, None
+        judging_graph(found)  # whether it has one, before anything is bound
+        players, calls = players_of(settings), calls_of(settings)
+        bound = [
+            bind(found.judging_roles(), one, by_role, found.reply_limits, **players)
+            for one, by_role in seated(model, models)
+        ]
+        for judges, named in set_names(bound, name, repeat):
+            ended = together(ended, await judged_anew(store, found, judges, named, retry_failed, calls))
+            if not ended.is_complete:
+                break
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 
 
@@ -185,6 +203,7 @@ async def areview(
     path: PathLike,
     model: ModelLike | None = None,
     *,
+    models: Mapping[str, ModelLike] | None = None,
     name: str | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
@@ -198,6 +217,7 @@ async def areview(
     Args:
         path: The run's file.
         model: Who reviews; by default nobody.
+        models: The same by role: `{"reviewer": ...}`.
         name: What the set is called; by default `review by` the model.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed reviews again.
@@ -211,8 +231,11 @@ async def areview(
     with reopened_to_judge(path, recipe, settings) as store:
         await asyncio.to_thread(pass_gate, store)
         ended = None
-        if model is not None or settings.get("models"):
-            ended = await judged_anew(store, Review(store.recipe), model, name, retry_failed, settings)
+        if model is not None or models:
+            reviewing = Review(store.recipe)
+            roles, players = reviewing.judging_roles(), players_of(settings)
+            bound = bind(roles, model, models, reviewing.reply_limits, **players)
+            ended = await judged_anew(store, reviewing, bound, name, retry_failed, calls_of(settings))
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
@@ -16,6 +17,7 @@ from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipes import find_recipe, option_names, parsed_options
 from dialoom.runs.trust import code_hashes, players_named, recipe_named
 
+from .judges import Judges, check_several, further_judges, seated
 from .settings import JudgeSettings, Options, PathLike, RecipeLike, call_policy, calls_of, players_of
 
 
@@ -42,6 +44,7 @@ def resolve(
     recipe: RecipeLike,
     *,
     model: ModelLike | None = None,
+    models: Mapping[str, Judges] | None = None,
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
@@ -60,29 +63,35 @@ def resolve(
         raise RunError(f"seed {seed!r} is no whole number", setting="seed")
     if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
         raise RunError(f"sample {sample!r} is no whole number from 1", setting="sample")
-    players = players_of(settings)
-    players["models"] = {**found.models_named(chosen), **(players.get("models") or {})}
-    bindings = bind(
-        found.roles_used(chosen),
-        DEFAULT_MODEL if model is None else model,
-        found.reply_limits,
-        **players,
-    )
+    check_several(found, models)
+    bindings, *panel = [
+        bind(
+            found.roles_used(chosen),
+            DEFAULT_MODEL if model is None else model,
+            {**found.models_named(chosen), **players},
+            found.reply_limits,
+            **players_of(settings),
+        )
+        for _, players in seated(None, models)
+    ]
+    judges = further_judges(found, bindings, panel)
     plain = chosen.model_dump(mode="json")
     if not re.fullmatch(rf"{FLAG}|retry [1-9]\d?", str(on_user_fault)):
         raise RunError(
             f"on_user_fault {on_user_fault!r}: there are flag and retry N, such as 'retry 2'", setting="on_user_fault"
         )
-    code = code_hashes([*recipe_named(spec), *players_named(bindings.by_role)])
+    named = [each for by_role in (bindings.by_role, *judges) for each in players_named(by_role)]
+    code = code_hashes([*recipe_named(spec), *named])
     config = RunConfig(
         recipe=spec,
         options=plain,
         models=dict(bindings.by_role),
+        panel=judges,
         seed=seed,
         sample=sample,
         on_user_fault=on_user_fault,
         code=code,
     )
     policy = call_policy(calls_of(settings), RunLimits(), bindings.objects, found.roles, option_names(found))
-    policy.limits.check_prices(config.model_names.values())
+    policy.limits.check_prices(binding.model for cast in config.casts for binding in cast.values())
     return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))

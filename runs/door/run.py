@@ -20,6 +20,7 @@ from dialoom.runs.selection import selected
 from dialoom.runs.store import JudgementSet, RunFile, Status
 from dialoom.runs.trust import Trust
 
+from .judges import Judges
 from .settings import CallSettings, PathLike, RecipeLike
 
 if TYPE_CHECKING:  # heavy, or an extra
@@ -256,7 +257,8 @@ class Run:
             kind: `episodes`: a row for each finished scenario, with its facets (one whose name is taken is called
                 `facet.NAME`), counts and mean score by metric;
                 `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `faults`: a row
-                for each fault that the gate found; `calls`: a row for each call of a model, with tokens, cost, latency.
+                for each fault that the gate found; `calls`: a row for each call of a model, with tokens, cost, latency
+                and the kinds of faults in what it said, rejected lines of simulated users among them.
             judging: The set of judgements; by default the oldest. Not of use for `lines` and `calls`.
             where: Only what belongs to scenarios that this expression holds of; see `episodes`.
 
@@ -334,17 +336,18 @@ class Run:
 
     def judge(
         self,
-        model: ModelLike | None = None,
+        model: Judges | None = None,
         *,
-        models: Mapping[str, ModelLike] | None = None,
+        models: Mapping[str, Judges] | None = None,
         name: str | None = None,
+        repeat: int = 1,
         **calls: Unpack[CallSettings],
     ) -> Run:
         """Judge it once more; see `dialoom.judge`."""
         from .operations import judge
 
         trusting = self._trusting(calls)
-        judged = judge(self.path, model=model, models=models, name=name, recipe=self._given, **trusting)
+        judged = judge(self.path, model=model, models=models, name=name, repeat=repeat, recipe=self._given, **trusting)
         return Run(self.path, self._given, models=self._models, ended=judged.ended, trust=self._trust)
 
     def stream(

@@ -14,7 +14,7 @@ from dialoom.graphs.gate.review import Review
 from dialoom.graphs.recipe import Graph
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
-from dialoom.roles.binding import ModelLike, bind, rebind
+from dialoom.roles.binding import Bindings, ModelLike, rebind
 from dialoom.roles.cast import check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.calling import CallPolicy, cast_of, ensure_keys, open_gateway
@@ -26,12 +26,13 @@ from dialoom.runs.limits import RunLimits
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
 from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import find_recipe
-from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore, Work
+from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Work
 from dialoom.runs.threads import in_thread
 from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
 
+from .judges import together
 from .resolving import resolve
-from .settings import CallSettings, JudgeSettings, PathLike, PlaySettings, RecipeLike, call_policy, calls_of, players_of
+from .settings import CallSettings, PathLike, PlaySettings, RecipeLike, call_policy
 
 _AT_ONCE = 200
 """Outcomes whose faults are written together."""
@@ -63,7 +64,8 @@ async def new_run(
     """
     new = await asyncio.to_thread(lambda: resolve(recipe, **settings))
     if is_played:
-        await asyncio.to_thread(ensure_keys, new.config.models, new.policy)
+        for models in new.config.casts:
+            await asyncio.to_thread(ensure_keys, models, new.policy)
     tell, control = watched(settings)
     library = await asyncio.to_thread(prepare, new.recipe, new.config, new.overrides)
     plan = planned(
@@ -93,7 +95,8 @@ async def reopened(
         def checked(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
             bound = rebind(kept := store.config.models, models)
             store.give(named for role in models or {} for named in player_named(kept[role].model))
-            store.permit([*([] if recipe else recipe_named(store.config.recipe)), *players_named(kept)])
+            players = [named for cast in store.config.casts for named in players_named(cast)]
+            store.permit([*([] if recipe else recipe_named(store.config.recipe)), *players])
             found = store.recipe
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             policy.limits.check_prices(store.config.model_names.values())
@@ -114,7 +117,23 @@ async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | 
         await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
     task.tell(Began(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
-    return await carry_out(task, graph, store.config.models, store.queue.pending(recipe, only), None, is_resumed)
+    work = store.queue.pending(recipe, only)
+    return await _judged_by_panel(task, await carry_out(task, graph, store.config.models, work, None, is_resumed))
+
+
+async def _judged_by_panel(task: OpenRun, ended: Ended) -> Ended:
+    """Let a run's further judges judge what has been played, each into a set named after its models."""
+    store = task.store
+    for judges in store.config.panel:
+        if not ended.is_complete:
+            break
+        chosen = opened_set(store, None, judges)
+        if count := store.queue.count_to_judge(chosen.name):
+            await asyncio.to_thread(ensure_keys, judges, task.policy)
+            task.tell(Began(store.path, "judging", count, chosen.name))
+            work = store.queue.to_judge(task.recipe, chosen.name)
+            ended = together(ended, await carry_out(task, judging_graph(task.recipe), judges, work, chosen.name))
+    return ended
 
 
 async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
@@ -143,12 +162,7 @@ def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSett
 
 
 async def judged_anew(
-    store: RunStore,
-    judge: Recipe,
-    model: ModelLike | None,
-    name: str | None,
-    retry_failed: bool,
-    settings: JudgeSettings,
+    store: RunStore, judge: Recipe, bound: Bindings, name: str | None, retry_failed: bool, calls: CallSettings
 ) -> Ended:
     """Make a set of judgements with the judging of a recipe: the run's own, or the reviewing of it.
 
@@ -156,8 +170,7 @@ async def judged_anew(
         RunError: If the recipe has no judging, or the name belongs to other judgements.
         BindingError, CacheError: Naming what is wrong.
     """
-    graph, calls = judging_graph(judge), calls_of(settings)
-    bound = bind(judge.judging_roles(), model, judge.reply_limits, **players_of(settings))
+    graph = judging_graph(judge)
     tell, control = watched(calls)
     policy = call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
     await asyncio.to_thread(check_judges, bound.by_role, policy)
@@ -201,6 +214,11 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
     chosen = store.judgement_set(name)
     if chosen is None:
         raise RunError(f"{store.path} has no judgements", advice=_judging_advice(store.path))
+    if chosen.members:
+        named = ", ".join(map(repr, chosen.members))
+        raise RunError(
+            f"judging {chosen.name!r}: a panel says what its judges say; name one of {named}", setting="judging"
+        )
     if chosen.is_review:
         recipe = Review(recipe)
         task = replace(task, recipe=recipe)
@@ -299,10 +317,9 @@ def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBind
     """A new set of judgements, or the one of that name, to go on with it."""
     wanted = judgement_set(name or ", ".join(binding.model for binding in models.values()), store.prompts, models)
     existing = {each.name: each for each in store.judgement_sets()}
-    if wanted.name == OWN_JUDGEMENTS:
-        raise RunError(
-            f"name {OWN_JUDGEMENTS!r} is kept for the judgements that a run makes itself; give another", setting="name"
-        )
+    kept = {OWN_JUDGEMENTS: "the judgements that a run makes itself", PANEL: "what several judges say together"}
+    if wanted.name in kept and wanted.name not in existing.keys() - {OWN_JUDGEMENTS}:
+        raise RunError(f"name {wanted.name!r} is kept for {kept[wanted.name]}; give another", setting="name")
     if wanted.name not in existing:
         store.add_judgement_set(wanted)
     elif existing[wanted.name] != wanted:

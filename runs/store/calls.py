@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dialoom.roles import Completion
+from dialoom.roles import ASKS, Completion
 from dialoom.roles.gateway.kept_reply import read_reply
 
 _PAGE = 500
@@ -17,8 +17,8 @@ def read_calls(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     """Every call in the order in which they were begun, without its request.
 
     Yields:
-        `number` (the scenario's place in the plan, from 1), `id`, `node`, `step` (all `None` of a common call, which
-        belongs to no scenario), `role`, `model`, `prompt`, `sample`, `ask`,
+        `call` (its row), `number` (the scenario's place in the plan, from 1), `id`, `node`, `step`, `ordinal` (all
+        `None` of a common call, which belongs to no scenario), `role`, `model`, `prompt`, `sample`, `ask`,
         `judging` (a later set's name), `branch`, `reply` (its words), `tool_calls` (what it calls besides), `error`,
         `finish_reason`, tokens, `cost` (US dollars), `attempts`, `latency` (seconds) and `replays`.
     """
@@ -33,6 +33,16 @@ def _call(row: sqlite3.Row) -> dict[str, Any]:
     reply = None if call["reply"] is None else read_reply(Completion(call["reply"]))
     call["reply"] = None if reply is None else reply.text
     return call | {"tool_calls": [] if reply is None else list(reply.tool_calls)}
+
+
+def read_calls_of(connection: sqlite3.Connection, position: int) -> list[dict[str, Any]]:
+    """The calls of one scenario since it was begun (anew), as `read_calls` has them."""
+    return [_call(row) for row in connection.execute(_CALLS_OF, (position,))]
+
+
+def read_unsound(connection: sqlite3.Connection) -> list[int]:
+    """The positions of the finished scenarios that have faults, or lines that were asked for again because of one."""
+    return [position for (position,) in connection.execute(_UNSOUND, (ASKS,))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +72,14 @@ FROM common_uses AS used JOIN calls USING (key)
 WHERE used.scenario = ? AND used.judging IS NULL AND used.branch IS NULL AND reply IS NOT NULL
 GROUP BY calls.id ORDER BY min(used.step), used.node, min(used.ordinal), calls.id"""
 
-_CALLS = """
-SELECT calls.id AS call, position + 1 AS number, scenarios.id AS id, judging, calls.branch AS branch, node, step, role,
-    model, prompt, calls.sample AS sample, ask, texts.content AS reply, calls.error AS error, finish_reason,
-    input_tokens, output_tokens, cached_tokens, cost, attempts, latency, replays
-FROM calls LEFT JOIN scenarios ON position = calls.scenario LEFT JOIN texts ON texts.id = reply
-WHERE calls.id > ? ORDER BY calls.id LIMIT ?"""
+_UNSOUND = """
+SELECT outcomes.scenario FROM outcomes WHERE faults IS NOT NULL AND (faults != '[]' OR EXISTS
+    (SELECT 1 FROM calls WHERE calls.scenario = outcomes.scenario AND ask > ? AND branch IS NULL)) ORDER BY 1"""
+
+_SELECTED = """
+SELECT calls.id AS call, position + 1 AS number, scenarios.id AS id, judging, calls.branch AS branch, node, step,
+    ordinal, role, model, prompt, calls.sample AS sample, ask, texts.content AS reply, calls.error AS error,
+    finish_reason, input_tokens, output_tokens, cached_tokens, cost, attempts, latency, replays
+FROM calls LEFT JOIN scenarios ON position = calls.scenario LEFT JOIN texts ON texts.id = reply"""
+_CALLS = _SELECTED + " WHERE calls.id > ? ORDER BY calls.id LIMIT ?"
+_CALLS_OF = _SELECTED + " WHERE calls.scenario = ? AND calls.sample >= take ORDER BY calls.id"

@@ -13,8 +13,10 @@ import pytest
 from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.roles import Completion, PermanentProviderError
 from dialoom.roles.gateway.cache import ResponseCache, cache_key
+from dialoom.roles.gateway.cache_markers import marked
 from dialoom.roles.gateway.kept_reply import kept_text, read_reply
 from dialoom.roles.gateway.tool_support import knows_tools
+from dialoom.roles.gateway.tool_wire import wire_messages
 from tests.ledgers import MemoryLedger, a_place, a_request
 from tests.roles.gateway.asking import ask, request
 from tests.server import Answer, Response, ended, error, serving
@@ -63,6 +65,18 @@ async def test_tools_calls_and_outputs_are_sent_as_the_interface_has_them() -> N
         {"name": "get_weather", "arguments": '{"city": "Vellin"}'},
     )
     assert (body["messages"][3]["tool_call_id"], body["messages"][3]["content"]) == (CALL["id"], '{"rain": true}')
+
+
+def test_a_turn_of_nothing_is_not_sent_and_marks_stand_on_words() -> None:
+    """Whatever comes before and behind it is joined; an agent's next request begins with all of this one."""
+    silence: ChatMessage = {"role": "assistant", "content": " "}
+    messages = (*TALK[:2], silence, *TALK[4:], *TALK[2:4])
+    assert [each["role"] for each in wire_messages(messages)] == ["system", "user", "assistant", "tool"]
+    assert wire_messages(messages)[1]["content"] == "Rain?\n\nGo on."
+    system, user, called, told = marked(messages, is_growing=True)
+    ends = [part["text"] for each in (system, user) for part in each["content"] if "cache_control" in part]
+    assert ends == ["You are brief.", "\n\nGo on."]
+    assert (called["tool_calls"][0]["id"], told["tool_call_id"]) == (CALL["id"], CALL["id"])
 
 
 async def test_without_tools_nothing_is_said_of_them() -> None:
@@ -217,12 +231,15 @@ async def test_signed_thoughts_go_back_with_the_calls_to_who_wants_them() -> Non
 )
 async def test_a_model_that_takes_no_tools_is_told_as_one(status: int, told: str) -> None:
     """And what would be right, after one request; what is wrong with a tool is told as it comes."""
-    for said, advice in ((told, "takes no tools as it is served"), ("tools[0].function.name: too long", "")):
+    for said, advice in (
+        (told, "takes no tools as it is served"),
+        ("tools[0].function.name: too long", "will not take this request"),
+    ):
         with serving(lambda _body, _number, said=said: error(status, said)) as server:  # type: ignore[misc]
             with pytest.raises(PermanentProviderError, match=advice) as failed:
                 await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
             assert len(server.requests) == 1
-        assert bool(advice) == ("takes no tools" in str(failed.value))
+        assert (said is told) == ("takes no tools" in str(failed.value))
 
 
 @pytest.mark.parametrize(
