@@ -278,9 +278,15 @@ def _told_domains() -> set[str]:
 
 def test_diversity_of_topics() -> None:
     """By hand: halves and quarters; one topic alone; the share that counts is above two in a hundred."""
-    assert tuple(topic_diversity("aabc")) == (4, 3, pytest.approx(1.5 / 1.584962500721156), 3)
-    assert topic_diversity("aaaa") == (4, 1, 0.0, 1)
-    assert tuple(topic_diversity([*"a" * 98, "b", "b"])) == (100, 2, pytest.approx(0.1414405), 1)
+    some, one, rare = topic_diversity("aabc"), topic_diversity("aaaa"), topic_diversity([*"a" * 98, "b", "b"])
+    assert some.entropy == pytest.approx(1.5 / 1.584962500721156)
+    assert rare.entropy == pytest.approx(0.1414405)
+    assert [(each.sessions, each.topics, each.frequent) for each in (some, one, rare)] == [
+        (4, 3, 3),
+        (4, 1, 1),
+        (100, 2, 1),
+    ]
+    assert one.entropy == 0
     assert topic_diversity(session.topic for session in SOURCE.sessions.values()).entropy > 0.96
 
 
