@@ -260,7 +260,9 @@ def _inputs(state: AgentState, scene: Scene) -> dict[str, Any]:
 
 def _calling(scene: Scene) -> str:
     """How calls are written as text."""
-    definitions = [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in _scenario(scene).case.value.tools]
+    definitions = [
+        json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in _scenario(scene).case.value.tools
+    ]
     return scene.rendered("apollo/calling", tools=definitions)[0]["content"]
 
 
