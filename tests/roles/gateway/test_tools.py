@@ -233,7 +233,7 @@ async def test_a_model_that_takes_no_tools_is_told_as_one(status: int, told: str
     """And what would be right, after one request; what is wrong with a tool is told as it comes."""
     for said, advice in (
         (told, "takes no tools as it is served"),
-        ("tools[0].function.name: too long", "will not take this request"),
+        ("tools[0].function.name: too long", "too long"),
     ):
         with serving(lambda _body, _number, said=said: error(status, said)) as server:  # type: ignore[misc]
             with pytest.raises(PermanentProviderError, match=advice) as failed:
