@@ -119,7 +119,7 @@ def test_the_queries_of_the_docs_answer(dialoom: Command, players: list[str], tm
     """All seven, on a run's file, with plain SQLite."""
     dialoom("run", "personalens", *players, "--limit", 3, "-o", "r.db")
     queries = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "store.md").read_text(), re.DOTALL)
-    assert len(queries) == 7
+    assert len(queries) == 9
     with sqlite3.connect(tmp_path / "r.db") as connection:
         for query in queries:
             assert connection.execute(query).fetchall(), query
