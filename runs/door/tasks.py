@@ -47,6 +47,8 @@ class OpenRun:
     policy: CallPolicy
     tell: Callable[[Event], None]
     control: Control
+    is_wider: bool = False
+    """Whether other context windows were given now than the run had."""
 
 
 @contextlib.asynccontextmanager
@@ -102,8 +104,8 @@ async def reopened(
             return found, policy
 
         found, policy = await in_thread(checked, lambda: control.is_draining)
-        keep_limits(store, policy.limits)
-        yield OpenRun(store, found, store.config.models, policy, tell, control)
+        is_wider = keep_limits(store, policy.limits)
+        yield OpenRun(store, found, store.config.models, policy, tell, control, is_wider)
 
 
 async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
@@ -125,7 +127,8 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
     if anew or failed:
         await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
     if is_failed:
-        task.tell(Retrying(failed=store.retries.failed()))
+        retry_failures(task)
+        failed -= set(store.positions("failed"))
     for position in sorted(anew):
         store.retries.scenario(position)
     if anew:
@@ -133,10 +136,18 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
     return await play_pending(task, is_resumed=True, only=anew | failed)
 
 
+def retry_failures(task: OpenRun, judging: str | None = None) -> None:
+    """Make failures pending again; those by a request that was too long only if a model reads more now."""
+    again, left = task.store.retries.failed(judging, too_long=task.is_wider)
+    task.tell(Retrying(failed=again, too_long=left, judging=judging))
+
+
 async def judged_anew(
-    store: RunStore, judge: Recipe, bound: Bindings, name: str | None, retry_failed: bool, calls: CallSettings
+    store: RunStore, judge: Recipe, bound: Bindings, name: str | None, is_again: bool, calls: CallSettings
 ) -> Ended:
     """Make a set of judgements with the judging of a recipe: the run's own, or the reviewing of it.
+
+    With `is_again`, what failed in the set is tried again.
 
     Raises:
         RunError: If the name belongs to other judgements.
@@ -151,11 +162,11 @@ async def judged_anew(
         store.add_prompts(library.values())
         name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
     chosen = opened_set(store, name, bound.by_role)
-    keep_limits(store, policy.limits)
+    is_wider = keep_limits(store, policy.limits)
     store.give(players_named(bound.by_role))
-    if retry_failed:
-        tell(Retrying(failed=store.retries.failed(chosen.name), judging=chosen.name))
-    task = OpenRun(store, judge, bound.by_role, policy, tell, control)
+    task = OpenRun(store, judge, bound.by_role, policy, tell, control, is_wider)
+    if is_again:
+        retry_failures(task, chosen.name)
     tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name), chosen.name))
     work = store.queue.to_judge(store.recipe, chosen.name)
     return await carry_out(task, judging_graph(judge), bound.by_role, work, chosen.name)
@@ -304,7 +315,9 @@ def _judging_advice(path: Path) -> Advice:
     return Advice("judge", "judge the run first", {"path": path})
 
 
-def keep_limits(store: RunStore, limits: RunLimits) -> None:
-    """Keep budget, prices and rates in the run's file, if they are other ones than before."""
-    if limits != RunLimits.of(store):
+def keep_limits(store: RunStore, limits: RunLimits) -> bool:
+    """Keep what bounds calls in the run's file, if it is other than before; returns whether models read otherwise."""
+    kept = RunLimits.of(store)
+    if limits != kept:
         store.keep_limits(limits.model_dump_json())
+    return limits.context != kept.context
