@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 
 from .fault import DialogueFault
 
-Status = Literal["ok", "unparsed", "error"]
+Status = Literal["ok", "unparsed", "error", "tied"]
+"""`tied`: the verdicts of a panel of judges, of which neither was given by more than half."""
 
 
 class Line(BaseModel):

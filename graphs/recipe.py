@@ -56,10 +56,12 @@ class Exporter:
     Attributes:
         description: For the help.
         kind: `lines`: each item is a row. `files`: each item is a path, as a tuple of the names of its folders and its
-            own, and its content; `lists`: and a row of the JSON list that this file is, whichever scenarios its rows
-            come from. A name may be made of any id: what no file can be called is changed.
+            own, and its content: text as it is, anything else as JSON; `lists`: and a row of the JSON list that this
+            file is, whichever scenarios its rows come from. A name may be made of any id: what no file can be called
+            is changed.
         items: Gives the items of one finished scenario: `items(episode, scenario, prompts, models)`, with the run's
-            prompts and its models by role. An exporter that names `options` gets them as the keyword `options`.
+            prompts and its models by role, the judges being those of the set of judgements. An exporter that names
+            `options` gets them as the keyword `options`.
         options: The type of its options; `None` if it has none.
         arranged: Puts the items of a whole file in another order. It reads them as they come, and must not hold them
             all.
@@ -218,6 +220,10 @@ class Recipe(ABC):
     def played_by(self, scenario: Any) -> Mapping[str, str]:
         """What a scenario's simulated user goes by, text by text, for whoever reviews how it was played."""
         return {key: str(value) for key, value in scenario.described().items()}
+
+    def spoken(self, reply: str) -> str:
+        """What of a simulated user's reply the other side hears, such as all but an end marker."""
+        return reply.strip()
 
     def talks(self, scenario: Any, outcome: Outcome) -> Iterable[Talk]:
         """The conversations of an outcome that the gate looks at: by default its messages."""

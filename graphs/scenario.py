@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +32,10 @@ class Scenario(BaseModel, ABC):
     def described(self) -> dict[str, Any]:
         """What exports and readers of one dialogue are shown of it: the facets, and longer texts."""
         return self.facets()
+
+    def preferences(self) -> Mapping[str, str]:
+        """The person's preferences that may come up in what is said, by name; semicolons stand between values."""
+        return {}
 
     @property
     def loads(self) -> tuple[str, ...]:

@@ -94,6 +94,16 @@ class Scene:
         """
         return await self._stage.cast[prompt_id](inputs, at=self)
 
+    async def ask_role(self, role: str, prompt_id: str, **inputs: Any) -> Any:
+        """As `ask`, of another role than the prompt's own: where several models play one part, each has a role.
+
+        Such a role is called as the first with a number behind it, e.g. `answerer-2`. Its understudy is the first's.
+
+        Raises:
+            PromptError, RoleError: As `ask`.
+        """
+        return await self._stage.cast.played_by(role, prompt_id)(inputs, at=self)
+
     def rendered(self, prompt_id: str, **inputs: Any) -> list[ChatMessage]:
         """What `ask` would send; nobody is asked.
 

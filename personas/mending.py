@@ -9,6 +9,7 @@ from collections.abc import Iterable
 STRAY_KEY = "domain names with stray characters mended"
 EMPTY = "empty affinities left out"
 WITHHELD = "'[Redacted]' or 'N/A' values left out"
+UNTOLD = "'[Redacted]' or 'N/A' values of demographics or situations, which no prompt shows"
 OUTSIDE = "values that the schema does not list"
 FOREIGN_AFFINITY = "affinities that a task names but its domains lack"
 RESPELT_AFFINITY = "affinities matched by another spelling (Favourite/Favorite)"
@@ -22,6 +23,7 @@ _FINE = frozenset({OUTSIDE, NON_ASCII, FREE_SITUATION})
 """What is kept as it is and needs nothing to be done: it is said because somebody may not expect it."""
 
 _WITHHELD = re.compile(r"^\W*(redacted|n\s*/\s*a)\W*$", re.IGNORECASE)
+_BLOT = re.compile(r"\[\s*redacted\s*\]", re.IGNORECASE)
 _SUFFIX = re.compile(r"\s*\([^)]*\)\s*$")
 _DAYS = {"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 _TIMES = {"early morning", "morning", "midday", "afternoon", "evening", "night"}
@@ -51,6 +53,11 @@ def domain_name(key: str, known: Iterable[str]) -> str:
 def is_withheld(value: str) -> bool:
     """Whether a value stands for 'not told'."""
     return bool(_WITHHELD.match(value))
+
+
+def is_untold(value: str) -> bool:
+    """Whether a value of demographics or a situation is not told, or holds a place that was blotted out."""
+    return is_withheld(value) or bool(_BLOT.search(value))
 
 
 def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str | None]:

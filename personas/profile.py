@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict
 
+from .mending import is_untold
+
 DOMAINS = (
     "Alarm",
     "Books",
@@ -35,7 +37,7 @@ Affinity = str | tuple[str, ...]
 
 
 class Demographics(BaseModel):
-    """The eleven facts of a person's outward life (D in the paper), all free text."""
+    """The eleven facts of a person's outward life (D in the paper), all free text, as the source has it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     user_id: str
@@ -51,8 +53,9 @@ class Demographics(BaseModel):
     reside_country: str
 
     def for_prompt(self) -> dict[str, str]:
-        """What models are shown: everything but the user id."""
-        return self.model_dump(exclude={"user_id"})
+        """What models are shown: everything that is told, but for the user id."""
+        values: dict[str, str] = self.model_dump(exclude={"user_id"})
+        return {name: value for name, value in values.items() if not is_untold(value)}
 
 
 class Domain(BaseModel):

@@ -22,7 +22,7 @@ from .errors import DataError
 from .mending import Mendings
 from .profile import DOMAINS, Affinity, Demographics, Domain, Profile
 from .schema import AffinitySchema
-from .task import Task
+from .task import Situation, Task
 
 Validated = TypeVar("Validated", bound=BaseModel)
 
@@ -39,6 +39,7 @@ class PersonaLensRelease:
 
     Attributes:
         root: The folder that holds `data/profile`.
+        schema: The preferences that there are, if the release says so.
         mendings: What was put up with so far; complete once everything wanted has been read.
     """
 
@@ -49,7 +50,7 @@ class PersonaLensRelease:
         if not self._profiles.is_dir():
             raise DataError(root, "holds no data/profile folder; give the folder of a PersonaLens release")
         schema = root / "res" / "schema.json"
-        self._schema = AffinitySchema.read(schema) if schema.exists() else None
+        self.schema = AffinitySchema.read(schema) if schema.exists() else None
 
     def user_ids(self) -> list[str]:
         """The ids of all people, `user2` before `user10`."""
@@ -59,6 +60,17 @@ class PersonaLensRelease:
             raise DataError(self._profiles, "holds no folder of a user, such as user1/profile.json")
         return ids
 
+    def as_written(self, user_id: str) -> dict[str, Any]:
+        """One person's file as it is, but for stray characters in the names of domains.
+
+        Raises:
+            DataError: If there is no such person or the file is broken.
+        """
+        path = self._profiles / user_id / "profile.json"
+        values = self._read(path)
+        by_domain = {key: self._by_domain(path, key, values[key]) for key in _PROFILE_KEYS if key != "demographics"}
+        return {**values, **by_domain}
+
     def profile(self, user_id: str) -> Profile:
         """One person.
 
@@ -66,11 +78,9 @@ class PersonaLensRelease:
             DataError: If there is no such person or the file is broken.
         """
         path = self._profiles / user_id / "profile.json"
-        values = _read_object(path, self.mendings)
-        for key in _PROFILE_KEYS:
-            if not isinstance(values.get(key), dict):
-                raise DataError(path, f"{key!r} is {_what(values, key)}; a profile has an object there")
+        values = self._read(path)
         demographics = _validated(Demographics, values["demographics"], path, "demographics")
+        self._count_untold(demographics)
         profile = Profile(demographics=demographics, domains=self._domains(path, values))
         if not path.read_bytes().isascii() or not json.dumps(values, ensure_ascii=False).isascii():
             self.mendings[mending.NON_ASCII] += 1
@@ -92,6 +102,13 @@ class PersonaLensRelease:
                 if self._is_eligible(task, profile, path):
                     self._count(task, profile)
                     yield task
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        values = _read_object(path, self.mendings)
+        for key in _PROFILE_KEYS:
+            if not isinstance(values.get(key), dict):
+                raise DataError(path, f"{key!r} is {_what(values, key)}; a profile has an object there")
+        return values
 
     def _domains(self, path: Path, values: Mapping[str, Any]) -> dict[str, Domain]:
         affinities, interests, interactions = (
@@ -136,8 +153,8 @@ class PersonaLensRelease:
                 self.mendings[mending.EMPTY] += not withheld
                 continue
             kept[name] = tuple(told) if isinstance(value, list) else told[0]
-            if self._schema is not None:
-                self.mendings[mending.OUTSIDE] += self._schema.outside(domain, name, kept[name])
+            if self.schema is not None:
+                self.mendings[mending.OUTSIDE] += self.schema.outside(domain, name, kept[name])
         return kept
 
     def _is_eligible(self, task: Task, profile: Profile, path: Path) -> bool:
@@ -157,14 +174,18 @@ class PersonaLensRelease:
             if kind is not None:
                 self.mendings[kind] += 1
         situation = task.situation
+        self._count_untold(situation)
         self.mendings[mending.FREE_SITUATION] += mending.free_form(
             situation.device, situation.day_of_week, situation.time_of_day
         )
 
+    def _count_untold(self, told: Demographics | Situation) -> None:
+        self.mendings[mending.UNTOLD] += sum(mending.is_untold(value) for value in told.model_dump().values())
+
     def _known_affinities(self, domain: str, profile: Profile) -> list[str]:
         """What the schema knows in a domain, else what the profile tells."""
-        if self._schema is not None:
-            return [name for where, name in self._schema.types if where == domain]
+        if self.schema is not None:
+            return [name for where, name in self.schema.types if where == domain]
         return list(profile.domains[domain].affinities)
 
 

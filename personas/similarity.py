@@ -1,6 +1,6 @@
 """How alike two texts are: embedders, and the nearest neighbour among texts that were kept.
 
-A threshold belongs to its embedder: 0.6 was set for a MiniLM sentence transformer (ALOE), and means something else to
+A threshold belongs to its embedder: 0.6 was set for paraphrase-MiniLM-L6-v2 (ALOE), and means something else to
 every other one. Each embedder says what it means in its `meaning`.
 """
 
@@ -77,7 +77,7 @@ class SentenceTransformerEmbedder:
         EmbedderError: If the library is not installed or the model cannot be loaded.
     """
 
-    meaning = "the threshold belongs to the model: 0.6 was set for all-MiniLM-L6-v2 by ALOE's authors"
+    meaning = "the threshold belongs to the model: 0.6 was set for paraphrase-MiniLM-L6-v2 by ALOE's authors"
 
     def __init__(self, model: str) -> None:
         if importlib.util.find_spec("sentence_transformers") is None:
@@ -191,6 +191,11 @@ class VectorIndex:
         place = int(np.argmax(similarities))
         return place, round(float(similarities[place]), 6)
 
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return self._count
+
     def add(self, vector: Vector) -> None:
         """Add a vector, behind the others."""
         if self._count == len(self._rows):
@@ -216,6 +221,31 @@ def nearest_neighbours(vectors: Sequence[Vector]) -> list[tuple[int, float] | No
     return found
 
 
+def suggested_threshold(vectors: Sequence[Vector]) -> float | None:
+    """The lowest threshold, in hundredths, at which 95 % of a pool's own texts pass one after another.
+
+    It comes from what each text's nearest neighbour before it is like: whoever likes the pool as it is can let it grow
+    with this. `None` for fewer than 20 texts, whose similarities say too little.
+    """
+    if len(vectors) < _FEWEST:
+        return None
+    rows = np.array(vectors, dtype=np.float32)
+    nearest = sorted(float(np.max(rows[:place] @ row)) for place, row in enumerate(rows) if place)
+    passing = math.ceil(_SHARE * len(vectors)) - 1  # the first text passes anyway
+    return min(1.0, math.ceil(round(100 * nearest[passing - 1], 4)) / 100)
+
+
+def count_passing(vectors: Sequence[Vector], threshold: float) -> int:
+    """How many texts of a pool a filter would keep that saw them in this order."""
+    kept = VectorIndex()
+    for vector in vectors:
+        nearest = kept.nearest(vector)
+        if nearest is None or nearest[1] <= threshold:
+            kept.add(vector)
+    return kept.size
+
+
+_SHARE, _FEWEST = 0.95, 20
 _PLACES = 4096
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _UNSPACED = re.compile(r"[぀-ヿ㐀-鿿가-힯฀-๿]")

@@ -6,9 +6,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from .mending import is_untold
+
 
 class Situation(BaseModel):
-    """The situational context S of one person's task, all free text."""
+    """The situational context S of one person's task, all free text, as the source has it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
     location: str = Field(alias="Location")
@@ -18,8 +20,9 @@ class Situation(BaseModel):
     environment: str = Field(alias="Environment")
 
     def for_prompt(self) -> dict[str, str]:
-        """What models are shown, under the names of the release."""
-        return self.model_dump(by_alias=True)
+        """What models are shown: everything that is told, under the names of the release."""
+        values: dict[str, str] = self.model_dump(by_alias=True)
+        return {name: value for name, value in values.items() if not is_untold(value)}
 
 
 class Task(BaseModel):

@@ -27,7 +27,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, TypedDict
 
 import yaml
@@ -147,14 +147,7 @@ class Prompt(BaseModel):
         Raises:
             PromptError: If the front matter, a marker, a template or a variable is wrong.
         """
-        source = source.replace("\r\n", "\n")
-        match = _FRONT_MATTER.match(source)
-        if match is None:
-            raise PromptError(place, "a prompt starts with front matter between two lines of '---'")
-        front = _front_matter(match.group(1), place)
-        prompt = cls(front=front, sections=_sections(source, match.start(2), place), source=source, place=place)
-        prompt._check_variables()
-        return prompt
+        return _parsed(source.replace("\r\n", "\n"), place)
 
     def render(self, inputs: Mapping[str, Any]) -> list[ChatMessage]:
         """The chat messages of this prompt.
@@ -241,6 +234,18 @@ class Prompt(BaseModel):
                     f"prompt {self.id!r} uses the variable {unknown[0]!r}, which it does not get; "
                     f"it gets {', '.join(sorted(allowed)) or 'none'}",
                 )
+
+
+@lru_cache(maxsize=256)
+def _parsed(source: str, place: str) -> Prompt:
+    """Kept, as are its templates: a process opens one run after the other, and they have the same prompts."""
+    match = _FRONT_MATTER.match(source)
+    if match is None:
+        raise PromptError(place, "a prompt starts with front matter between two lines of '---'")
+    front = _front_matter(match.group(1), place)
+    prompt = Prompt(front=front, sections=_sections(source, match.start(2), place), source=source, place=place)
+    prompt._check_variables()
+    return prompt
 
 
 def _template(text: str) -> Template:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast, get_args, runtime_checkable
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, get_args, runtime_checkable
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -115,68 +115,90 @@ class Bindings:
     objects: Mapping[str, Reply | CompiledGraph] = field(default_factory=dict)
 
 
+class PlayerSettings(TypedDict, total=False):
+    """How players sample, and where they are served. What is said of one role wins over what is said of all.
+
+    Attributes:
+        temperature: Of every role, or by role; the one that a `Model` has itself wins.
+        api_base: Where every role's model is served that has an address at all, or by role.
+        structured: How every role's model is held to the form of a reply, or by role.
+        max_reply: The most tokens of a reply, of every role or by role; 0 for no limit.
+        params: Parameters of sampling by name, by role; under the empty name, of every role.
+    """
+
+    temperature: float | Mapping[str, float] | None
+    api_base: str | Mapping[str, str] | None
+    structured: str | Mapping[str, str] | None
+    max_reply: int | Mapping[str, int | None] | None
+    params: Mapping[str, Mapping[str, Any]] | None
+
+
 def bind(
     roles: Mapping[str, float],
-    *,
     model: ModelLike | None = None,
     models: Mapping[str, ModelLike] | None = None,
-    temperature: float | Mapping[str, float] | None = None,
-    api_base: str | Mapping[str, str] | None = None,
-    max_reply: int | Mapping[str, int | None] | None = None,
-    params: Mapping[str, Mapping[str, Any]] | None = None,
     reply_limits: Mapping[str, int] | None = None,
-    structured: str | Mapping[str, str] | None = None,
+    **settings: Unpack[PlayerSettings],
 ) -> Bindings:
-    """Bind every role of a recipe. What is said of one role wins over what is said of all.
+    """Bind every role of a recipe.
 
     Args:
         roles: The roles with their default temperatures.
         model: Plays every role that `models` does not name.
         models: Who plays which role.
-        temperature: Of every role, or by role; the one that a `Model` has itself wins.
-        api_base: Where every role's model is served that has an address at all, or by role.
-        max_reply: The most tokens of a reply, of every role or by role; 0 for no limit.
-        params: Parameters of sampling by name, by role; under the empty name, of every role.
         reply_limits: The roles' own limits, where they have some.
-        structured: How every role's model is held to the form of a reply, or by role.
+        **settings: How they sample, and where they are served; see `PlayerSettings`.
 
     Raises:
         BindingError: If a role is unknown or left without a model, a temperature is no number from 0 to 2, an address
             is none, may hold a secret, or is given to a model that has none, a parameter is unknown, or a player is of
             no kind that there is.
     """
-    temperatures, addresses, shapes = _by_role(temperature), _by_role(api_base), _by_role(structured)
-    limits: Mapping[str, int | None] = max_reply if isinstance(max_reply, Mapping) else _by_role(max_reply)
-    given_by_role: dict[str, Mapping[str, Any]] = {
-        "models": models or {},
-        "temperature": temperatures,
-        "api_base": addresses,
-        "max_reply": limits,
-        "params": params or {},
-        "structured": shapes,
-    }
-    for setting, named in given_by_role.items():
-        _check_roles(setting, named, roles)
-    for_all = dict.fromkeys(roles, limits[""]) if "" in limits else {}
-    limits = {**(reply_limits or {}), **for_all, **limits}
+    told = _Told(
+        models=models or {},
+        temperature=_by_role(settings.get("temperature")),
+        api_base=_by_role(settings.get("api_base")),
+        structured=_by_role(settings.get("structured")),
+        max_reply=_by_role(settings.get("max_reply")),
+        params=settings.get("params") or {},
+    )
+    for each in fields(told):
+        _check_roles(each.name, getattr(told, each.name), roles)
     bound: dict[str, ModelBinding] = {}
     objects: dict[str, Reply | CompiledGraph] = {}
     for role, usual in roles.items():
-        given = (models or {}).get(role, model)
+        given = told.models.get(role, model)
         if given is None:
             raise BindingError(f"models: role {role!r} has no model", setting="models")
         chosen = given if isinstance(given, Model) else Model(given)
         name = _name(chosen.player, objects)
-        warmth = _first(chosen.temperature, temperatures.get(role), temperatures.get(""), usual)
-        bound[role] = ModelBinding(
+        bound[role] = told.binding(role, name, chosen, usual, (reply_limits or {}).get(role))
+    return Bindings(bound, objects)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What was said of roles, each by the role's name; what is for all of them stands under the empty name."""
+
+    models: Mapping[str, ModelLike]
+    temperature: Mapping[str, float]
+    api_base: Mapping[str, str]
+    structured: Mapping[str, str]
+    max_reply: Mapping[str, int | None]
+    params: Mapping[str, Mapping[str, Any]]
+
+    def binding(self, role: str, name: str, chosen: Model, temperature: float, limit: int | None) -> ModelBinding:
+        """What a role's file entry says: its model's own word first, then the role's, all roles', and the recipe's."""
+        warmth, shapes = self.temperature, self.structured
+        limits = {role: limit, **({role: self.max_reply[""]} if "" in self.max_reply else {}), **self.max_reply}
+        return ModelBinding(
             model=name,
-            temperature=_temperature(warmth),
-            api_base=_address_of(role, name, chosen, addresses),
-            max_reply=checked_limit(limits.get(role) if chosen.max_reply is None else chosen.max_reply, role),
-            params=_parameters_of(role, chosen, params or {}),
+            temperature=_temperature(_first(chosen.temperature, warmth.get(role), warmth.get(""), temperature)),
+            api_base=_address_of(role, name, chosen, self.api_base),
+            max_reply=checked_limit(limits[role] if chosen.max_reply is None else chosen.max_reply, role),
+            params=_parameters_of(role, chosen, self.params),
             structured=checked_structured(chosen.structured or shapes.get(role) or shapes.get("")),
         )
-    return Bindings(bound, objects)
 
 
 def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | None) -> Bindings:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from pydantic import BaseModel
 
@@ -54,6 +55,7 @@ class Cast:
     ) -> None:
         check_cast(library, models, reply_types)
         types = {**REPLY_TYPES, **(reply_types or {})}
+        self._models = models
         self._roles = {
             prompt.id: Role(prompt, models[prompt.front.role], types.get(prompt.front.reply), gateway)
             for prompt in library.values()
@@ -68,11 +70,25 @@ class Cast:
         try:
             return self._roles[prompt_id]
         except KeyError:
-            known = ", ".join(self._roles) or "none"
+            known = _listed(self._roles)
             raise BindingError(
                 f"prompt {prompt_id!r} is asked for and cannot be played: it is not among the recipe's prompts, or its "
                 f"role not among the roles that these options use; there are {known}"
             ) from None
+
+    def played_by(self, role: str, prompt_id: str) -> Role:
+        """The role that plays a prompt in place of the prompt's own.
+
+        Raises:
+            BindingError: If it has no model, or the prompt cannot be played.
+        """
+        if role not in self._models:
+            raise BindingError(f"role {role!r} is to play {prompt_id!r} and has no model; {_listed(self._models)} have")
+        return replace(self[prompt_id], binding=self._models[role], name=role)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
 
 
 def check_understudies(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> None:

@@ -37,12 +37,14 @@ class Role:
         binding: The model and its sampling.
         reply_type: What its text must become; `None` for plain text.
         gateway: The way to the model.
+        name: What it is called; by default as the prompt says.
     """
 
     prompt: Prompt
     binding: ModelBinding
     reply_type: type[BaseModel] | None
     gateway: Caller
+    name: str = ""
 
     async def __call__(self, inputs: Mapping[str, Any], at: CallSite) -> Any:
         """Render, call, parse; on an unparsable reply ask once again with the error shown.
@@ -82,7 +84,7 @@ class Role:
 
     async def _call(self, messages: list[ChatMessage], place: CallPlace) -> Completion:
         request = Request(
-            role=self.prompt.front.role,
+            role=self.name or self.prompt.front.role,
             prompt_id=self.prompt.id,
             prompt_hash=self.prompt.hash,
             model=self.binding.model,

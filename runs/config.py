@@ -28,6 +28,7 @@ class RunConfig(BaseModel):
         recipe: A registered name, or `path/to/file.py:NAME`.
         options: The recipe's options, as plain values.
         models: The model of each role.
+        panel: Further judges, who judge once all is played: of each the models of the judging roles.
         seed: Of every random stream.
         on_user_fault: `flag`, or `retry N`: so often a simulated user's line in which the gate finds a fault is asked
             for again before the other side sees it.
@@ -39,6 +40,7 @@ class RunConfig(BaseModel):
     recipe: str
     options: Mapping[str, Any]
     models: Mapping[str, ModelBinding]
+    panel: tuple[Mapping[str, ModelBinding], ...] = ()
     seed: int
     sample: int | None = None
     on_user_fault: Annotated[str, Field(pattern=rf"^(?:{FLAG}|retry [1-9]\d?)$")] = FLAG
@@ -48,6 +50,11 @@ class RunConfig(BaseModel):
     def user_retries(self) -> int:
         """How often a faulty line of the user's is asked for again."""
         return 0 if self.on_user_fault == FLAG else int(self.on_user_fault.split()[1])
+
+    @property
+    def casts(self) -> list[Mapping[str, ModelBinding]]:
+        """The models of each role, and once more with each further judge."""
+        return [self.models, *({**self.models, **judges} for judges in self.panel)]
 
     @property
     def model_names(self) -> dict[str, str]:

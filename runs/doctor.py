@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import platform
 import re
@@ -21,7 +22,7 @@ from pydantic import BaseModel
 
 from dialoom.prompts import ChatMessage
 from dialoom.roles import BindingError, Completion, Gateway, ModelBinding, ProviderError, Verdict
-from dialoom.roles.binding import OFFLINE
+from dialoom.roles.binding import OFFLINE, Structured
 from dialoom.roles.gateway import Attempt, CallPlace, CallRecord, Request
 from dialoom.roles.gateway.gateway import Limits, check_model, check_parameters
 from dialoom.roles.gateway.litellm_backend import load_litellm
@@ -101,24 +102,25 @@ class Told:
         max_reply: The most tokens of a reply; `None` for no limit.
         params: Further parameters of sampling.
         timeout: Seconds that a try may take.
+        structured: How they are held to the form of a reply: `auto`, `schema`, `json` or `prompt`.
     """
 
     api_base: str | None = None
     max_reply: int | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     timeout: float | None = None
+    structured: Structured = "auto"
 
     def request(
         self, prompt: str, model: str, messages: tuple[ChatMessage, ...], reply_type: type[BaseModel] | None = None
     ) -> Request:
         """What a model is asked."""
-        return Request(
-            "doctor", prompt, "", model, 0.0, 0, messages, reply_type, self.api_base, self.max_reply, self.params
-        )
+        asked = Request("doctor", prompt, "", model, 0.0, 0, messages, reply_type, self.api_base, self.max_reply)
+        return replace(asked, params=self.params, structured=self.structured)
 
 
 def examine(models: Iterable[str] = (), told: Told | None = None) -> list[Check]:
-    """Look at everything. Nothing is sent unless models are given: three tiny requests to each.
+    """Look at everything. Nothing is sent unless models are given: three tiny requests to each at most.
 
     Args:
         models: Names of models: LiteLLM's, or offline ones.
@@ -237,7 +239,12 @@ async def _answered(gateway: Gateway, request: Request) -> Check:
 
 
 async def _held(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
-    """Whether the shape is kept to against the words: then no reply of the run can be unreadable for its form."""
+    """Whether the shape is kept to against the words: then no reply of the run can be unreadable for its form.
+
+    A form that was asked for and is not kept to is a failure; one that is merely the best there is is none.
+    """
+    if request.structured == "prompt":
+        return Check("shape", request.model, State.MISSING, "not asked for; words alone decide")
     started = time.monotonic()
     try:
         completion = await gateway.complete(request, CallPlace("doctor", request.prompt_id, 0, 0, request.seed))
@@ -245,12 +252,22 @@ async def _held(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
         return Check("shape", request.model, State.FAILED, str(error))
     latency = time.monotonic() - started
     form = shapes.form(load_litellm(), request)
+    if request.structured == "json" and _is_object(completion.text):
+        return Check("shape", request.model, State.OK, f"held to some object, as {form}", latency)
     try:
         parse_reply(completion.text, Verdict)
     except ValueError:
         asked = "it can be asked for none" if form is Form.NONE else f"asked for as {form}"
-        return Check("shape", request.model, State.MISSING, f"not held to one ({asked}); words alone decide", latency)
+        state = State.MISSING if request.structured == "auto" else State.FAILED
+        return Check("shape", request.model, state, f"not held to one ({asked}); words alone decide", latency)
     return Check("shape", request.model, State.OK, f"held to it, as {form}", latency)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def _tokens(completion: Completion) -> str:

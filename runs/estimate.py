@@ -81,9 +81,10 @@ async def estimated(
     Raises:
         RunError: If understudies cannot play the recipe; and whatever starting the run would raise.
     """
-    for model in dict.fromkeys(config.model_names.values()):
-        await asyncio.to_thread(check_model, model)
-    await asyncio.to_thread(check_parameters, config.models)
+    for models in config.casts:
+        for model in dict.fromkeys(binding.model for binding in models.values()):
+            await asyncio.to_thread(check_model, model)
+        await asyncio.to_thread(check_parameters, models)
     played = _with_understudies(config)
     try:
         library = await asyncio.to_thread(prepare, recipe, played, overrides)
@@ -110,7 +111,7 @@ def _with_understudies(config: RunConfig) -> RunConfig:
         role: binding.model_copy(update={"model": DEFAULT_MODEL, "api_base": None})
         for role, binding in config.models.items()
     }
-    return config.model_copy(update={"models": models})
+    return config.model_copy(update={"models": models, "panel": ()})
 
 
 async def _play(store: RunStore, recipe: Recipe, positions: Sequence[int], control: Control) -> None:
@@ -162,6 +163,8 @@ def _scaled(
     """
     factor = total / sampled
     seen_once, shared = common
+    judges = [(role, each.model) for panel in config.panel for role, each in panel.items()]
+    players = [*config.model_names.items(), *judges]  # a further judge reads as much as the first
     by_role = [
         (
             role,
@@ -174,10 +177,10 @@ def _scaled(
                 ]
             ),
         )
-        for role, model in config.model_names.items()
+        for role, model in players
     ]
     each_total = [
-        _sum([_expected([usage], total, config.model_names[role], prices) for role, usage in scenario.items()])
+        _sum([_expected([scenario[role]], total, model, prices) for role, model in players if role in scenario])
         for scenario in taken
     ]
     each_total = each_total or [Expected(0, 0, 0, 0.0)]  # all calls are common

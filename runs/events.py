@@ -40,7 +40,7 @@ class Retrying:
 
     Attributes:
         failed: Failed scenarios (or, of a later set of judgements, judgings) that go on.
-        too_long: Those that do not: a request was longer than its model reads, and no other window was given.
+        too_long: Those that do not: a request was longer than its model reads, and no window was given now.
         anew: Scenarios that start from their beginning; what was judged of them is dropped.
         unparsed: Scenarios whose unparsed judgements are made again.
         judging: The set of judgements, if it is one.

@@ -36,12 +36,13 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
     """
     graph_of(recipe, config.options)
     library = PromptLibrary.load(recipe.prompts, overrides, recipe.templates)
-    played = prompts_of(library, config.models)
-    check_cast(played, config.models, recipe.reply_types)
-    check_understudies(played, config.models)
-    for model in dict.fromkeys(config.model_names.values()):
-        check_model(model)
-    check_parameters(config.models)
+    for models in config.casts:
+        played = prompts_of(library, models)
+        check_cast(played, models, recipe.reply_types)
+        check_understudies(played, models)
+        for model in dict.fromkeys(binding.model for binding in models.values()):
+            check_model(model)
+        check_parameters(models)
     return library
 
 
@@ -80,7 +81,8 @@ async def planned(
             unplanned.callback(remove, path)
             unplanned.enter_context(store)
             options = recipe.options_type.model_validate(config.options)
-            named = [*recipe_named(config.recipe), *players_named(config.models), *files_named(options)]
+            players = [named for models in config.casts for named in players_named(models)]
+            named = [*recipe_named(config.recipe), *players, *files_named(options)]
             if is_for_good:  # before the plan, as it may be another process that writes it
                 store.give(named)
             try:

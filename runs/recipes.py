@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ _RELATIVE_IMPORT = re.compile(r"^[ \t]*from[ \t]+\.", re.MULTILINE)
 
 def recipe_names() -> list[str]:
     """The registered recipes, without importing them."""
-    return sorted({point.name for point in entry_points(group=GROUP)})
+    return sorted(_entry_points())
 
 
 def is_file_spec(spec: str) -> bool:
@@ -152,10 +153,28 @@ def _file_spec(recipe: Recipe) -> str | None:
     return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{name}"
 
 
+def _entry_points() -> dict[str, EntryPoint]:
+    """What installed packages register, by name; of equal names the one that would be imported."""
+    found: dict[str, EntryPoint] = {}
+    for folder in reversed(sys.path):
+        try:
+            found |= _entry_points_in(folder, Path(folder).stat().st_mtime_ns)
+        except OSError:  # there need not be such a folder
+            continue
+    return found
+
+
+@lru_cache(maxsize=64)
+def _entry_points_in(folder: str, _changed: int) -> dict[str, EntryPoint]:
+    """Kept until something is installed there: finding them reads a file of each package."""
+    points = (point for package in distributions(path=[folder]) for point in package.entry_points)
+    return {point.name: point for point in points if point.group == GROUP}
+
+
 def _registered(name: str) -> Any:
     from .errors import RunError
 
-    points: dict[str, EntryPoint] = {point.name: point for point in entry_points(group=GROUP)}
+    points = _entry_points()
     if name not in points:
         known = ", ".join(sorted(points)) or "none"
         raise RunError(f"unknown recipe {name!r}; there are {known}, or give path/to/file.py:NAME", setting="recipe")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import io
 import json
 import os
@@ -40,11 +41,29 @@ with contextlib.suppress(ImportError):  # the environments that are made for one
     settings.load_profile("unhurried")
 
 _STATE = pytest.StashKey[str]()
+_LITELLM_STAYS = threading.Event()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """What dialoom keeps in mind of its user's runs is kept apart from that of whoever runs the tests."""
     config.stash[_STATE] = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="dialoom-state-")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported by then stays: the garbage collector need not look through it again and again."""
+    _left_to_stay()
+
+
+def pytest_runtest_logfinish() -> None:
+    """So does LiteLLM, which the first test imports that needs it, and which is as much again."""
+    if "litellm" in sys.modules and not _LITELLM_STAYS.is_set():
+        _LITELLM_STAYS.set()
+        _left_to_stay()
+
+
+def _left_to_stay() -> None:
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -11,6 +11,7 @@ from dialoom.graphs.reporting.outline import Outline, Span
 from .nodes import PREFERRED, REJECTED, Round
 
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?]+(?=\s|$)|$|(?=\n))")
+_PRONOUN = re.compile(r"\b(?:he|she|they|his|hers?|him|their|them|himself|herself|themselves)\b|/", re.IGNORECASE)
 _NAMES = {PREFERRED: "preferred", REJECTED: "rejected"}
 
 
@@ -54,13 +55,18 @@ def _round(done: Round, before: Round | None) -> Outline:
 
 def _induced(key: str, done: Round, before: Round | None) -> Outline:
     """What is known by now, and what of it was not before."""
-    known = set(sentences(before[f"inferred_{key}"])) if before else set()
+    known = {_unnamed(sentence) for sentence in sentences(before[f"inferred_{key}"])} if before else set()
     now = sentences(done[f"inferred_{key}"])
     line = Outline([Span(f"  {key}: ", "note")])
     if not now:
         line.spans.append(Span("nothing yet", "note"))
-    new = [sentence for sentence in now if sentence not in known]
+    new = [sentence for sentence in now if _unnamed(sentence) not in known]
     if old := len(now) - len(new):
         line.spans.append(Span(f"{old} known{', new: ' if new else ''}", "note"))
     line.spans += [Span(f"{sentence} ", "new") for sentence in new]
     return line
+
+
+def _unnamed(sentence: str) -> str:
+    """A sentence without its pronouns: it is no news that "He/She" is "She" from now on."""
+    return _PRONOUN.sub("", sentence).lower()

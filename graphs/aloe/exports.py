@@ -135,7 +135,8 @@ def _said(reply: str) -> list[ChatMessage]:
 def _turn(each: Round, step: str) -> dict[str, Any]:
     return {
         "user": each.user,
-        "assistant": {"preferred": each.preferred, "rejected": each.rejected},
+        # A list, because the release's training code draws one of the rejected: of a text it would draw a letter.
+        "assistant": {"preferred": each.preferred, "rejected": [each.rejected]},
         "chosen": "preferred" if step == "p" else "rejected",
         "inferred_profile": each.inferred_profile or _NOTHING,
         "inferred_personality": each.inferred_personality or _NOTHING,

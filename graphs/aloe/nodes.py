@@ -1,6 +1,6 @@
 """The state and the nodes of a preference tree. Each node works on all open paths; docs/design/aloe.md explains paths.
 
-Section 3 of the paper. What a round has come to so far is in channels of its own (`said`, `induced`, ...) until
+Section 2.1 of the paper. What a round has come to so far is in channels of its own (`said`, `induced`, ...) until
 `follow` makes a finished round of it, so a failure never leaves half a round in a conversation.
 """
 
@@ -22,6 +22,8 @@ from dialoom.roles import UnparsedReplyError
 from .scenario import AloeScenario
 
 PREFERRED, REJECTED = "p", "r"
+_NAMED = {(True, True): "preferred", (False, False): "rejected", (True, False): "first", (False, True): "second"}
+"""What a judge of a pair named, by whether that was the preferred reply when it came first, and when it came second."""
 _STAGE_DIRECTION = re.compile(r"\*[^*]*\*")
 _NOTHING = re.compile(r"\W*(?:none|null|nothing(?: yet)?|n/?a|unknown)?\W*", re.IGNORECASE)
 
@@ -36,7 +38,9 @@ class TreeState(TypedDict, total=False):
         open: The paths that go on, in the order in which they were opened.
         said: The message of the round under way, by path; so also the others, as far as the round has come.
         verdicts: Whether the judge named the preferred reply both times; `None` if it could not be understood.
+        named: What the judge named in both orders: `preferred` or `rejected`, or a place: `first` or `second`.
         unread: Paths at which the induction could not be understood.
+        broken_off: Lines that are not all that was to be said: path, role, and why, in the provider's word.
     """
 
     rounds: Annotated[list[Round], joined]
@@ -46,8 +50,10 @@ class TreeState(TypedDict, total=False):
     preferred: dict[str, str]
     rejected: dict[str, str]
     verdicts: dict[str, bool | None]
+    named: dict[str, str]
     judgements: Annotated[list[dict[str, Any]], joined]
     unread: Annotated[list[str], joined]
+    broken_off: Annotated[list[tuple[str, str, str]], joined]
 
 
 class InducedPersona(BaseModel):
@@ -91,11 +97,10 @@ async def user(state: TreeState, scene: Scene) -> Update:
     persona = _scenario(scene).persona()
 
     async def write(path: str) -> str:
-        history = conversation(state["rounds"], path, speaker="assistant")
-        said = [Line(role=line["speaker"], content=line["content"]) for line in history]
+        history, said = conversation(state["rounds"], path, "assistant"), lines_along(state["rounds"], path)
         return spoken(await scene.ask_user("aloe/user", said, str, history=history, **persona), "aloe/user")
 
-    return {"said": await _by_path(state["open"], write)}
+    return await _written("said", "user", state["open"], write, scene)
 
 
 async def induction(state: TreeState, scene: Scene) -> Update:
@@ -126,7 +131,7 @@ async def preferred(state: TreeState, scene: Scene) -> Update:
         history = _history(state, path, "preferred")
         return str(await scene.ask("aloe/preferred", history=history, **state["induced"][path]))
 
-    return {"preferred": await _by_path(state["open"], reply)}
+    return await _written("preferred", "preferred", state["open"], reply, scene)
 
 
 async def rejected(state: TreeState, scene: Scene) -> Update:
@@ -135,12 +140,13 @@ async def rejected(state: TreeState, scene: Scene) -> Update:
     async def reply(path: str) -> str:
         return str(await scene.ask("aloe/rejected", history=_history(state, path, "rejected")))
 
-    return {"rejected": await _by_path(state["open"], reply)}
+    return await _written("rejected", "rejected", state["open"], reply, scene)
 
 
 async def verify(state: TreeState, scene: Scene) -> Update:
     """Whether a judge finds the preferred reply better, whichever of the two it reads first."""
     persona = _scenario(scene).persona()
+    named: dict[str, str] = {}
 
     async def compare(path: str) -> Judgement:
         pair = (state["preferred"][path], state["rejected"][path])
@@ -154,6 +160,7 @@ async def verify(state: TreeState, scene: Scene) -> Update:
         except UnparsedReplyError as error:
             return Judgement(**place, status="unparsed", explanation=f"{_where(path)}{error}")
         both = (there.better == "first", back.better == "second")
+        named[path] = _NAMED[both]
         word = "agree" if both[0] == both[1] else "disagree"
         told = f"{_where(path)}the two orders {word}: {there.explanation} / {back.explanation}"
         return Judgement(**place, score=all(both), explanation=told)
@@ -161,6 +168,7 @@ async def verify(state: TreeState, scene: Scene) -> Update:
     judged = await _by_path(state["open"], compare)
     return {
         "verdicts": {path: judgement.score for path, judgement in judged.items()},
+        "named": dict(sorted(named.items())),
         "judgements": [judgement.model_dump(mode="json") for judgement in judged.values()],
     }
 
@@ -169,12 +177,14 @@ async def follow(state: TreeState, scene: Scene) -> Update:
     """Finish the round of each path, and go on from one of its replies, or from both where the tree branches."""
     scenario = _scenario(scene)
     rounds: list[Round] = []
+    named = state.get("named", {})
     for path in state["open"]:
         if len(path) < scenario.branching:
             followed = [PREFERRED, REJECTED]
         else:
             followed = [scene.draw(f"follow {path}").choice((PREFERRED, REJECTED))]
         induced = state["induced"][path]
+        broken_off = {role: why for of, role, why in state.get("broken_off", []) if of == path}
         rounds.append(
             {
                 "path": path,
@@ -185,6 +195,8 @@ async def follow(state: TreeState, scene: Scene) -> Update:
                 "inferred_profile": induced["profile"],
                 "inferred_personality": induced["personality"],
                 "verified": state.get("verdicts", {}).get(path),
+                "named": named.get(path),
+                **({"broken_off": broken_off} if broken_off else {}),
             }
         )
     going_on = [done["path"] + reply for done in rounds for reply in done["followed"]]
@@ -202,20 +214,32 @@ def spoken(text: str, prompt: str) -> str:
     Raises:
         UnparsedReplyError: If nothing is left.
     """
-    line = " ".join(_STAGE_DIRECTION.sub(" ", text).split())
+    line = without_directions(text)
     if not line:
         raise UnparsedReplyError(prompt, text, "the line is nothing but stage directions")
     return line
 
 
+def without_directions(text: str) -> str:
+    """What is left of a reply without stage directions; perhaps nothing."""
+    return " ".join(_STAGE_DIRECTION.sub(" ", text).split())
+
+
 def conversation(rounds: Sequence[Round], path: str, speaker: str) -> list[Utterance]:
     """What was said before the round at a path: along the path, with the other side called `speaker`."""
+    roles = {"user": "user", "assistant": speaker}
+    return [{"speaker": roles[line.role], "content": line.content} for line in lines_along(rounds, path)]
+
+
+def lines_along(rounds: Sequence[Round], path: str) -> list[Line]:
+    """The same as lines of a user and an assistant, with why they broke off."""
     by_path = {done["path"]: done for done in rounds}
-    lines: list[Utterance] = []
+    lines: list[Line] = []
     for depth, reply in enumerate(path):
         done = by_path[path[:depth]]
-        lines.append({"speaker": "user", "content": done["user"]})
-        lines.append({"speaker": speaker, "content": done["preferred" if reply == PREFERRED else "rejected"]})
+        followed = "preferred" if reply == PREFERRED else "rejected"
+        for role, of in (("user", "user"), ("assistant", followed)):
+            lines.append(Line(role=role, content=done[of], finish_reason=done.get("broken_off", {}).get(of)))
     return lines
 
 
@@ -233,6 +257,22 @@ def _known_before(rounds: Sequence[Round], path: str) -> dict[str, str | None]:
 async def _by_path(paths: Sequence[str], work: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
     """The work on each path, all at once."""
     return dict(zip(paths, await asyncio.gather(*map(work, paths)), strict=True))
+
+
+async def _written(
+    channel: str, role: str, paths: Sequence[str], work: Callable[[str], Awaitable[str]], scene: Scene
+) -> Update:
+    """A role's line on each path, and which of them broke off."""
+    broken_off: list[tuple[str, str, str]] = []
+
+    async def write(path: str) -> str:
+        line = await work(path)
+        if scene.finish_reason is not None:  # of this line: nobody else was heard since it came
+            broken_off.append((path, role, scene.finish_reason))
+        return line
+
+    written = await _by_path(paths, write)
+    return {channel: written, **({"broken_off": sorted(broken_off)} if broken_off else {})}
 
 
 def _scenario(scene: Scene) -> AloeScenario:

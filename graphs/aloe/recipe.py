@@ -95,9 +95,8 @@ class Aloe(Recipe):
         """The tree as details; as messages, the conversation along its first path."""
         rounds = sorted(state.get("rounds", []), key=lambda done: (len(done["path"]), done["path"]))
         path = first_path(rounds)
-        said = nodes.conversation(rounds, path, "assistant")
         return Outcome(
-            messages=tuple(Line(role=line["speaker"], content=line["content"]) for line in said),
+            messages=tuple(nodes.lines_along(rounds, path)),
             ended_by="error" if failed else "all_rounds",
             counts={
                 "rounds": len(path),
@@ -125,6 +124,10 @@ class Aloe(Recipe):
         """The persona."""
         return scenario.persona()
 
+    def spoken(self, reply: str) -> str:
+        """A line without stage directions."""
+        return nodes.without_directions(reply)
+
     def talks(self, scenario: AloeScenario, outcome: Outcome) -> Iterator[Talk]:
         """Every reply of the tree at the end of what was said before it; each line is looked at once."""
         facts, rounds = self.facts(scenario), outcome.details["rounds"]
@@ -133,10 +136,11 @@ class Aloe(Recipe):
             path = done["path"]
             before = [Said(line["speaker"], line["content"]) for line in nodes.conversation(rounds, path, "assistant")]
             on_first = 2 * len(path) if along.startswith(path) else None
-            user = Said("user", done["user"], on_first, path)
+            is_cut = {role: why == "length" for role, why in done.get("broken_off", {}).items()}
+            user = Said("user", done["user"], on_first, path, is_cut.get("user", False))
             for number, (reply, role) in enumerate(((PREFERRED, "preferred"), (REJECTED, "rejected"))):
                 message = None if on_first is None or not along.startswith(path + reply) else on_first + 1
-                last = Said(role, done[role], message, path)
+                last = Said(role, done[role], message, path, is_cut.get(role, False))
                 yield Talk([*before, user, last], facts, since=len(before) + bool(number))
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:

@@ -6,11 +6,18 @@ first round. `docs/design/aloe.md` describes the JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from dialoom.personas import Persona
 from dialoom.prompts import ChatMessage
@@ -28,6 +35,9 @@ class Round(BaseModel):
         inferred_personality: The same of the personality.
         verified: Whether a judge names the preferred reply in both orders; `None` if no judge could be understood, or
             none was asked.
+        named: What that judge named in both orders: `preferred` or `rejected`, or whatever stood at a place: `first`
+            or `second`; `None` as above.
+        broken_off: Why lines of it are not all that was to be said, in the provider's word, by role; most are.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,6 +49,14 @@ class Round(BaseModel):
     inferred_profile: str | None = None
     inferred_personality: str | None = None
     verified: bool | None = None
+    named: Literal["preferred", "rejected", "first", "second"] | None = None
+    broken_off: Mapping[Literal["user", "preferred", "rejected"], str] = {}
+
+    @model_serializer(mode="wrap")
+    def _plain(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what broke off where nothing did."""
+        dumped: dict[str, Any] = dump(self)
+        return {name: value for name, value in dumped.items() if name != "broken_off" or value}
 
     @property
     def number(self) -> int:

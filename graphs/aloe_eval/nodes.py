@@ -1,6 +1,6 @@
 """The state and the nodes of the benchmark: user and assistant in turn, and a judge beside the user's next message.
 
-Section 4 of the paper. The assistant gets the plain conversation, no system prompt.
+Section 3 of the paper. The assistant gets the plain conversation, no system prompt.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
+from dialoom.graphs.aloe.nodes import without_directions
 from dialoom.graphs.aloe.options import PersonaOptions
 from dialoom.graphs.aloe.scenario import SPOKEN, PersonaScenario
 from dialoom.graphs.conversation import lines, messages_of
@@ -118,6 +119,10 @@ class AloeEval(Recipe):
     def played_by(self, scenario: PersonaScenario) -> Mapping[str, str]:
         """The persona."""
         return scenario.persona()
+
+    def spoken(self, reply: str) -> str:
+        """A line without stage directions."""
+        return without_directions(reply)
 
     def judging_roles(self) -> Mapping[str, float]:
         """The judge."""

@@ -17,6 +17,9 @@ from .vocabulary import Vocabulary, vocabulary, words_of
 _LONGEST = 20_000
 """Letters of a line that are compared word by word: no sound line is longer, and a huge one must not hold up a run."""
 
+STRETCH = 14
+"""So many words in a row, said again, are no coincidence."""
+
 _SHOWN = 120
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED = re.compile(r"“[^“”]*”|«[^«»]*»|„[^„“”]*[“”]|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|(?<!\w)‘[^‘’\n]*’(?!\w)")
@@ -54,6 +57,14 @@ class Said:
     def pairs(self) -> Counter[tuple[str, str]]:
         """How often each two words stand side by side."""
         return Counter(zip(self.words, self.words[1:], strict=False))
+
+    @cached_property
+    def stretches(self) -> dict[int, list[int]]:
+        """The hashes of every `STRETCH` words in a row, and where they begin."""
+        found: dict[int, list[int]] = {}
+        for place in range(len(self.words) - STRETCH + 1):
+            found.setdefault(hash(self.words[place : place + STRETCH]), []).append(place)
+        return found
 
     @cached_property
     def prose(self) -> str:

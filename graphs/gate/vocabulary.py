@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,7 @@ class Vocabulary:
         trailing: Words with which hardly a long one does.
         fillers: Words of greetings and of waiting, which move nothing forward.
         persons: Words for oneself and for the other.
+        oneself: Words for oneself as the one who does something.
         offers: Ways of offering help, which a user does not.
         requests: Ways of asking to be served, which an assistant does not.
         likes: Ways of stating a preference.
@@ -41,6 +43,7 @@ class Vocabulary:
     trailing: frozenset[str] = frozenset()
     fillers: frozenset[str] = frozenset()
     persons: frozenset[str] = frozenset()
+    oneself: frozenset[str] = frozenset()
     offers: re.Pattern[str] = _NEVER
     requests: re.Pattern[str] = _NEVER
     likes: re.Pattern[str] = _NEVER
@@ -74,6 +77,26 @@ def vocabulary(languages: Sequence[str]) -> Vocabulary:
     """The words of the first of some languages that there are words of; else of English."""
     known = vocabularies()
     return next((known[code] for code in languages if code in known), known["en"])
+
+
+def language_of(text: str) -> str | None:
+    """The code of the language whose commonest words a text has most of; `None` of one with fewer than three.
+
+    Languages that are written without blanks between words are told by their letters.
+    """
+    words = Counter(words_of(text))
+    hits = {
+        code: sum(words[word] for word in words.keys() & each.stop if len(word) > 1)
+        for code, each in vocabularies().items()
+    }
+    code = max(hits, key=lambda each: hits[each])
+    if hits[code] >= 3:
+        return code
+    if text.isascii():
+        return None
+    scripts = Counter(script_of(letter) for letter in text if letter.isalpha() and not letter.isascii())
+    script = scripts.most_common(1)[0][0] if scripts else "LATIN"
+    return next((code for code, each in vocabularies().items() if script in each.scripts and script != "LATIN"), None)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ from dialoom.graphs.recipe import Exporter
 from dialoom.prompts import PromptLibrary, Utterance
 
 from .scenario import PersonaLensScenario
+
+_PARTS = {"user": "_user", "assistant": "_asst"}
 
 
 def release_files(
@@ -24,16 +27,39 @@ def release_files(
     """
     if episode.state != "done":
         return
-    assistant = f"{models['assistant']}-{scenario.setting}".replace("/", "_").replace(":", "_")
     content = {
-        "user_id": scenario.user,
+        "user_id": _number(scenario.user),
         "task_id": scenario.task,
-        "task_description": scenario.description,
+        "task_description": scenario.intent,  # what the release calls so, and shows its judge
         "user_model": models["user"],
         "assistant_model": models["assistant"],
         "dialogue": [{"role": line.role, "content": line.content} for line in episode.outcome.messages],
     }
-    yield ("output", "dialogue", scenario.user, assistant, f"{scenario.task}_dialogue.json"), content
+    folders = ("output", "dialogue", scenario.user, _assistant(scenario, models))
+    yield (*folders, f"{scenario.task}_dialogue.json"), content
+
+
+def evaluation_files(
+    episode: Episode,
+    scenario: PersonaLensScenario,
+    prompts: PromptLibrary,  # noqa: ARG001
+    models: Mapping[str, str],
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """`output/evaluation/<user>/<assistant>/<metric>/<judge>/<task>.txt`, as the release's own gathering reads it.
+
+    The score stands in the words by which that finds it (figures 16 to 20 of the paper). It takes a file without them
+    for a failed task, so a judgement that could not be had has no file. Judgements of single turns have no place there.
+    """
+    for judgement in episode.outcome.judgements:
+        if judgement.score is None or judgement.turn is not None:
+            continue
+        folders = ("output", "evaluation", scenario.user, _assistant(scenario, models), judgement.metric)
+        part = _PARTS[judgement.target] if judgement.metric in ("naturalness", "coherence") else ""
+        if isinstance(judgement.score, bool):
+            text = f"VERDICT: {judgement.score}\nEXPLANATION: {judgement.explanation}\n"
+        else:
+            text = f"{judgement.metric.capitalize()} Score: {judgement.score}\nJustification: {judgement.explanation}\n"
+        yield (*folders, _name(models["judge"]), f"{scenario.task}{part}.txt"), text
 
 
 def sft_lines(
@@ -53,7 +79,24 @@ def sft_lines(
     yield {"messages": prompts[name].render({"history": history, **scenario.for_assistant()})}
 
 
+def _assistant(scenario: PersonaLensScenario, models: Mapping[str, str]) -> str:
+    return _name(f"{models['assistant']}-{scenario.setting}")
+
+
+def _name(model: str) -> str:
+    return model.replace("/", "_").replace(":", "_")
+
+
+def _number(user: str) -> int | str:
+    """The number of `user7`, which is the release's id; an id of another form as it is."""
+    found = re.fullmatch(r"user(\d+)", user, re.ASCII)
+    return int(found[1]) if found else user
+
+
 EXPORTERS: Mapping[str, Exporter] = {
     "personalens": Exporter("the PersonaLens release's own dialogue files (a folder)", "files", release_files),
+    "evaluations": Exporter(
+        "the judgements in the layout of the PersonaLens release (a folder)", "files", evaluation_files
+    ),
     "sft": Exporter("conversations for supervised fine-tuning of the assistant", "lines", sft_lines),
 }

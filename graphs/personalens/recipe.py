@@ -173,6 +173,10 @@ class PersonaLens(Recipe):
             "task": scenario.intent,
         }
 
+    def spoken(self, reply: str) -> str:
+        """A line without its end marker."""
+        return nodes.without_marker(reply)[0]
+
     def noticed(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:  # noqa: ARG002
         """An end marker in the opening, where it was taken out."""
         stripped = outcome.counts.get("stripped_markers")

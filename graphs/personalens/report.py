@@ -84,10 +84,16 @@ class _Statuses:
         self._counts[(setting, f"{metric} ({judgement.target})", judgement.status)] += 1
 
     def table(self) -> Table:
-        table = Table("judgements", "Judgements had and not had", ["setting", "metric", "ok", "unparsed", "error"])
+        statuses = [
+            "ok",
+            "unparsed",
+            "error",
+            *(["tied"] if any(status == "tied" for *_, status in self._counts) else []),
+        ]
+        table = Table("judgements", "Judgements had and not had", ["setting", "metric", *statuses])
         seen = dict.fromkeys((setting, metric) for setting, metric, _ in self._counts)
         for setting, metric in sorted(seen, key=lambda pair: SETTINGS.index(pair[0])):
-            counts = [self._counts[(setting, metric, status)] for status in ("ok", "unparsed", "error")]
+            counts = [self._counts[(setting, metric, status)] for status in statuses]
             table.rows.append([setting, metric, *counts])
         return table
 

@@ -100,6 +100,10 @@ class PersonaLensScenario(Scenario):
             "turn_limit": self.turn_limit,
         }
 
+    def preferences(self) -> dict[str, str]:
+        """The affinities of the task's domains."""
+        return {f"{domain.name}: {name}": value for domain in self.domains for name, value in domain.affinities.items()}
+
     def shows(self, part: Literal["D", "I", "S"]) -> bool:
         """Whether the assistant is shown demographics, summaries or the situation."""
         return self.setting == "all" or part in self.setting

@@ -1,6 +1,6 @@
 """The state and the nodes of a pool: the writer proposes texts, and those unlike everything kept before are kept.
 
-The self-generation of ALOE (section 3.1): few-shot examples from the pool itself, a filter by cosine similarity, and a
+The self-generation of ALOE (section 2.1): few-shot examples from the pool itself, a filter by cosine similarity, and a
 stop when rounds keep next to nothing, which is the bottleneck of writer and embedder together.
 """
 
@@ -17,6 +17,7 @@ from dialoom.graphs.embedding import embedded
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas import PoolEntry
 from dialoom.personas.similarity import Vector, VectorIndex, packed, unpacked
+from dialoom.roles import UnparsedReplyError
 
 from .scenario import PoolScenario
 
@@ -38,6 +39,7 @@ class PoolState(TypedDict, total=False):
         rounds: What each finished round kept and left out; the first one is that of the seeds.
         dry: How many rounds in a row kept too few.
         ended_by: `target` or `bottleneck`; empty while another round follows.
+        unread: Rounds in which the writer's reply could not be read.
     """
 
     entries: Annotated[list[dict[str, Any]], joined]
@@ -46,26 +48,36 @@ class PoolState(TypedDict, total=False):
     rounds: Annotated[list[dict[str, int]], joined]
     dry: int
     ended_by: str
+    unread: Annotated[list[int], joined]
 
 
 async def plant(state: PoolState, scene: Scene) -> Update:
-    """The seeds go through the filter as everything else, so that no two texts of a pool are too near."""
+    """The seeds are the base: all of them are kept, however near to each other, as somebody chose them."""
     scenario: PoolScenario = scene.scenario
     filtered = await _filtered(state, scene, list(scenario.seeds), round_=0)
-    scene.tell(f"{len(filtered.entries)} of {len(scenario.seeds)} seeds kept")
+    scene.tell(f"the pool begins with {len(filtered.entries):,} seeds")
     over = "target" if len(filtered.entries) >= scenario.target else ""
     return {**filtered.update(0, len(scenario.seeds)), "ended_by": over}
 
 
 async def propose(state: PoolState, scene: Scene) -> Update:
-    """The writer sees a few texts of the pool and writes new ones."""
+    """The writer sees a few texts of the pool and writes new ones.
+
+    A reply that cannot be read costs a round, which keeps nothing; the last one that the patience allows is a failure.
+    """
     scenario: PoolScenario = scene.scenario
     round_ = len(state["rounds"])
     draw = scene.draw(f"round {round_}")
     shown = draw.sample(state["entries"], min(scenario.examples, len(state["entries"])))
-    reply: PoolTexts = await scene.ask(
-        PROMPTS[scenario.kind], count=scenario.batch, examples=[entry["text"] for entry in shown]
-    )
+    try:
+        reply: PoolTexts = await scene.ask(
+            PROMPTS[scenario.kind], count=scenario.batch, examples=[entry["text"] for entry in shown]
+        )
+    except UnparsedReplyError:
+        if state["dry"] + 1 >= scenario.patience:
+            raise
+        scene.tell(f"round {round_}: the writer's reply could not be read")
+        return {"proposed": [], "unread": [round_]}
     return {"proposed": reply.items}
 
 
@@ -116,7 +128,7 @@ class _Filtered:
 
 
 async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: int) -> _Filtered:
-    """The texts through the filter, one after another; twins and empty ones count as too near."""
+    """The texts through the filter, one after another; twins and empty ones count as too near. Seeds (round 0) pass."""
     scenario: PoolScenario = scene.scenario
     entries = [PoolEntry.model_validate(entry) for entry in state["entries"]]
     known = {entry.text for entry in entries}
@@ -130,7 +142,7 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
             filtered.unseen = len(fresh) - place
             break
         nearest = pool.nearest(vector)
-        if nearest is not None and nearest[1] > scenario.threshold:
+        if round_ and nearest is not None and nearest[1] > scenario.threshold:
             continue
         neighbour, similarity = (entries[nearest[0]].id, nearest[1]) if nearest else (None, None)
         entries.append(PoolEntry.of(text, round_, neighbour, similarity))

@@ -10,7 +10,7 @@ from dialoom.graphs.recipe import RecipeOptions
 from dialoom.personas import EMBEDDERS, THRESHOLD, PoolKind, located_embedder
 
 PAPER_SIZES = {"profile": 330, "personality": 71}
-"""The sizes with which the paper's pools ended (ALOE, section 3.1)."""
+"""The sizes with which the paper's pools ended (ALOE, section 2.1)."""
 
 
 class PoolOptions(RecipeOptions):
@@ -21,7 +21,10 @@ class PoolOptions(RecipeOptions):
         None, ge=1, description="Stop at this many, seeds included. [default: 330 profiles, 71 personalities]"
     )
     threshold: float = Field(
-        THRESHOLD, ge=0.0, le=1.0, description="Keep a text if nothing kept before is more similar than this, 0 to 1."
+        THRESHOLD,
+        ge=0.0,
+        le=1.0,
+        description="Keep a new text if nothing in the pool is more similar than this, 0 to 1.",
     )
     embedder: str = Field("lexical", description=f"What tells how similar texts are: {EMBEDDERS}.")
     seeds: Path | None = Field(None, description="A pool to start from; without it, the shipped seeds.")

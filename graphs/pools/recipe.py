@@ -24,7 +24,7 @@ from .scenario import PoolScenario
 
 
 class PersonaPool(Recipe):
-    """Self-generation of profiles or personalities with a similarity filter (ALOE, section 3.1)."""
+    """Self-generation of profiles or personalities with a similarity filter (ALOE, section 2.1)."""
 
     name = "persona-pool"
     summary = "Profiles or personalities written by a model, each unlike all others (ALOE's persona pool)."
@@ -95,6 +95,7 @@ class PersonaPool(Recipe):
                 "entries": len(state["entries"]),
                 "rounds": max(0, len(figures) - 1),
                 "too_near": sum(each["too_near"] for each in figures),
+                **({"unread_rounds": len(unread)} if (unread := state.get("unread")) else {}),
             },
             details={"kind": scenario.kind, "entries": state["entries"], "rounds": figures},
         )
@@ -106,10 +107,16 @@ class PersonaPool(Recipe):
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """What each round kept."""
         rows: list[Sequence[Any]] = []
+        unread = 0
         for episode in episodes:
             size = 0
+            unread += episode.outcome.counts.get("unread_rounds", 0)
             for each in episode.outcome.details["rounds"]:
                 size += each["kept"]
                 rows.append([episode.facets["kind"], each["round"], each["kept"], each["too_near"], size])
         columns = ["pool", "round", "kept", "too near", "in the pool"]
-        return [Table("rounds", "What each round kept; round 0 is that of the seeds", columns, rows)]
+        notes = (
+            [f"Rounds in which the writer's reply could not be read: {unread:,}. They kept nothing."] if unread else []
+        )
+        title = "What each round kept; round 0 is that of the seeds, which are not filtered"
+        return [Table("rounds", title, columns, rows, notes=notes)]

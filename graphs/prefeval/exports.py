@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from dialoom.graphs.outcome import Episode, Judgement, Line
 from dialoom.graphs.recipe import Exporter, ExportOptions, RecipeError
-from dialoom.personas.preferences import DEFAULT_POOL, Form, PreferencePair, read_chats
+from dialoom.personas.preferences import DEFAULT_POOL, Form, read_chats, row_of, texts_of
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
 from .checkers import quote_of
@@ -39,7 +39,6 @@ _METHODS: Mapping[Method, str] = {
     "rag": "rag_{k}",
     "self-critic": "selfcritic",
 }
-_CHOICE = ("query", "assistant_options", "user_selection", "assistant_acknowledgment")
 
 
 def release_rows(
@@ -86,7 +85,7 @@ def _place(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str
 
 def _answer_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
     details = episode.outcome.details
-    row = {**_pair_row(scenario.pair), **_reply(scenario, details), "response_to_q": details["answer"]}
+    row = {**row_of(scenario.pair), **_reply(scenario, details), "response_to_q": details["answer"]}
     if scenario.method == "self-critic":
         row |= {"zero_shot_response_to_q": details.get("first", ""), "self_critic": details.get("critique", "")}
     return row
@@ -95,7 +94,7 @@ def _answer_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
 def _choice_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
     details = episode.outcome.details
     row = {
-        **_texts(scenario.pair),
+        **texts_of(scenario.pair),
         "classification_task_options": list(scenario.pair.options),
         **_reply(scenario, details),
         "shuffled_options": details["options"],
@@ -106,24 +105,6 @@ def _choice_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
     if scenario.method == "self-critic":
         row |= {"self_critic": details.get("critique", ""), "first_choice": details["first_choice"]}
     return row
-
-
-def _pair_row(pair: PreferencePair) -> dict[str, Any]:
-    """The pair as a row of its form's file in the release."""
-    said = [line.content for line in pair.talk]
-    if pair.form == "choice":
-        conversation: dict[str, Any] = dict(zip(_CHOICE, said, strict=True))
-        options = {"options": list(pair.choices), "aligned_op": pair.choices[0]} if pair.choices else {}
-        return {**_texts(pair), "implicit_query": said[0], **options, "conversation": conversation}
-    if pair.form == "persona":
-        turns = zip(said[::LINES_PER_TURN], said[1::LINES_PER_TURN], strict=True)
-        conversation = {str(number): {"user": user, "assistant": reply} for number, (user, reply) in enumerate(turns)}
-        return {**_texts(pair), **({"persona": pair.persona} if pair.persona else {}), "conversation": conversation}
-    return _texts(pair)
-
-
-def _texts(pair: PreferencePair) -> dict[str, Any]:
-    return {"preference": pair.preference, "question": pair.question, "explanation": pair.explanation}
 
 
 def _reply(scenario: PrefEvalScenario, details: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,7 +153,7 @@ def item_rows(
     yield {
         "model": models["assistant"],
         **scenario.facets(),
-        **_texts(scenario.pair),
+        **texts_of(scenario.pair),
         "response_to_pref": details.get("replies", {}).get(scenario.pair.preference),
         "first": details.get("first"),
         "critique": details.get("critique"),

@@ -43,6 +43,7 @@ class ItemState(TypedDict, total=False):
         first: The first answer of a self-critic.
         critique: Its critique.
         answer: The answer that counts; empty if the model gave none.
+        broken_off: Why it is not all that was to be said, in the provider's word, if so.
         judgements: As plain values.
     """
 
@@ -55,6 +56,7 @@ class ItemState(TypedDict, total=False):
     first: str
     critique: str
     answer: str
+    broken_off: str
     judgements: Annotated[list[dict[str, Any]], joined]
 
 
@@ -87,7 +89,7 @@ async def answer(state: ItemState, scene: Scene) -> Update:
     said = await _said(scene, prompt, inputs)
     # Without a first answer there is nothing to criticise.
     is_last = state["method"] != "self-critic" or not said
-    return {"question_sent": sent, "answer" if is_last else "first": said}
+    return {"question_sent": sent, **(_answered(said, scene) if is_last else {"first": said})}
 
 
 async def criticise(state: ItemState, scene: Scene) -> Update:
@@ -100,7 +102,12 @@ async def revise(state: ItemState, scene: Scene) -> Update:
     if not state["critique"]:
         return {"answer": ""}
     inputs = {**_second_inputs(state, scene), "critique": state["critique"]}
-    return {"answer": _LABEL.sub("", await _said(scene, "prefeval/revision", inputs)).strip()}
+    said = await _said(scene, "prefeval/revision", inputs)
+    return _answered(_LABEL.sub("", said).strip(), scene)
+
+
+def _answered(answer: str, scene: Scene) -> Update:
+    return {"answer": answer, **({} if scene.finish_reason is None else {"broken_off": scene.finish_reason})}
 
 
 async def mark(state: ItemState, scene: Scene) -> Update:

@@ -175,7 +175,8 @@ class PrefEval(Recipe):
     def talks(self, scenario: PrefEvalScenario, outcome: Outcome) -> Iterator[Talk]:
         """The answer after its bare question: all before it is data, and the user's words are the method's."""
         if scenario.task == "generation" and outcome.details["answer"]:
-            answer = Said(ASSISTANT, outcome.details["answer"], len(outcome.messages) - 1)
+            is_cut = outcome.messages[-1].finish_reason == "length"
+            answer = Said(ASSISTANT, outcome.details["answer"], len(outcome.messages) - 1, is_cut=is_cut)
             yield Talk([Said("user", scenario.pair.question), answer], self.facts(scenario), outcome.ended_by, since=1)
 
     def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
@@ -214,7 +215,7 @@ def _said(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> Iterator[Line
         if text := state.get(name):
             yield Line(role=role, content=text)
     if text := state.get("answer"):
-        yield Line(role="assistant", content=text)
+        yield Line(role="assistant", content=text, finish_reason=state.get("broken_off"))
 
 
 def _details(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,8 @@ def error_of(judgements: Iterable[Judgement]) -> str | None:
     """The error of an item by one set's judgements: as `error_type`, or `wrong` for a choice; `None` if it is right."""
     found = {judgement.metric: _word(judgement) for judgement in judgements if judgement.target == ASSISTANT}
     if CORRECT in found:
-        return {True: None, False: WRONG}.get(found[CORRECT], UNPARSED)  # type: ignore[arg-type]
+        is_correct = found[CORRECT]
+        return UNPARSED if is_correct is None else None if is_correct else WRONG
     if not found.keys() & set(CHECKERS):
         return UNJUDGED
     return error_type(*(found.get(checker) for checker in CHECKERS))

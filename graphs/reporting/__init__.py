@@ -3,7 +3,19 @@
 from .chart import Chart, FittedLine, Series
 from .comparison import side_by_side
 from .outline import Outline, Span
-from .statistics import LEVEL, RESAMPLES, Estimate, Tally, intervals, mean_of_shares, share_of, wilson
+from .statistics import (
+    LEVEL,
+    RESAMPLES,
+    Estimate,
+    PairedDifference,
+    Tally,
+    holm,
+    intervals,
+    mean_of_shares,
+    paired_difference,
+    share_of,
+    wilson,
+)
 from .table import Cell, Table
 
 __all__ = [
@@ -14,12 +26,15 @@ __all__ = [
     "Estimate",
     "FittedLine",
     "Outline",
+    "PairedDifference",
     "Series",
     "Span",
     "Table",
     "Tally",
+    "holm",
     "intervals",
     "mean_of_shares",
+    "paired_difference",
     "share_of",
     "side_by_side",
     "wilson",

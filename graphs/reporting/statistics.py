@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,19 @@ class Estimate:
     mean: float
     low: float | None
     high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairedDifference:
+    """The mean of paired differences with its interval, and how easily chance alone would make as much of them.
+
+    Attributes:
+        estimate: The mean, over how many pairs, and its 95 % interval.
+        p: Twice the smaller share of resampled means on one side of 0; `None` where there is no interval.
+    """
+
+    estimate: Estimate
+    p: float | None
 
 
 class Tally:
@@ -88,6 +101,65 @@ class Tally:
         return Estimate(self.n, mean, low, high)
 
 
+def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> PairedDifference | None:
+    """The mean of differences between the two scores of each pair; `None` without pairs.
+
+    Interval and p are the percentile bootstrap's, with people resampled and all pairs of a person taken together. The
+    generator's seed is fixed.
+
+    Args:
+        differences: Whose pair it is, and how much more its second score is than its first.
+    """
+    by_person: dict[Hashable, tuple[int, float]] = {}
+    for person, difference in differences:
+        count, total = by_person.get(person, (0, 0.0))
+        by_person[person] = count + 1, total + difference
+    n = sum(count for count, _ in by_person.values())
+    if not n:
+        return None
+    mean = math.fsum(total for _, total in by_person.values()) / n
+    if len(by_person) < FEWEST:
+        return PairedDifference(Estimate(n, mean, None, None), None)
+    means = _resampled(Counter(by_person.values()))
+    sides = [int((means <= 0).sum()), int((means >= 0).sum())]
+    return PairedDifference(Estimate(n, mean, *_ends(means)), min(1.0, 2 * (min(sides) + 1) / (RESAMPLES + 1)))
+
+
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """Each p after Holm's correction for how many are tested together (S. Holm, Scand. J. Statist. 6, 1979)."""
+    places = sorted((p, place) for place, p in enumerate(ps) if p is not None)
+    corrected: list[float | None] = [None] * len(ps)
+    highest = 0.0
+    for rank, (p, place) in enumerate(places):
+        highest = max(highest, min(1.0, (len(places) - rank) * p))
+        corrected[place] = highest
+    return corrected
+
+
+def rank_correlation(pairs: Sequence[tuple[float, float]]) -> Estimate | None:
+    """Spearman's rank correlation; `None` of fewer than three pairs, or where either side never changes.
+
+    The interval is that of Bonett and Wright (Psychometrika 65, 2000), which takes the pairs as independent; there is
+    none for fewer than ten, nor for a full correlation.
+    """
+    if len(pairs) < 3 or any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
+        return None
+    import numpy as np  # slow to import, and looking at a run needs no interval
+
+    def ranks(values: Sequence[float]) -> NDArray[np.float64]:
+        _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+        middles: NDArray[np.float64] = np.cumsum(counts) - (counts - 1) / 2
+        return middles[place]
+
+    first, second = (ranks([pair[side] for pair in pairs]) for side in (0, 1))
+    rho = float(np.corrcoef(first, second)[0, 1])
+    n = len(pairs)
+    if n < 10 or abs(rho) > 1 - 1e-9:
+        return Estimate(n, rho, None, None)
+    half = _Z * math.sqrt((1 + rho**2 / 2) / (n - 3))
+    return Estimate(n, rho, math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half))
+
+
 def share_of(count: int, n: int) -> Estimate | None:
     """A share with Wilson's interval; `None` of nothing."""
     return Estimate(n, count / n, *wilson(count / n, n)) if n else None
@@ -133,15 +205,19 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 
 def _bootstrap(people: Counter[tuple[int, float]]) -> tuple[float | None, float | None]:
     """The interval of the mean, from how many people have as many scores of the same sum."""
+    return (None, None) if people.total() < FEWEST else _ends(_resampled(people))
+
+
+def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
+    """The means of resamples of so many people who have as many scores of the same sum."""
     import numpy as np  # slow to import, and looking at a run needs no interval
 
-    if people.total() < FEWEST:
-        return None, None
     sorts = sorted(people)
     shares = np.array([people[sort] for sort in sorts]) / people.total()
     counts, sums = (np.array(values, dtype=float) for values in zip(*sorts, strict=True))
     drawn = np.random.default_rng(0).multinomial(people.total(), shares, size=RESAMPLES)
-    return _ends(drawn @ sums / (drawn @ counts))
+    means: NDArray[np.float64] = drawn @ sums / (drawn @ counts)
+    return means
 
 
 def _ends(resampled: NDArray[np.float64]) -> tuple[float, float]:

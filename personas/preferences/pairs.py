@@ -17,19 +17,15 @@ from dialoom.personas.errors import DataError
 
 from .json_rows import read_rows, text_of
 from .pair import ChatLine, Form, PreferencePair
+from .rows import CHOICE_TALK
 
-_FOLDERS: dict[Form, str] = {
+FOLDERS: dict[Form, str] = {
     "explicit": "explicit_preference",
     "choice": "implicit_preference/choice-based",
     "persona": "implicit_preference/persona-driven",
 }
-_OPTIONS_FOLDER = "mcq_options"
-_CHOICE_LINES = (
-    ("user", "query"),
-    ("assistant", "assistant_options"),
-    ("user", "user_selection"),
-    ("assistant", "assistant_acknowledgment"),
-)
+OPTIONS_FOLDER = "mcq_options"
+_SPEAKERS = ("user", "assistant")
 OPTIONS = 4
 
 
@@ -56,14 +52,14 @@ class PreferencePairs:
             raise DataError(path, "there is no such folder or file")
         if self.path.is_file():
             self._own = _by_topic(self.path)
-        elif not (self.path / _FOLDERS["explicit"]).is_dir():
-            raise DataError(path, f"has no folder {_FOLDERS['explicit']}; give PrefEval's benchmark_dataset, or a file")
+        elif not (self.path / FOLDERS["explicit"]).is_dir():
+            raise DataError(path, f"has no folder {FOLDERS['explicit']}; give PrefEval's benchmark_dataset, or a file")
 
     def topics(self) -> list[str]:
         """All topics, in alphabetical order."""
         if self._own is not None:
             return sorted(self._own)
-        folder = self.path / _FOLDERS["explicit"]
+        folder = self.path / FOLDERS["explicit"]
         return sorted(path.stem for path in folder.glob("*.json"))
 
     def pairs(self, topic: str, form: Form, *, with_options: bool = False) -> Iterator[PreferencePair]:
@@ -77,7 +73,7 @@ class PreferencePairs:
         Raises:
             DataError: If a file is missing or broken: names the file, the row and what would be right.
         """
-        path, rows = self._rows(topic, _FOLDERS[form])
+        path, rows = self._rows(topic, FOLDERS[form])
         options = self._options(topic, len(rows)) if with_options else [()] * len(rows)
         conflicts = self._conflicts(topic, len(rows))
         for index, row in enumerate(rows):
@@ -103,7 +99,7 @@ class PreferencePairs:
         return path, read_rows(path)
 
     def _options(self, topic: str, count: int) -> list[tuple[str, ...]]:
-        path, rows = self._rows(topic, _OPTIONS_FOLDER)
+        path, rows = self._rows(topic, OPTIONS_FOLDER)
         _same_length(path, rows, count)
         found = []
         for index, row in enumerate(rows):
@@ -115,7 +111,7 @@ class PreferencePairs:
         return found
 
     def _conflicts(self, topic: str, count: int) -> list[str]:
-        path, rows = self._rows(topic, _FOLDERS["explicit"])
+        path, rows = self._rows(topic, FOLDERS["explicit"])
         _same_length(path, rows, count)
         return [text_of(path, f"row {index}", row, "conflicting_preference", "") for index, row in enumerate(rows)]
 
@@ -128,16 +124,14 @@ def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Chat
     if not isinstance(talk, dict) or not talk:
         raise DataError(path, f"{place}: 'conversation' is {talk!r:.60}; an object is needed for the form {form}")
     if form == "choice":
-        said = [(speaker, text_of(path, place, talk, key)) for speaker, key in _CHOICE_LINES]
+        said = [(_SPEAKERS[at % 2], text_of(path, place, talk, key)) for at, key in enumerate(CHOICE_TALK)]
     else:
         said = []
         for number in range(len(talk)):
             turn = talk.get(str(number))
             if not isinstance(turn, dict):
                 raise DataError(path, f"{place}: 'conversation' has no turn {str(number)!r}; they count from '0'")
-            said += [
-                (speaker, text_of(path, f"{place}, turn {number}", turn, speaker)) for speaker in ("user", "assistant")
-            ]
+            said += [(speaker, text_of(path, f"{place}, turn {number}", turn, speaker)) for speaker in _SPEAKERS]
     return tuple(ChatLine.model_validate({"speaker": speaker, "content": content}) for speaker, content in said)
 
 

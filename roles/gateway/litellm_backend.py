@@ -7,6 +7,7 @@ import functools
 import gc
 import importlib
 import os
+import re
 import threading
 from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ TIMEOUT = 600.0
 minutes, and a connection that is dead without saying so must not hold its place for ever."""
 
 _UNREADABLE = "Invalid response object"
+_NUMBER = re.compile(r"-\d+\Z")
+"""Behind a role that plays the same part as another: `answerer-2`."""
 _LISTENERS = (
     "callbacks",
     "success_callback",
@@ -135,7 +138,7 @@ def _asking(request: Request) -> Iterator[None]:
     from .offline_provider import ASKED
 
     system, slash, _ = request.prompt_id.partition("/")
-    token = ASKED.set((system, request.role) if slash else ("", ""))
+    token = ASKED.set((system, _NUMBER.sub("", request.role)) if slash else ("", ""))
     try:
         yield
     finally:

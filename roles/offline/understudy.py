@@ -11,7 +11,7 @@ from .draws import Draws
 from .request import MarkedRequest
 
 Understudy = Callable[[MarkedRequest, Draws], str]
-_BUILT_IN = ("personalens", "aloe", "pools", "prefeval", "gate")
+_BUILT_IN = ("personalens", "aloe", "pools", "prefeval", "prefeval_pairs", "gate")
 _PACKAGE = __name__.rpartition(".")[0]
 
 

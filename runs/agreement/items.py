@@ -64,6 +64,10 @@ def items(
         StoreError: If there is no such judging.
     """
     seen: set[str] = set()
+    chosen = run.judgement_set(judging)
+    if chosen is not None and chosen.members:
+        named = ", ".join(map(repr, chosen.members))
+        raise RunError(f"judging {chosen.name!r}: people agree with judges; name one of {named}", setting="judging")
     for episode in selected(run, judging, where):
         for item in items_of(episode):
             seen.add(item.judgement.metric)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from .agree_command import agree
 from .call_flags import CALLING, SAMPLING
 from .command_list import CommandList
 from .completion import judgings, tables, words_so_far
+from .describe_command import describe
 from .doctor_command import doctor
 from .exit_codes import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING
 from .export_command import register as register_export
@@ -22,6 +24,7 @@ from .flags import WHERE, with_more
 from .personas_command import register as register_personas
 from .run_command import register as register_run
 from .step_command import register as register_step
+from .step_command import register_replay
 from .terminal import say
 from .trusting import TRUSTING, TrustFlag
 
@@ -41,7 +44,10 @@ WhereText = Annotated[str | None, WHERE]
 
 
 def build_app(arguments: list[str]) -> typer.Typer:
-    """The commands; `dialoom run RECIPE` is given the options of the recipe that the arguments name."""
+    """The command that the arguments begin with, or all where they begin with none: building all of them takes a while.
+
+    `dialoom run RECIPE` is given the options of the recipe that the arguments name.
+    """
     app = typer.Typer(
         name="dialoom",
         help="Language models that talk to each other in roles: every step kept, every run resumable.",
@@ -52,17 +58,22 @@ def build_app(arguments: list[str]) -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(_common)
-    register_run(app, arguments)
-    for command in (resume, retry, status, show, judge, review, report, agree, compact):
-        own = SAMPLING if command in (judge, review) else {}
-        more = {**own, **CALLING, **TRUSTING}
-        made = with_more(command, more) if command in _CALLING else command
-        app.command(epilog=OF_PLAYING if command in _CALLING else OF_LOOKING)(made)
-    app.command(epilog=OF_DOCTOR)(doctor)
-    register_step(app, arguments)
-    register_export(app, arguments)
-    register_personas(app, arguments)
+    names = [*_REGISTERED, *_COMMANDS]
+    wanted = arguments[:1]
+    for name in wanted if set(wanted) & set(names) else names:
+        if name in _REGISTERED:
+            _REGISTERED[name](app, arguments)
+        else:
+            _add(app, _COMMANDS[name])
     return app
+
+
+def _add(app: typer.Typer, command: Callable[..., None]) -> None:
+    if command in _CALLING:
+        own = SAMPLING if command in (judge, review) else {}
+        app.command(epilog=OF_PLAYING)(with_more(command, {**own, **CALLING, **TRUSTING}))
+    else:
+        app.command(epilog=OF_DOCTOR if command is doctor else OF_LOOKING)(command)
 
 
 def main() -> None:
@@ -174,24 +185,40 @@ def show(
         typer.Option(metavar="EXPR", help="Of the list: by a metric or anything else that --where knows, e.g. turns."),
     ] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Of the list: the highest first.")] = False,
+    calls: Annotated[
+        bool, typer.Option("--calls", help="The calls of SCENARIO instead, with what was wrong with each line.")
+    ] = False,
     trust: TrustFlag = False,
 ) -> None:
     """One dialogue with its judgements and how it ended; without a scenario, the list of them with their scores."""
     from .inspecting import list_scenarios, show_scenario
 
+    if scenario is None and calls:
+        raise typer.BadParameter("--calls is for one scenario; say which")
     if scenario is None:
         list_scenarios(run, json, judging, where, sort, reverse, trust)
     elif where or sort or reverse:
         raise typer.BadParameter("--where, --sort and --reverse are for the list; leave out SCENARIO")
+    elif calls:
+        from .scenario_calls import show_calls
+
+        show_calls(run, scenario, json, trust)
     else:
         show_scenario(run, scenario, json, judging, trust)
 
 
 def judge(
     run: Run,
-    model: Annotated[list[str], typer.Option("--model", metavar="[judge=]MODEL", help="Who judges.")],
+    model: Annotated[
+        list[str], typer.Option("--model", metavar="[judge=]MODEL", help="Who judges. Repeatable: a panel.")
+    ],
     temperature: Annotated[list[str] | None, typer.Option(metavar="[judge=]T", help="Its temperature (0).")] = None,
+    api_base: Annotated[list[str] | None, typer.Option(metavar="[judge=]URL", help="Where it is served.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call these judgements; by default the model.")] = None,
+    repeat: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="Judge all of it N times, to see how far a judge agrees with itself."),
+    ] = 1,
     concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed judgings again.")] = False,
     **given: Any,
@@ -199,8 +226,13 @@ def judge(
     """Judge a run's dialogues once more; the judgements are kept apart from the run's own, and can be compared."""
     from .playing import judge_run
 
-    judges = {"model": model, "temperature": temperature, **{flag: given.pop(flag) for flag in SAMPLING}}
-    raise typer.Exit(judge_run(run, name, judges, concurrency, retry_failed, given))
+    judges = {
+        "model": model,
+        "temperature": temperature,
+        "api_base": api_base,
+        **{flag: given.pop(flag) for flag in SAMPLING},
+    }
+    raise typer.Exit(judge_run(run, name, repeat, judges, concurrency, retry_failed, given))
 
 
 def review(
@@ -210,6 +242,7 @@ def review(
         typer.Option("--model", metavar="[reviewer=]MODEL", help="Who reviews; without it, only the rules look."),
     ] = None,
     temperature: Annotated[list[str] | None, typer.Option(metavar="[reviewer=]T", help="Its temperature (0).")] = None,
+    api_base: Annotated[list[str] | None, typer.Option(metavar="[reviewer=]URL", help="Where it is served.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call the verdicts; by default 'review by MODEL'.")] = None,
     concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed reviews again.")] = False,
@@ -218,7 +251,8 @@ def review(
     """Look for faults in a run's dialogues by the rules as they are now, and with a model for what rules cannot see."""
     from .playing import review_run
 
-    reviewers = {"model": model or [], "temperature": temperature, **{flag: given.pop(flag) for flag in SAMPLING}}
+    reviewers = {"model": model or [], "temperature": temperature, "api_base": api_base}
+    reviewers |= {flag: given.pop(flag) for flag in SAMPLING}
     raise typer.Exit(review_run(run, name, reviewers, concurrency, retry_failed, given))
 
 
@@ -274,3 +308,14 @@ def report(
 
 _CALLING = (resume, retry, judge, review)
 """The commands that make calls, besides `run`."""
+_COMMANDS: Mapping[str, Callable[..., None]] = {
+    command.__name__: command for command in (*_CALLING, status, show, report, agree, describe, compact, doctor)
+}
+_REGISTERED: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
+    "run": register_run,
+    "step": register_step,
+    "replay": register_replay,
+    "export": register_export,
+    "personas": register_personas,
+}
+"""Those whose parameters or help are made anew for the arguments, or that are several."""

@@ -30,6 +30,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "report": "Scores with their intervals; several runs side by side.",
     },
     "Take away": {
+        "describe": "What is in a dataset: a run, a release, or a file of dialogues.",
         "export": "Write a run's scenarios for other programs.",
         "compact": "Give back the room of checkpoints that nothing refers to.",
     },

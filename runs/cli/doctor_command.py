@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +25,10 @@ def doctor(
     param: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A parameter, as in a run. Repeatable.")
     ] = None,
+    structured: Annotated[
+        str | None,
+        typer.Option(metavar="HOW", help="How they are held to the form of a reply, as in a run. [default: auto]"),
+    ] = None,
     timeout: Annotated[
         str | None, typer.Option(metavar="S", help="Seconds that a try may take. [default: 600]")
     ] = None,
@@ -34,6 +38,7 @@ def doctor(
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Look whether Python, packages, keys and models are as a run needs them; exits with 1 if something is not."""
+    from dialoom.roles.binding import checked_structured
     from dialoom.roles.gateway.keys import load_env_file
     from dialoom.runs.doctor import State, Told, examine
     from dialoom.runs.errors import RunError
@@ -46,6 +51,7 @@ def doctor(
     if roles := [role for role in params if role]:
         raise RunError(f"params: {roles[0]} is a role, and a doctor knows none; give KEY=VALUE", setting="params")
     told = Told(api_base, (limits or {}).get(""), params.get("", {}), (seconds or {}).get(""))
+    told = replace(told, structured=checked_structured(structured))
     checks = examine(model or (), told)
     is_well = all(check.state is not State.FAILED for check in checks)
     if json_:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -31,9 +31,7 @@ def with_options(command: Callable[..., None], flags: Mapping[str, tuple[Any, An
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in flags.items()
     ]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return command
+    return _signed(command, parameters)
 
 
 def with_more(command: Callable[..., None], flags: Flags) -> Callable[..., None]:
@@ -50,9 +48,14 @@ def with_more(command: Callable[..., None], flags: Flags) -> Callable[..., None]
     def taking_more(**values: Any) -> None:
         command(**values)
 
-    taking_more.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    taking_more.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return taking_more
+    return _signed(taking_more, parameters)
+
+
+def _signed(command: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
+    """The command, with parameters that Typer sees."""
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
 
 
 _GIVEN = inspect.Parameter.VAR_KEYWORD

@@ -115,6 +115,13 @@ def _players(model: str, usage: Usage) -> list[str]:
     return [*dict.fromkeys((model, *usage.models))]
 
 
+def _models(config: RunConfig) -> dict[str, str | list[str]]:
+    """The models by role; of a role that several judge in, all of them."""
+    casts = [{role: binding.model for role, binding in cast.items()} for cast in config.casts]
+    named = {role: list(dict.fromkeys(cast[role] for cast in casts)) for role in config.models}
+    return {role: models[0] if len(models) == 1 else models for role, models in named.items()}
+
+
 def print_config(path: Path, is_trusted: bool = False) -> None:
     """The resolved configuration, in the form that `--config` takes (less the file's name)."""
     with RunFile(path, trust=trust(is_trusted)) as run:
@@ -124,7 +131,7 @@ def print_config(path: Path, is_trusted: bool = False) -> None:
     limits = {role: limit for role, limit in limits.items() if limit != UNBOUNDED or role in usual}
     values: dict[str, Any] = {
         **config.options,
-        "model": config.model_names,
+        "model": _models(config),
         "temperature": {role: binding.temperature for role, binding in config.models.items()},
         "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
         "structured": {role: each.structured for role, each in config.models.items() if each.structured != "auto"}

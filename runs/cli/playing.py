@@ -20,7 +20,7 @@ from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
 
 from .dry_run import print_estimate
 from .exit_codes import EXIT_DONE, EXIT_INTERRUPTED
-from .settings import call_settings, merged, players
+from .settings import call_settings, merged, players, several_players
 from .terminal import say
 from .watcher import Watcher
 from .wording import flag
@@ -91,6 +91,7 @@ def retry_run(
 def judge_run(
     path: Path,
     name: str | None,
+    repeat: int,
     judges: Mapping[str, list[str] | None],
     concurrency: int,
     retry_failed: bool,
@@ -99,9 +100,16 @@ def judge_run(
     """Carry out `dialoom judge`; returns the exit code. `judges` says who judges and how they sample, as flags do."""
 
     def judge(**settings: Any) -> Coroutine[Any, Any, Run]:
-        return ajudge(path, name=name, retry_failed=retry_failed, **settings)
+        return ajudge(
+            path, name=name, repeat=repeat, retry_failed=retry_failed, **{**settings, **several_players(judges)}
+        )
 
-    return _judged("judge", path, judge, judges, call_settings(given, concurrency), given.get("log_format"))
+    def same(ended: Ended) -> str:
+        is_one = repeat == 1 and len(judges["model"] or ()) == 1
+        again = _as_flag("name", ended.judging if is_one else name) + _as_flag("repeat", repeat if repeat > 1 else None)
+        return f"dialoom judge {path}{again} {_who(judges)}"
+
+    return _judged(same, judge, judges, call_settings(given, concurrency), given.get("log_format"))
 
 
 def review_run(
@@ -120,23 +128,28 @@ def review_run(
     def reviewing(**settings: Any) -> Coroutine[Any, Any, Run]:
         return areview(path, name=name, retry_failed=retry_failed, **settings)
 
-    return _judged("review", path, reviewing, reviewers, call_settings(given, concurrency), given.get("log_format"))
+    def same(ended: Ended) -> str:
+        return f"dialoom review {path}{_as_flag('name', ended.judging)} {_who(reviewers)}"
+
+    return _judged(same, reviewing, reviewers, call_settings(given, concurrency), given.get("log_format"))
+
+
+def _who(judges: Mapping[str, list[str] | None]) -> str:
+    return " ".join(f"{flag(name)} {shlex.quote(text)}" for name, texts in judges.items() for text in texts or ())
+
+
+def _as_flag(name: str, value: object) -> str:
+    return "" if value is None else f" {flag(name)} {value!r}"
 
 
 def _judged(
-    command: str,
-    path: Path,
+    same: Callable[[Ended], str],
     operation: Operation,
     judges: Mapping[str, list[str] | None],
     settings: Mapping[str, Any],
     log_format: Any,
 ) -> int:
     """Carry out a command that makes a set of judgements; returns the exit code."""
-    who = " ".join(f"{flag(name)} {shlex.quote(text)}" for name, texts in judges.items() for text in texts or ())
-
-    def same(ended: Ended) -> str:
-        return f"dialoom {command} {path} --name {ended.judging!r} {who}"
-
     watcher = Watcher(
         settings["control"],
         again=same,

@@ -17,7 +17,7 @@ from dialoom.personas import (
     write_personas,
     write_pool,
 )
-from dialoom.personas.similarity import nearest_neighbours
+from dialoom.personas.similarity import count_passing, nearest_neighbours, suggested_threshold
 from dialoom.runs.errors import RunError
 
 from .terminal import say, say_json
@@ -50,10 +50,10 @@ def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: 
         raise RunError(f"{path}: the pool is empty: it holds no text")
     try:
         similar = local_embedder(embedder)
-        neighbours = nearest_neighbours(similar.embed([entry.text for _, entry in entries]))
+        vectors = similar.embed([entry.text for _, entry in entries])
     except EmbedderError as error:
         raise RunError(f"--embedder: {error}") from error
-    pairs = _pairs(neighbours)
+    pairs = _pairs(nearest_neighbours(vectors))
     shown = [pair for rank, pair in enumerate(pairs) if rank < most or pair[2] > threshold]
     found = {
         "texts": len(entries),
@@ -73,6 +73,8 @@ def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: 
         "mended": {kind: count for kind, count in mendings.items() if count},
         "embedder": embedder,
         "threshold": threshold,
+        "passing": count_passing(vectors, threshold),
+        "suggested_threshold": suggested_threshold(vectors),
         "meaning": similar.meaning,
     }
     if as_json:
@@ -117,6 +119,7 @@ def _report(path: Path, found: dict[str, Any], mendings: Mendings) -> str:
         f"{path}: {found['texts']:,} texts, {found['seeds']:,} of them seeds, {found['rounds']:,} rounds",
         f"{found['above_threshold']:,} pairs of neighbours are more similar than {found['threshold']:g}",
         f"({found['meaning']})",
+        _on_threshold(found),
     ]
     if summary := mendings.summary():
         lines.insert(1, f"mended while reading: {summary}")
@@ -127,6 +130,13 @@ def _report(path: Path, found: dict[str, Any], mendings: Mendings) -> str:
         (one, other), (text, twin) = each["lines"], each["texts"]
         lines += [f"  {each['similarity']:.2f}  line {one}: {_short(text)}", f"        line {other}: {_short(twin)}"]
     return "\n".join(lines)
+
+
+def _on_threshold(found: dict[str, Any]) -> str:
+    would = f"a filter of {found['threshold']:g} would keep {found['passing']:,} of them, read in this order"
+    if found["suggested_threshold"] is None:
+        return would
+    return f"{would}; one of {found['suggested_threshold']:g} at least 95 %: a threshold for more texts like these"
 
 
 def _short(text: str) -> str:

@@ -30,7 +30,7 @@ def report_run(
         runs = [opened.enter_context(RunFile(path, trust=trust(is_trusted))) for path in paths]
         found = Report.of(runs, judging, names, where)
     if out is not None:
-        _write(found, out)
+        write_report(found, out)
         return
     if not found.tables:
         places = " and ".join(map(str, paths))
@@ -47,7 +47,7 @@ def report_cost(paths: list[Path], out: Path | None) -> None:
             table.name, table.title = f"{table.name}-{path.stem}", f"{table.title}: {path.name}"
     _say_how_to_state_prices(tables)
     if out is not None:
-        _write(Report("Calls", tables, ()), out)
+        write_report(Report("Calls", tables, ()), out)
     else:
         print_tables(tables)
 
@@ -60,7 +60,8 @@ def compact_run(path: Path) -> None:
     say(f"{path}: {compacted.before:,} bytes before, {compacted.after:,} now ({freed:,} given back)")
 
 
-def _write(found: Report, out: Path) -> None:
+def write_report(found: Report, out: Path) -> None:
+    """Write a report's files and say which; without charts where nothing can draw them."""
     has_charts = not found.charts or can_draw()
     for written in found.write(out, has_charts=has_charts):
         say(str(written))

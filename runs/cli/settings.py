@@ -28,7 +28,7 @@ class _Common(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     out: Path | None = None
-    model: list[str] | str | dict[str, str] | None = None
+    model: list[str] | str | dict[str, str | list[str]] | None = None
     temperature: list[str] | float | str | dict[str, float] | None = None
     api_base: list[str] | str | dict[str, str] | None = None
     structured: list[str] | str | dict[str, str] | None = None
@@ -79,7 +79,7 @@ def merged(
     values = dict(from_file)
     for name, value in common.items():
         if name in _Common.model_fields and value is not None and value is not False and value != []:
-            values[name] = _texts(values.get(name)) + _texts(value) if name in _ADDED else value
+            values[name] = _added(name, values.get(name), value) if name in _ADDED else value
     chosen = _Common.model_validate(values)
     if chosen.out is None and needs_path:
         raise RunError("-o RUN is missing: give the file in which the run is to be kept, such as -o run.db")
@@ -106,16 +106,51 @@ def players(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         RunError: Naming the flag and the value that is wrong.
     """
-    model, models = assigned(_texts(given.get("model")))
+    models = _models_by_role(given)
     return {
-        "model": model,
-        "models": models,
+        "model": models.pop("", [None])[-1],
+        "models": {role: named[0] if len(named) == 1 else named for role, named in models.items()},
         "temperature": numbers("temperature", _texts(given.get("temperature"))),
         "api_base": texts_by_name(_texts(given.get("api_base"))),
         "structured": texts_by_name(_texts(given.get("structured")), "structured"),
         "max_reply": reply_limits(texts_by_name(_texts(given.get("max_reply")), "max_reply")),
         "params": joined(parameters(given.get("param"))),
     }
+
+
+def several_players(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Who plays every role and who which, of which there may be several: whoever is named, in this order."""
+    models = _models_by_role(given)
+    return {"model": models.pop("", None), "models": models}
+
+
+def _models_by_role(given: Mapping[str, Any]) -> dict[str, list[str]]:
+    """All models that are named for a role, or under the empty name for every role, each once."""
+    named: dict[str, dict[str, None]] = {}
+    for text in _model_texts(given.get("model")):
+        for role, model in (texts_by_name([text], "model") or {}).items():
+            named.setdefault(role, {}).pop(model, None)
+            named[role][model] = None
+    return {role: list(models) for role, models in named.items()}
+
+
+def _model_texts(value: Any) -> list[str]:
+    """As `_texts`, with a text for each of several models of one role."""
+    if not isinstance(value, dict):
+        return _texts(value)
+    each = [
+        (role, model) for role, models in value.items() for model in (models if isinstance(models, list) else [models])
+    ]
+    return [f"{role}={model}" if role else str(model) for role, model in each]
+
+
+def _added(name: str, from_file: Any, given: Any) -> list[str]:
+    """What flags say beside what the file says: of a role's models, the flags' alone, as there may be several."""
+    if name != "model":
+        return _texts(from_file) + _texts(given)
+    roles = {role for text in _texts(given) for role in texts_by_name([text], name) or {}}
+    kept = [text for text in _model_texts(from_file) if not roles & {*(texts_by_name([text], name) or {})}]
+    return kept + _texts(given)
 
 
 def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> dict[str, Any]:
@@ -149,12 +184,6 @@ def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> d
         "concurrency": DEFAULT_CONCURRENCY if concurrency is None else concurrency,
         "control": Control(),
     }
-
-
-def assigned(texts: list[str]) -> tuple[str | None, dict[str, str]]:
-    """`VALUE` and `ROLE=VALUE` texts: the last value for everybody, and those of roles."""
-    by_role = texts_by_name(texts, "model") or {}
-    return by_role.pop("", None), by_role
 
 
 def texts_by_name(texts: list[str], what: str = "api_base") -> dict[str, str] | None:

@@ -58,7 +58,11 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     spec = _recipe(arguments)
     command = _run_command() if spec is None else _recipe_command(spec)
     app.command("step", help=_HELP, epilog=OF_STEPPING)(command)
-    app.command("replay", epilog=OF_REPLAYING)(replay)
+
+
+def register_replay(app: typer.Typer, _arguments: list[str]) -> None:
+    """Add `replay` to the commands."""
+    app.command(epilog=OF_REPLAYING)(replay)
 
 
 def replay(

@@ -77,6 +77,8 @@ class Watcher:
         self._what = ""
         self._judging: str | None = None
         self._ended: Ended | None = None
+        self._failed_in_all = 0
+        self._has_played = False
         self._throttled: dict[str, int] = {}
         self._away: set[str] = set()
         self._told: Counter[tuple[str, str]] = Counter()
@@ -140,7 +142,7 @@ class Watcher:
             return EXIT_SOME_FAILED if ended.stopped.fault is None else EXIT_STOPPED
         if not ended.is_complete:
             return EXIT_STOPPED
-        if ended.failed or (ended.judging is None and _has_failures(ended.path)):
+        if self._failed_in_all or (self._has_played and _has_failures(ended.path)):
             return EXIT_SOME_FAILED
         return EXIT_DONE
 
@@ -167,6 +169,8 @@ class Watcher:
         """The last lines: what was done, and how to go on."""
         assert self._run is not None, "what ends has begun"
         self._ended = event
+        self._failed_in_all += event.failed
+        self._has_played |= event.judging is None
         status = self._run.status()
         self._rest()
         self._tell_again()

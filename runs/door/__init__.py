@@ -19,7 +19,7 @@ from .operations import (
     stream,
 )
 from .resolving import resolve
-from .run import Run, open_run, report
+from .run import Run, describe, open_run, report
 from .settings import CallSettings, PlaySettings
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "aresume",
     "aretry",
     "areview",
+    "describe",
     "estimate",
     "judge",
     "open_run",

@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dialoom.graphs.fault import dialogue_faults
+from dialoom.runs.calls_at_fault import calls_at_fault
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import ExportRequest, Soundness, write
 from dialoom.runs.selection import means_of, selected
 from dialoom.runs.store import RunFile
+from dialoom.runs.trust import TrustError
 
 if TYPE_CHECKING:
     import pandas
@@ -104,10 +107,21 @@ def _faults(run: RunFile, judging: str | None, where: str | None) -> Iterator[di
 
 
 def _calls(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
-    if where is None:
-        return run.calls()
-    numbers = {number for number, _ in _numbered(run, judging, where)}
-    return (call for call in run.calls() if call["number"] in numbers)
+    numbers = None if where is None else {number for number, _ in _numbered(run, judging, where)}
+    faults = _faults_by_call(run)
+    for call in run.calls():
+        if numbers is None or call["number"] in numbers:
+            yield {**call, "faults": faults.get(call["call"])}
+
+
+def _faults_by_call(run: RunFile) -> dict[int, str]:
+    """The kinds of faults of what was said by a call, in words; unknown without the recipe, which knows who speaks."""
+    found: dict[int, str] = {}
+    with suppress(TrustError):
+        for position in run.unsound():
+            joined = calls_at_fault(run, position, run.calls_of(position), run.outcome(position))
+            found |= {row: ", ".join(fault.kind for fault in faults) for row, faults in joined.faults.items()}
+    return found
 
 
 def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,5 +140,5 @@ _ALWAYS = {
     "lines": ("number", "id", "line", "role", "content"),
     "judgements": ("number", "id", "metric", "target", "turn", "score", "status", "explanation"),
     "faults": ("number", "id", "who", "kind", "message", "where", "words", "sureness"),
-    "calls": ("number", "node", "step", "role", "model", "reply"),
+    "calls": ("number", "node", "step", "role", "model", "reply", "faults"),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
-from pathlib import Path
 from typing import Any, Unpack
 
 from dialoom.graphs.gate.review import Review
@@ -16,16 +15,15 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.estimate import CostEstimate, estimated
 from dialoom.runs.events import Ended, Event, NodeSaid, Noted
 from dialoom.runs.stepping import Session
-from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN
 
 from .blocking import blocking
+from .judges import Judges, seated, set_names, together
 from .resolving import resolve
 from .run import Run
-from .settings import CallSettings, Options, PathLike, PlaySettings, RecipeLike
+from .settings import CallSettings, JudgeSettings, Options, PathLike, PlaySettings, RecipeLike, calls_of, players_of
 from .tasks import (
     OpenRun,
-    given_recipe,
     judge_unparsed,
     judged_anew,
     judging_graph,
@@ -34,8 +32,8 @@ from .tasks import (
     play_again,
     play_pending,
     reopened,
+    reopened_to_judge,
     retry_failures,
-    trusted,
     watched,
 )
 
@@ -45,7 +43,7 @@ async def aplay(
     *,
     path: PathLike,
     model: ModelLike | None = None,
-    models: Mapping[str, ModelLike] | None = None,
+    models: Mapping[str, Judges] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
     structured: str | Mapping[str, str] | None = None,
@@ -68,7 +66,8 @@ async def aplay(
         model: Who plays every role that `models` does not name; by default `offline/attentive`, a scripted stand-in.
             A LiteLLM name, an async function from chat messages to text, a compiled LangGraph graph with `messages`, or
             a `Model` with options of its own.
-        models: Who plays which role.
+        models: Who plays which role. Several judges, in a list, judge one after the other: the first as the run's own,
+            the others once all is played, each into a set of judgements of its own.
         temperature: Sampling temperature (0 to 2) of every role, or by role.
         api_base: Where models are served, for every role or by role.
         structured: How models are held to the form of a reply, for every role or by role: `schema` (a JSON schema),
@@ -158,58 +157,47 @@ async def aresume(
 
 async def ajudge(
     path: PathLike,
-    model: ModelLike | None = None,
+    model: Judges | None = None,
     *,
-    models: Mapping[str, ModelLike] | None = None,
-    temperature: float | Mapping[str, float] | None = None,
-    api_base: str | Mapping[str, str] | None = None,
-    structured: str | Mapping[str, str] | None = None,
-    max_reply: int | Mapping[str, int | None] | None = None,
-    params: Mapping[str, Mapping[str, Any]] | None = None,
+    models: Mapping[str, Judges] | None = None,
     name: str | None = None,
+    repeat: int = 1,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
-    **calls: Unpack[CallSettings],
+    **settings: Unpack[JudgeSettings],
 ) -> Run:
     """Judge a run's finished scenarios once more, into a set of judgements of its own; or go on with that set.
 
     Args:
         path: The run's file.
-        model: Who judges, in every judging role that `models` does not name.
-        models: Who judges in which role.
-        temperature: Of every judging role, or by role.
-        api_base: Where the judges are served.
-        structured: How judges are held to the form of a reply; as for `play`.
-        max_reply: The most tokens of a judge's reply; as for `play`.
-        params: Parameters of the judges' sampling; as for `play`.
+        model: Who judges, in every judging role that `models` does not name. Several, in a list, judge one after the
+            other, each into a set of its own; what they say together is the set `panel`.
+        models: Who judges in which role, one or several likewise.
         name: What the set is called; by default the judges' models.
+        repeat: How often each judge judges all of it, into as many sets (`NAME`, `NAME #2`, ...), which tell how far it
+            agrees with itself.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
-        **calls: How calls are made; see `CallSettings`.
+        **settings: How judges sample and calls are made, as for `play`; see `JudgeSettings`.
 
     Raises:
         StoreError: If it is no run, or another process writes it.
         RunError: If the recipe has no judging of its own, or the name belongs to other judgements.
         BindingError, CacheError: Naming what is wrong.
     """
-    tell, _ = watched(calls)
-    trust = trusted(calls, tell)
-    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
-        found = store.recipe
+    with reopened_to_judge(path, recipe, settings) as store:
+        found, ended = store.recipe, None
         judging_graph(found)  # whether it has one, before anything is bound
-        bound = bind(
-            found.judging_roles(),
-            model=model,
-            models=models,
-            temperature=temperature,
-            api_base=api_base,
-            structured=structured,
-            max_reply=max_reply,
-            params=params,
-            reply_limits=found.reply_limits,
-        )
-        ended = await judged_anew(store, found, bound, name, retry_failed, calls)
-    return Run(path, recipe=recipe, ended=ended, trust=calls.get("trust", False))
+        players, calls = players_of(settings), calls_of(settings)
+        bound = [
+            bind(found.judging_roles(), one, by_role, found.reply_limits, **players)
+            for one, by_role in seated(model, models)
+        ]
+        for judges, named in set_names(bound, name, repeat):
+            ended = together(ended, await judged_anew(store, found, judges, named, retry_failed, calls))
+            if not ended.is_complete:
+                break
+    return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 
 
 async def areview(
@@ -217,15 +205,10 @@ async def areview(
     model: ModelLike | None = None,
     *,
     models: Mapping[str, ModelLike] | None = None,
-    temperature: float | Mapping[str, float] | None = None,
-    api_base: str | Mapping[str, str] | None = None,
-    structured: str | Mapping[str, str] | None = None,
-    max_reply: int | Mapping[str, int | None] | None = None,
-    params: Mapping[str, Mapping[str, Any]] | None = None,
     name: str | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
-    **calls: Unpack[CallSettings],
+    **settings: Unpack[JudgeSettings],
 ) -> Run:
     """Look for faults in a run's finished conversations: by the rules as they are now, and if there is one, a reviewer.
 
@@ -236,41 +219,25 @@ async def areview(
         path: The run's file.
         model: Who reviews; by default nobody.
         models: The same by role: `{"reviewer": ...}`.
-        temperature: Of the reviewer.
-        api_base: Where it is served.
-        structured: How it is held to the form of a reply; as for `play`.
-        max_reply: The most tokens of its reply; as for `play`.
-        params: Parameters of its sampling; as for `play`.
         name: What the set is called; by default `review by` the model.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed reviews again.
-        **calls: How calls are made; see `CallSettings`.
+        **settings: As for `judge`.
 
     Raises:
         StoreError: If it is no run, or another process writes it.
         RunError: If the name belongs to other judgements.
         BindingError, CacheError: Naming what is wrong.
     """
-    tell, _ = watched(calls)
-    trust = trusted(calls, tell)
-    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
+    with reopened_to_judge(path, recipe, settings) as store:
         await asyncio.to_thread(pass_gate, store)
         ended = None
         if model is not None or models:
             reviewing = Review(store.recipe)
-            bound = bind(
-                reviewing.judging_roles(),
-                model=model,
-                models=models,
-                temperature=temperature,
-                api_base=api_base,
-                structured=structured,
-                max_reply=max_reply,
-                params=params,
-                reply_limits=reviewing.reply_limits,
-            )
-            ended = await judged_anew(store, reviewing, bound, name, retry_failed, calls)
-    return Run(path, recipe=recipe, ended=ended, trust=calls.get("trust", False))
+            roles, players = reviewing.judging_roles(), players_of(settings)
+            bound = bind(roles, model, models, reviewing.reply_limits, **players)
+            ended = await judged_anew(store, reviewing, bound, name, retry_failed, calls_of(settings))
+    return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 
 
 async def aretry(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from dialoom.graphs import Recipe
 from dialoom.roles.binding import Bindings, ModelLike, bind
@@ -17,7 +17,8 @@ from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipes import find_recipe, option_names, parsed_options
 from dialoom.runs.trust import code_hashes, players_named, recipe_named
 
-from .settings import CallSettings, Options, PathLike, RecipeLike, call_policy
+from .judges import Judges, check_several, further_judges, seated
+from .settings import JudgeSettings, Options, PathLike, RecipeLike, call_policy, calls_of, players_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +44,13 @@ def resolve(
     recipe: RecipeLike,
     *,
     model: ModelLike | None = None,
-    models: Mapping[str, ModelLike] | None = None,
-    temperature: float | Mapping[str, float] | None = None,
-    api_base: str | Mapping[str, str] | None = None,
-    structured: str | Mapping[str, str] | None = None,
-    max_reply: int | Mapping[str, int | None] | None = None,
-    params: Mapping[str, Mapping[str, Any]] | None = None,
+    models: Mapping[str, Judges] | None = None,
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
     on_user_fault: str = FLAG,
     prompts: PathLike | None = None,
-    **calls: Unpack[CallSettings],
+    **settings: Unpack[JudgeSettings],
 ) -> NewRun:
     """The one place where defaults, options and bindings are merged; see `play` for the arguments.
 
@@ -67,32 +63,35 @@ def resolve(
         raise RunError(f"seed {seed!r} is no whole number", setting="seed")
     if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
         raise RunError(f"sample {sample!r} is no whole number from 1", setting="sample")
-    bindings = bind(
-        found.roles_used(chosen),
-        model=DEFAULT_MODEL if model is None else model,
-        models={**found.models_named(chosen), **(models or {})},
-        temperature=temperature,
-        api_base=api_base,
-        structured=structured,
-        max_reply=max_reply,
-        params=params,
-        reply_limits=found.reply_limits,
-    )
+    check_several(found, models)
+    bindings, *panel = [
+        bind(
+            found.roles_used(chosen),
+            DEFAULT_MODEL if model is None else model,
+            {**found.models_named(chosen), **players},
+            found.reply_limits,
+            **players_of(settings),
+        )
+        for _, players in seated(None, models)
+    ]
+    judges = further_judges(found, bindings, panel)
     plain = chosen.model_dump(mode="json")
     if not re.fullmatch(rf"{FLAG}|retry [1-9]\d?", str(on_user_fault)):
         raise RunError(
             f"on_user_fault {on_user_fault!r}: there are flag and retry N, such as 'retry 2'", setting="on_user_fault"
         )
-    code = code_hashes([*recipe_named(spec), *players_named(bindings.by_role)])
+    named = [each for by_role in (bindings.by_role, *judges) for each in players_named(by_role)]
+    code = code_hashes([*recipe_named(spec), *named])
     config = RunConfig(
         recipe=spec,
         options=plain,
         models=dict(bindings.by_role),
+        panel=judges,
         seed=seed,
         sample=sample,
         on_user_fault=on_user_fault,
         code=code,
     )
-    policy = call_policy(calls, RunLimits(), bindings.objects, found.roles, option_names(found))
-    policy.limits.check_prices(config.model_names.values())
+    policy = call_policy(calls_of(settings), RunLimits(), bindings.objects, found.roles, option_names(found))
+    policy.limits.check_prices(binding.model for cast in config.casts for binding in cast.values())
     return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))

@@ -20,6 +20,7 @@ from dialoom.runs.selection import selected
 from dialoom.runs.store import JudgementSet, RunFile, Status
 from dialoom.runs.trust import Trust
 
+from .judges import Judges
 from .settings import CallSettings, PathLike, RecipeLike
 
 if TYPE_CHECKING:  # heavy, or an extra
@@ -181,6 +182,23 @@ class Run:
         with self._opened() as file:
             return Report.of([file], judging, tables, where)
 
+    def describe(self, against: Sequence[PathLike] = (), *, where: str | None = None) -> Report:
+        """What is in the dialogues: lengths, endings, variety, copies, languages, personal data, coverage, faults.
+
+        Args:
+            against: Runs or files of rows (JSON Lines, Parquet) in which copies are looked for, such as test data.
+            where: Only scenarios that this expression holds of; see `episodes`.
+
+        Raises:
+            RunError: If a file is missing or of another kind, a library is missing (extra `describe`), or nothing is
+                finished.
+            DataError: Naming the line that cannot be read.
+        """
+        from dialoom.runs.describe import describe_run
+
+        with self._opened() as file:
+            return describe_run(file, [Path(each) for each in against], where=where, trust=Trust(self._trust))
+
     def export(
         self,
         format: str = "dialogues",
@@ -239,7 +257,8 @@ class Run:
             kind: `episodes`: a row for each finished scenario, with its facets (one whose name is taken is called
                 `facet.NAME`), counts and mean score by metric;
                 `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `faults`: a row
-                for each fault that the gate found; `calls`: a row for each call of a model, with tokens, cost, latency.
+                for each fault that the gate found; `calls`: a row for each call of a model, with tokens, cost, latency
+                and the kinds of faults in what it said, rejected lines of simulated users among them.
             judging: The set of judgements; by default the oldest. Not of use for `lines` and `calls`.
             where: Only what belongs to scenarios that this expression holds of; see `episodes`.
 
@@ -317,17 +336,18 @@ class Run:
 
     def judge(
         self,
-        model: ModelLike | None = None,
+        model: Judges | None = None,
         *,
-        models: Mapping[str, ModelLike] | None = None,
+        models: Mapping[str, Judges] | None = None,
         name: str | None = None,
+        repeat: int = 1,
         **calls: Unpack[CallSettings],
     ) -> Run:
         """Judge it once more; see `dialoom.judge`."""
         from .operations import judge
 
         trusting = self._trusting(calls)
-        judged = judge(self.path, model=model, models=models, name=name, recipe=self._given, **trusting)
+        judged = judge(self.path, model=model, models=models, name=name, repeat=repeat, recipe=self._given, **trusting)
         return Run(self.path, self._given, models=self._models, ended=judged.ended, trust=self._trust)
 
     def stream(
@@ -365,6 +385,26 @@ def open_run(path: PathLike, recipe: RecipeLike | None = None, *, trust: bool = 
         StoreError: If there is no such file, or it is no run.
     """
     return Run(path, recipe, trust=trust)
+
+
+def describe(
+    path: PathLike, against: Sequence[PathLike] = (), *, where: str | None = None, trust: bool = False
+) -> Report:
+    """What is in a dataset; of a run as `Run.describe`, of a release tables 1 and 6 to 10 of PersonaLens.
+
+    Args:
+        path: A run, a folder in the PersonaLens release's layout, or a file of rows (JSON Lines, Parquet).
+        against: As for `Run.describe`.
+        where: Only scenarios of a run that this expression holds of.
+        trust: As of `Run`.
+
+    Raises:
+        RunError: If it is none of these, a library is missing (extra `describe`), or there is nothing in it.
+        DataError: Naming the file and line that cannot be read.
+    """
+    from dialoom.runs.describe import describe_path
+
+    return describe_path(Path(path), [Path(each) for each in against], where=where, trust=Trust(trust))
 
 
 def report(

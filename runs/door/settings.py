@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict, cast
 
 from dialoom.graphs import Recipe, RecipeOptions
-from dialoom.roles.binding import ModelLike
+from dialoom.roles.binding import ModelLike, PlayerSettings
 from dialoom.roles.gateway.budget import Budget
 from dialoom.roles.gateway.prices import Price
 from dialoom.runs.calling import CallPolicy
@@ -19,6 +19,8 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event
 from dialoom.runs.limits import Context, FailOnError, Rates, RunLimits, Timeouts
 from dialoom.runs.store.connections import Synchronous
+
+from .judges import Judges
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 RecipeLike: TypeAlias = "str | Recipe | type[Recipe]"
@@ -75,21 +77,32 @@ class CallSettings(TypedDict, total=False):
     control: Control | None
 
 
-class PlaySettings(CallSettings, total=False):
+class JudgeSettings(PlayerSettings, CallSettings, total=False):
+    """How judges and reviewers sample, and how calls are made; see `PlayerSettings` and `CallSettings`."""
+
+
+class PlaySettings(PlayerSettings, CallSettings, total=False):
     """What a new run may be told, besides its recipe and its file; see `play`."""
 
     model: ModelLike | None
-    models: Mapping[str, ModelLike] | None
-    temperature: float | Mapping[str, float] | None
-    api_base: str | Mapping[str, str] | None
-    structured: str | Mapping[str, str] | None
-    max_reply: int | Mapping[str, int | None] | None
-    params: Mapping[str, Mapping[str, Any]] | None
+    models: Mapping[str, Judges] | None
     options: Options | None
     seed: int
     sample: int | None
     on_user_fault: str
     prompts: PathLike | None
+
+
+def players_of(settings: JudgeSettings | PlaySettings) -> PlayerSettings:
+    """Those of some settings that say who plays."""
+    players = {name: value for name, value in settings.items() if name in PlayerSettings.__annotations__}
+    return cast(PlayerSettings, players)
+
+
+def calls_of(settings: JudgeSettings | PlaySettings) -> CallSettings:
+    """The other ones, also those that there are not."""
+    others = {name: value for name, value in settings.items() if name not in PlayerSettings.__annotations__}
+    return cast(CallSettings, others)
 
 
 def call_policy(

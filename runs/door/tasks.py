@@ -26,10 +26,11 @@ from dialoom.runs.limits import RunLimits
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
 from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import find_recipe
-from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore, Work
+from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Work
 from dialoom.runs.threads import in_thread
 from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
 
+from .judges import together
 from .resolving import resolve
 from .settings import CallSettings, PathLike, PlaySettings, RecipeLike, call_policy
 
@@ -48,7 +49,7 @@ class OpenRun:
     tell: Callable[[Event], None]
     control: Control
     is_wider: bool = False
-    """Whether other context windows were given now than the run had."""
+    """Whether context windows were given just now."""
 
 
 @contextlib.asynccontextmanager
@@ -65,7 +66,8 @@ async def new_run(
     """
     new = await asyncio.to_thread(lambda: resolve(recipe, **settings))
     if is_played:
-        await asyncio.to_thread(ensure_keys, new.config.models, new.policy)
+        for models in new.config.casts:
+            await asyncio.to_thread(ensure_keys, models, new.policy)
     tell, control = watched(settings)
     library = await asyncio.to_thread(prepare, new.recipe, new.config, new.overrides)
     plan = planned(
@@ -95,7 +97,8 @@ async def reopened(
         def checked(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
             bound = rebind(kept := store.config.models, models)
             store.give(named for role in models or {} for named in player_named(kept[role].model))
-            store.permit([*([] if recipe else recipe_named(store.config.recipe)), *players_named(kept)])
+            players = [named for cast in store.config.casts for named in players_named(cast)]
+            store.permit([*([] if recipe else recipe_named(store.config.recipe)), *players])
             found = store.recipe
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             policy.limits.check_prices(store.config.model_names.values())
@@ -104,8 +107,8 @@ async def reopened(
             return found, policy
 
         found, policy = await in_thread(checked, lambda: control.is_draining)
-        is_wider = keep_limits(store, policy.limits)
-        yield OpenRun(store, found, store.config.models, policy, tell, control, is_wider)
+        keep_limits(store, policy.limits)
+        yield OpenRun(store, found, store.config.models, policy, tell, control, bool(calls.get("context")))
 
 
 async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
@@ -116,7 +119,23 @@ async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | 
         await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
     task.tell(Began(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
-    return await carry_out(task, graph, store.config.models, store.queue.pending(recipe, only), None, is_resumed)
+    work = store.queue.pending(recipe, only)
+    return await _judged_by_panel(task, await carry_out(task, graph, store.config.models, work, None, is_resumed))
+
+
+async def _judged_by_panel(task: OpenRun, ended: Ended) -> Ended:
+    """Let a run's further judges judge what has been played, each into a set named after its models."""
+    store = task.store
+    for judges in store.config.panel:
+        if not ended.is_complete:
+            break
+        chosen = opened_set(store, None, judges)
+        if count := store.queue.count_to_judge(chosen.name):
+            await asyncio.to_thread(ensure_keys, judges, task.policy)
+            task.tell(Began(store.path, "judging", count, chosen.name))
+            work = store.queue.to_judge(task.recipe, chosen.name)
+            ended = together(ended, await carry_out(task, judging_graph(task.recipe), judges, work, chosen.name))
+    return ended
 
 
 async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
@@ -142,6 +161,15 @@ def retry_failures(task: OpenRun, judging: str | None = None) -> None:
     task.tell(Retrying(failed=again, too_long=left, judging=judging))
 
 
+@contextlib.contextmanager
+def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSettings) -> Iterator[RunStore]:
+    """A run whose finished scenarios are to be judged or looked through."""
+    tell, _ = watched(calls)
+    trust = trusted(calls, tell)
+    with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
+        yield store
+
+
 async def judged_anew(
     store: RunStore, judge: Recipe, bound: Bindings, name: str | None, is_again: bool, calls: CallSettings
 ) -> Ended:
@@ -150,9 +178,10 @@ async def judged_anew(
     With `is_again`, what failed in the set is tried again.
 
     Raises:
-        RunError: If the name belongs to other judgements.
+        RunError: If the recipe has no judging, or the name belongs to other judgements.
         BindingError, CacheError: Naming what is wrong.
     """
+    graph = judging_graph(judge)
     tell, control = watched(calls)
     policy = call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
     await asyncio.to_thread(check_judges, bound.by_role, policy)
@@ -162,14 +191,14 @@ async def judged_anew(
         store.add_prompts(library.values())
         name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
     chosen = opened_set(store, name, bound.by_role)
-    is_wider = keep_limits(store, policy.limits)
+    keep_limits(store, policy.limits)
     store.give(players_named(bound.by_role))
-    task = OpenRun(store, judge, bound.by_role, policy, tell, control, is_wider)
+    task = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
     if is_again:
         retry_failures(task, chosen.name)
     tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name), chosen.name))
     work = store.queue.to_judge(store.recipe, chosen.name)
-    return await carry_out(task, judging_graph(judge), bound.by_role, work, chosen.name)
+    return await carry_out(task, graph, bound.by_role, work, chosen.name)
 
 
 def pass_gate(store: RunStore) -> None:
@@ -196,6 +225,11 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
     chosen = store.judgement_set(name)
     if chosen is None:
         raise RunError(f"{store.path} has no judgements", advice=_judging_advice(store.path))
+    if chosen.members:
+        named = ", ".join(map(repr, chosen.members))
+        raise RunError(
+            f"judging {chosen.name!r}: a panel says what its judges say; name one of {named}", setting="judging"
+        )
     if chosen.is_review:
         recipe = Review(recipe)
         task = replace(task, recipe=recipe)
@@ -294,10 +328,9 @@ def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBind
     """A new set of judgements, or the one of that name, to go on with it."""
     wanted = judgement_set(name or ", ".join(binding.model for binding in models.values()), store.prompts, models)
     existing = {each.name: each for each in store.judgement_sets()}
-    if wanted.name == OWN_JUDGEMENTS:
-        raise RunError(
-            f"name {OWN_JUDGEMENTS!r} is kept for the judgements that a run makes itself; give another", setting="name"
-        )
+    kept = {OWN_JUDGEMENTS: "the judgements that a run makes itself", PANEL: "what several judges say together"}
+    if wanted.name in kept and wanted.name not in existing.keys() - {OWN_JUDGEMENTS}:
+        raise RunError(f"name {wanted.name!r} is kept for {kept[wanted.name]}; give another", setting="name")
     if wanted.name not in existing:
         store.add_judgement_set(wanted)
     elif existing[wanted.name] != wanted:
@@ -315,9 +348,7 @@ def _judging_advice(path: Path) -> Advice:
     return Advice("judge", "judge the run first", {"path": path})
 
 
-def keep_limits(store: RunStore, limits: RunLimits) -> bool:
-    """Keep what bounds calls in the run's file, if it is other than before; returns whether models read otherwise."""
-    kept = RunLimits.of(store)
-    if limits != kept:
+def keep_limits(store: RunStore, limits: RunLimits) -> None:
+    """Keep what bounds calls in the run's file, if it is other than before."""
+    if limits != RunLimits.of(store):
         store.keep_limits(limits.model_dump_json())
-    return limits.context != kept.context

@@ -91,7 +91,8 @@ class Rows:
         if self.exporter is None:
             models, hashes = provenance(self.run, self.judging)
             return lambda episode, scenario: [dialogue(episode, scenario, self.recipe, models, hashes)]
-        items, prompts, names = self.exporter.items, self.run.prompts, self.run.config.model_names
+        items, prompts = self.exporter.items, self.run.prompts
+        names, _ = provenance(self.run, self.judging)
         keywords = {} if self.options is None else {"options": self.options}
         return lambda episode, scenario: items(episode, scenario, prompts, names, **keywords)
 

@@ -165,7 +165,8 @@ def _write_files(items: Iterator[tuple[Iterable[str], Any]], target: Path) -> in
         for names, content in items:
             _check_names(names)
             with folder.text(*names) as file:
-                file.write(json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+                is_text = isinstance(content, str)
+                file.write(content if is_text else json.dumps(content, ensure_ascii=False, indent=2) + "\n")
             count += 1
     return count
 

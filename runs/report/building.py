@@ -10,9 +10,12 @@ from typing import TypeVar
 from dialoom.graphs import Chart, Episode, Recipe, Table
 from dialoom.runs.errors import RunError
 from dialoom.runs.selection import selected
-from dialoom.runs.store import RunFile
+from dialoom.runs.store import RunFile, judges_of, panel_of
 
+from .differences import differences
 from .faulty import FaultsOf, faults_table, marked_sound, sound_where
+from .judges import judges_tables
+from .length import length_table
 from .reported import ReportedRun, difference_note, notes_on, reported_runs
 from .set_comparison import comparison, file_name
 
@@ -43,12 +46,15 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
                 table.title += f" (judgements {reported.set_name!r})"
                 table.name += f"-{file_name(reported.set_name or '')}"
             tables += _noted([table], *notes_on([reported], where))
-    for left, right in itertools.combinations([each.judging for each in sets if each.judging], 2):
+    members = [each.judging for each in sets if each.judging and not each.judging.members]
+    for left, right in itertools.combinations(members, 2):
         both = [each for each in sets if each.judging in (left, right)]
         tables += _noted(
             [comparison(run, left, right, where)], *(note for each in both for note in notes_on([each], where))
         )
-    return tables
+    about_judges = [] if judging is not None else judges_tables(run, where)
+    about_judges += length_table(sets, [each.set_name or "" for each in sets], where)
+    return tables + _noted(about_judges, *(note for each in sets for note in notes_on([each], where)))
 
 
 def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Table]:
@@ -65,7 +71,9 @@ def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | No
     """
     recipe = _common_recipe(runs)
     chosen = reported_runs(runs, recipe, judging)
-    return _noted(_twice(chosen, recipe, where), difference_note(chosen, recipe), *notes_on(chosen, where))
+    tables = [*_twice(chosen, recipe, where), *differences(chosen, recipe, where)]
+    tables += length_table(chosen, [each.label for each in chosen], where)
+    return _noted(tables, difference_note(chosen, recipe), *notes_on(chosen, where))
 
 
 def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Chart]:
@@ -93,8 +101,9 @@ def _twice(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -
 
 
 def _sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
-    """The named set of one run, or all that it has."""
-    named = [each for each in run.judgement_sets() if not each.is_review] if judging is None else []
+    """The named set of one run, or one of each judge, and the panel's if there are several judges."""
+    known = run.judgement_sets() if judging is None else []
+    named = [*(group[0] for group in judges_of(known)), *filter(None, [panel_of(known)])]
     names: list[str | None] = [each.name for each in named] or [judging]
     return [each for name in names for each in reported_runs([run], recipe, name)]
 

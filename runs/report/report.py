@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dialoom.graphs import Chart, Table
+from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
 
 from .building import build, charts, compare
+from .page import page
 from .set_comparison import file_name
 from .writing import markdown, write
 
@@ -75,8 +77,12 @@ class Report:
     def _repr_markdown_(self) -> str:
         return str(self)
 
+    def page(self) -> str:
+        """The report as one HTML page that stands alone, with its charts where matplotlib is installed."""
+        return page(self.tables, self.title, self.charts)
+
     def write(self, folder: str | Path, *, has_charts: bool = True) -> list[Path]:
-        """Write `report.md`, a CSV file per table, and a PNG and an SVG file per chart; returns the paths.
+        """Write `report.md`, `report.html`, a CSV file per table, a PNG and an SVG file per chart; returns the paths.
 
         Args:
             folder: Where to; made if need be.
@@ -86,7 +92,12 @@ class Report:
             RunError: If the folder cannot be written.
             ModuleNotFoundError: If there are charts and nothing to draw them with.
         """
-        return write(self.tables, Path(folder), self.title, self.charts if has_charts else ())
+        charts = self.charts if has_charts else ()
+        first, *others = write(self.tables, Path(folder), self.title, charts)
+        alone = first.with_suffix(".html")
+        with text_output(alone) as file:
+            file.write(page(self.tables, self.title, charts))
+        return [first, alone, *others]
 
 
 def _of_name(name: str, known: Sequence[str], suffixes: Collection[str]) -> list[str]:

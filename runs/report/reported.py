@@ -64,7 +64,8 @@ def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None =
 def notes_on(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
     """What is said below all tables and charts: what they count, what of it a person changed, who was no model."""
     only = None if where is None else f"Only scenarios of which this holds: {where}"
-    return [only, changed_note(reported, where), broken_off_note(reported), offline_note(reported)]
+    notes = [changed_note(reported, where), broken_off_note(reported), own_words_note(reported), offline_note(reported)]
+    return [only, *notes]
 
 
 def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> str | None:
@@ -104,6 +105,23 @@ def broken_off_note(reported: Sequence[ReportedRun]) -> str | None:
 
 def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in counts.items())
+
+
+def own_words_note(reported: Sequence[ReportedRun]) -> str | None:
+    """Which models judge what they have written themselves, if any."""
+    found: dict[str, None] = {}
+    for each in reported:
+        recipe, models = each.run.recipe, {role: binding.model for role, binding in each.models.items()}
+        judges = {models[role] for role in recipe.judging_roles() if role in models}
+        for own in judges & {models.get(recipe.evaluated or "", "")}:
+            if not own.startswith("offline/"):
+                found[own] = None
+    if not found:
+        return None
+    return (
+        f"{', '.join(found)} judges its own words: models are known to favour what they wrote themselves. "
+        "A second judge of another family shows by how much."
+    )
 
 
 def offline_note(reported: Sequence[ReportedRun]) -> str | None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from importlib.util import find_spec
 
-from dialoom.graphs import Judgement, Table, Tally, intervals
+from dialoom.graphs import Estimate, Judgement, Table, Tally, intervals
 from dialoom.runs.selection import Where
 from dialoom.runs.store import JudgementSet, RunFile
+
+from .differences import what_of
+from .judges import NEEDED
 
 
 def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str | None = None) -> Table:
@@ -19,10 +23,11 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
         where: Only scenarios of which this holds with the judgements of both.
     """
     wanted = None if where is None else Where.parse(where, run)
-    columns = ["metric", "n", f"mean {left.name}", f"mean {right.name}", "mean difference", "equal %"]
+    columns = ["metric", "n", f"mean {left.name}", f"mean {right.name}", "mean difference", "equal %", "kappa"]
     name = f"compared-{file_name(left.name)}-{file_name(right.name)}"
     table = Table(name, f"Judgements {left.name!r} and {right.name!r} on the same dialogues", columns)
     tallies: dict[str, tuple[Tally, Tally, Tally, Tally]] = defaultdict(lambda: (Tally(), Tally(), Tally(), Tally()))
+    pairs: dict[tuple[str, str], Counter[tuple[float, float]]] = defaultdict(Counter)
     person = run.recipe.split_by
     for one, other in zip(run.episodes(left.name), run.episodes(right.name), strict=True):
         if wanted is not None and not (wanted.keeps(one) and wanted.keeps(other)):
@@ -32,16 +37,47 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
             score, second = judgement.score, theirs.get(_key(judgement))
             if score is None or second is None:
                 continue
-            what = f"{judgement.metric} ({judgement.target})" + (" by turn" if judgement.turn else "")
+            what = what_of(judgement)
             values = (score, second, second - score, score == second)
+            pairs[what, judgement.metric][float(score), float(second)] += 1
             for tally, value in zip(tallies[what], values, strict=True):
                 tally.add(value, one.id if person is None else one.facets[person])
-    for what, (first, second_, difference, equal) in tallies.items():
-        estimates = [tally.estimate() for tally in (first, second_, difference, equal)]
-        table.rows.append([what, first.n, *estimates])
+    for (what, metric), counts in pairs.items():
+        estimates = [tally.estimate() for tally in tallies[what]]
+        kappa = _kappa(counts, run.recipe.scales.get(metric))
+        table.rows.append([what, counts.total(), *estimates, kappa])
     units = "scenarios" if person is None else run.recipe.resampled
     table.notes += ["Only judgements that both sets have a score for; verdicts count as 1 and 0.", intervals(units)]
+    table.notes.append(f"{_KAPPA}{'' if _can_measure() else f' {NEEDED}'}")
     return table
+
+
+_KAPPA = "kappa: Cohen's, of scores with quadratic weights; its interval is asymptotic. A dash: undefined."
+
+
+def _kappa(counts: Counter[tuple[float, float]], scale: tuple[int, int] | None) -> Estimate | None:
+    """Cohen's kappa of pairs of scores; `None` where it is undefined, a score is between two values, or none is made.
+
+    Args:
+        counts: How often each pair was given.
+        scale: The lowest and the highest score; `None` for verdicts.
+    """
+    low, high = scale or (0, 1)
+    if not _can_measure() or any(
+        not score.is_integer() or not low <= score <= high for pair in counts for score in pair
+    ):
+        return None
+    import numpy as np  # slow to import, and most reports compare no judges
+
+    from dialoom.runs.agreement.kappa import cohen
+
+    first, second = (np.array([int(pair[side]) - low for pair in counts.elements()]) for side in (0, 1))
+    found = cohen(first, second, high - low + 1, weighted=scale is not None)
+    return None if found is None else Estimate(counts.total(), found.value, found.low, found.high)
+
+
+def _can_measure() -> bool:
+    return find_spec("statsmodels") is not None
 
 
 def _key(judgement: Judgement) -> tuple[str, str, int | None]:

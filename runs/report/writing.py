@@ -102,7 +102,7 @@ def _markdown_table(table: Table) -> Iterator[str]:
 
 
 def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
-    """A header and the rows; a column that holds estimates becomes four."""
+    """A header and the rows; a column that holds estimates becomes four, one named with a `%` holds percentages."""
     estimated = [any(isinstance(row[index], Estimate) for row in table.rows) for index in range(len(table.columns))]
     header: list[str | int | float | None] = []
     for column, four in zip(table.columns, estimated, strict=True):
@@ -110,9 +110,12 @@ def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
     yield header
     for row in table.rows:
         cells: list[str | int | float | None] = []
-        for cell, four in zip(row, estimated, strict=True):
+        for cell, column, four in zip(row, table.columns, estimated, strict=True):
+            factor = 100 if column.endswith("%") else 1
             if isinstance(cell, Estimate):
-                cells += [cell.mean, cell.low, cell.high, cell.n]
+                ends = (None if end is None else factor * end for end in (cell.low, cell.high))
+                cells += [factor * cell.mean, *ends, cell.n]
             else:
-                cells += [cell, None, None, None] if four else [cell]
+                value = factor * cell if isinstance(cell, float) else cell
+                cells += [value, None, None, None] if four else [value]
         yield cells

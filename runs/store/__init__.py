@@ -2,6 +2,7 @@
 
 from .errors import StoreError
 from .judgement_sets import OWN_JUDGEMENTS, JudgementSet
+from .panel import PANEL, judges_of, panel_of
 from .runfile import RunFile
 from .status import Status, Usage
 from .store import RunStore
@@ -9,6 +10,7 @@ from .work import JudgeWork, PlayWork, RejudgeWork, Work
 
 __all__ = [
     "OWN_JUDGEMENTS",
+    "PANEL",
     "JudgeWork",
     "JudgementSet",
     "PlayWork",
@@ -19,4 +21,6 @@ __all__ = [
     "StoreError",
     "Usage",
     "Work",
+    "judges_of",
+    "panel_of",
 ]

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dialoom.roles import ASKS
+
 _PAGE = 500
 
 
@@ -14,8 +16,8 @@ def read_calls(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     """Every call in the order in which they were begun, without its request.
 
     Yields:
-        `number` (the scenario's place in the plan, from 1), `id`, `node`, `step` (all `None` of a common call, which
-        belongs to no scenario), `role`, `model`, `prompt`, `sample`, `ask`,
+        `call` (its row), `number` (the scenario's place in the plan, from 1), `id`, `node`, `step`, `ordinal` (all
+        `None` of a common call, which belongs to no scenario), `role`, `model`, `prompt`, `sample`, `ask`,
         `judging` (a later set's name), `branch`, `reply`, `error`, `finish_reason`, tokens, `cost` (US dollars),
         `attempts`, `latency` (seconds) and `replays`.
     """
@@ -23,6 +25,16 @@ def read_calls(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     while rows := connection.execute(_CALLS, (after, _PAGE)).fetchall():
         after = rows[-1]["call"]
         yield from (dict(row) for row in rows)
+
+
+def read_calls_of(connection: sqlite3.Connection, position: int) -> list[dict[str, Any]]:
+    """The calls of one scenario since it was begun (anew), as `read_calls` has them."""
+    return [dict(row) for row in connection.execute(_CALLS_OF, (position,))]
+
+
+def read_unsound(connection: sqlite3.Connection) -> list[int]:
+    """The positions of the finished scenarios that have faults, or lines that were asked for again because of one."""
+    return [position for (position,) in connection.execute(_UNSOUND, (ASKS,))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +64,14 @@ FROM common_uses AS used JOIN calls USING (key)
 WHERE used.scenario = ? AND used.judging IS NULL AND used.branch IS NULL AND reply IS NOT NULL
 GROUP BY calls.id ORDER BY min(used.step), used.node, min(used.ordinal), calls.id"""
 
-_CALLS = """
-SELECT calls.id AS call, position + 1 AS number, scenarios.id AS id, judging, calls.branch AS branch, node, step, role,
-    model, prompt, calls.sample AS sample, ask, texts.content AS reply, calls.error AS error, finish_reason,
-    input_tokens, output_tokens, cached_tokens, cost, attempts, latency, replays
-FROM calls LEFT JOIN scenarios ON position = calls.scenario LEFT JOIN texts ON texts.id = reply
-WHERE calls.id > ? ORDER BY calls.id LIMIT ?"""
+_UNSOUND = """
+SELECT outcomes.scenario FROM outcomes WHERE faults IS NOT NULL AND (faults != '[]' OR EXISTS
+    (SELECT 1 FROM calls WHERE calls.scenario = outcomes.scenario AND ask > ? AND branch IS NULL)) ORDER BY 1"""
+
+_SELECTED = """
+SELECT calls.id AS call, position + 1 AS number, scenarios.id AS id, judging, calls.branch AS branch, node, step,
+    ordinal, role, model, prompt, calls.sample AS sample, ask, texts.content AS reply, calls.error AS error,
+    finish_reason, input_tokens, output_tokens, cached_tokens, cost, attempts, latency, replays
+FROM calls LEFT JOIN scenarios ON position = calls.scenario LEFT JOIN texts ON texts.id = reply"""
+_CALLS = _SELECTED + " WHERE calls.id > ? ORDER BY calls.id LIMIT ?"
+_CALLS_OF = _SELECTED + " WHERE calls.scenario = ? AND calls.sample >= take ORDER BY calls.id"

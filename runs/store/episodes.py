@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 
 from dialoom.graphs import DialogueFault, Judgement, Line, Outcome
 from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 
+from .panel import words_of_panel
 from .passages import Said, read_messages, reading
 from .references import ReadText
 from .references import reading as restoring
@@ -19,21 +20,28 @@ _PAGE = 200
 
 
 def read_episodes(
-    connection: sqlite3.Connection, judging: str | None, after: int = -1, before: int | None = None
+    connection: sqlite3.Connection, judging: Sequence[str], after: int = -1, before: int | None = None
 ) -> Iterator[RecordedEpisode]:
-    """Finished scenarios between two positions (both left out), in plan order, with the judgements of one set."""
+    """Finished scenarios between two positions (both left out), in plan order.
+
+    Args:
+        connection: To the file.
+        judging: The set of judgements that they are given with; of several sets, what their judges say as a panel.
+        after: One position.
+        before: The other; `None` for the end.
+    """
     end = 2**62 if before is None else before
     while page := _page(connection, judging, after, end):
         yield from (episode for _, episode in page)
         after = page[-1][0]
 
 
-def read_episode(connection: sqlite3.Connection, judging: str | None, position: int) -> RecordedEpisode | None:
-    """What came of the scenario at a position, with the judgements of one set; `None` while it is pending."""
+def read_episode(connection: sqlite3.Connection, judging: Sequence[str], position: int) -> RecordedEpisode | None:
+    """What came of the scenario at a position, with judgements as of `read_episodes`; `None` while it is pending."""
     return next(read_episodes(connection, judging, position - 1, position + 1), None)
 
 
-def read_figures(connection: sqlite3.Connection, judging: str | None) -> Iterator[tuple[int, RecordedEpisode]]:
+def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iterator[tuple[int, RecordedEpisode]]:
     """Every scenario's position and what can be counted of it, in plan order: no lines, no explanations, no tokens.
 
     A list of a hundred thousand scenarios shows none of these, and they are nearly all that a run's file holds.
@@ -41,12 +49,7 @@ def read_figures(connection: sqlite3.Connection, judging: str | None) -> Iterato
     after = -1
     while rows := connection.execute(_FIGURES, (after, _PAGE)).fetchall():
         last = rows[-1]["position"]
-        scores: dict[int, list[Judgement]] = {}
-        for scenario, metric, target, turn, score, is_verdict in connection.execute(_SCORES, (judging, after, last)):
-            value = score if score is None else _score(score, is_verdict)
-            scores.setdefault(scenario, []).append(
-                Judgement.model_construct(metric=metric, target=target, turn=turn, score=value)
-            )
+        scores = _of_sets(judging, partial(_scores, connection, after, last))
         for row in rows:
             position = row["position"]
             outcome = Outcome.model_construct(
@@ -76,7 +79,7 @@ def _faults(text: str | None) -> tuple[DialogueFault, ...] | None:
 
 
 def _page(
-    connection: sqlite3.Connection, judging: str | None, after: int, end: int
+    connection: sqlite3.Connection, judging: Sequence[str], after: int, end: int
 ) -> list[tuple[int, RecordedEpisode]]:
     """Some episodes with their positions, all read in one transaction."""
     connection.execute("BEGIN")
@@ -87,7 +90,7 @@ def _page(
         by_position = [(row["position"], row) for row in rows]
         last = by_position[-1][0]
         said, texts = _said(connection, rows)
-        judgements = _judgements(connection, judging, after, last)
+        judgements = _of_sets(judging, partial(_judgements, connection, after, last))
         tokens = _output_tokens(connection, after, last)
         read = text_reading(connection)
         outcomes = [_outcome(row, said[at], texts, tuple(judgements.get(at, ())), read) for at, row in by_position]
@@ -158,9 +161,31 @@ def _outcome(
     )
 
 
-def _judgements(
-    connection: sqlite3.Connection, judging: str | None, after: int, last: int
-) -> dict[int, list[Judgement]]:
+def _of_sets(
+    judging: Sequence[str], read: Callable[[str], Mapping[int, list[Judgement]]]
+) -> Mapping[int, list[Judgement]]:
+    """The judgements of each scenario: those of the only set, or the panel's of several."""
+    found = {name: read(name) for name in judging}
+    if len(found) < 2:
+        return next(iter(found.values()), {})
+    positions = sorted({position for by_position in found.values() for position in by_position})
+    return {
+        position: words_of_panel({name: found[name].get(position, []) for name in judging}) for position in positions
+    }
+
+
+def _scores(connection: sqlite3.Connection, after: int, last: int, judging: str) -> dict[int, list[Judgement]]:
+    """Judgements without any words."""
+    found: dict[int, list[Judgement]] = {}
+    for scenario, metric, target, turn, score, is_verdict in connection.execute(_SCORES, (judging, after, last)):
+        value = score if score is None else _score(score, is_verdict)
+        found.setdefault(scenario, []).append(
+            Judgement.model_construct(metric=metric, target=target, turn=turn, score=value)
+        )
+    return found
+
+
+def _judgements(connection: sqlite3.Connection, after: int, last: int, judging: str) -> dict[int, list[Judgement]]:
     query = "SELECT * FROM judgements WHERE judging = ? AND scenario > ? AND scenario <= ? ORDER BY scenario, ordinal"
     found: dict[int, list[Judgement]] = {}
     for row in connection.execute(query, (judging, after, last)):

@@ -24,11 +24,13 @@ class JudgementSet:
         name: Its name in the run.
         models: Who judged, by role.
         prompts: With which prompts: their ids and hashes.
+        members: The sets of whose judges it is the panel; none, if it is a set of its own.
     """
 
     name: str
     models: Mapping[str, ModelBinding]
     prompts: Mapping[str, str]
+    members: tuple[str, ...] = ()
 
     @property
     def is_review(self) -> bool:

@@ -87,7 +87,7 @@ class WorkQueue:
             position, sample = row["position"], row["sample"]
             scenario = self._scenarios.scenario(recipe, row["content"])
             thread = f"{thread_of(scenario.id, row['take'])}#{name}#{sample}"
-            episode = read_episode(self._reader, name, position)
+            episode = read_episode(self._reader, (name,), position)
             assert episode is not None, "what is judged again is done"
             parsed = tuple(each for each in episode.outcome.judgements if each.status != "unparsed")
             outcome = episode.outcome.model_copy(update={"judgements": parsed})

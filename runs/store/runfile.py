@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import cached_property
@@ -24,12 +24,13 @@ from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import check_same, load_recipe
 from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
 
-from .calls import CommonCall, read_calls, read_common_calls
+from .calls import CommonCall, read_calls, read_calls_of, read_common_calls, read_unsound
 from .connections import open_for_reading
 from .damage import SIGNS, damaged, is_of_the_store, reading
 from .episodes import read_episode, read_episodes, read_figures, read_outcome
 from .errors import StoreError
 from .judgement_sets import JudgementSet, read_judgement_sets
+from .panel import panel_of
 from .scenarios import ScenarioTable, thread_of
 from .states import read_state
 from .status import Status, Troubles, Usage, read_common_usage, read_status, read_troubles, read_usage_by_scenario
@@ -163,15 +164,19 @@ class RunFile:
     def judgement_set(self, name: str | None) -> JudgementSet | None:
         """The set of that name; without a name the oldest; `None` if there is none at all.
 
+        Where several judges have judged, `panel` is what they say together.
+
         Raises:
             StoreError: If there is no set of that name.
         """
         sets = self.judgement_sets()
         if name is None:
             return sets[0] if sets else None
-        found = next((each for each in sets if each.name == name), None)
+        panel = panel_of(sets)
+        known = [*sets, panel] if panel is not None else sets
+        found = next((each for each in known if each.name == name), None)
         if found is None:
-            names = ", ".join(each.name for each in sets) or "none"
+            names = ", ".join(each.name for each in known) or "none"
             raise StoreError(f"{self.path} has no judgements named {name!r}; there are {names}")
         return found
 
@@ -203,9 +208,11 @@ class RunFile:
         return counted(self._reader, prices)
 
     def metrics_of(self, judging: str, recipe: Recipe | None) -> list[str]:
-        """The metrics of a set's first judgements, in a recipe's order."""
+        """The metrics of a set's first judgements, in a recipe's order; of a panel, those of its first judge's."""
+        chosen = self.judgement_set(judging)
+        names = (judging,) if chosen is None else chosen.members or (chosen.name,)
         query = "SELECT DISTINCT metric FROM (SELECT metric FROM judgements WHERE judging = ? LIMIT 5000)"
-        found = [str(metric) for (metric,) in self._reader.execute(query, (judging,))]
+        found = [str(metric) for (metric,) in self._reader.execute(query, names[:1])]
         usual = () if recipe is None else recipe.metrics
         return sorted(found, key=lambda metric: usual.index(metric) if metric in usual else len(usual))
 
@@ -232,6 +239,14 @@ class RunFile:
     def calls(self) -> Iterator[dict[str, Any]]:
         """Every call of a model, without its request; see `read_calls` for what each has."""
         return read_calls(self._reader)
+
+    def calls_of(self, position: int) -> list[dict[str, Any]]:
+        """The calls of one scenario, likewise."""
+        return read_calls_of(self._reader, position)
+
+    def unsound(self) -> list[int]:
+        """The positions of scenarios that have faults, or lines that were asked for again because of one."""
+        return read_unsound(self._reader)
 
     def usage_by_scenario(self) -> dict[int, dict[str, Usage]]:
         """What the calls of each played scenario took, by role. For small runs: it is held at once."""
@@ -325,9 +340,10 @@ class RunFile:
         faults = (*outcome.faults, *copied_forms(outcome.judgements, self._prompt_words))
         return replace(episode, outcome=outcome.model_copy(update={"faults": faults}))
 
-    def _chosen(self, judging: str | None) -> str | None:
+    def _chosen(self, judging: str | None) -> Sequence[str]:
+        """The set whose judgements are wanted, or those of the judges of a panel."""
         chosen = self.judgement_set(judging)
-        return chosen.name if chosen else None
+        return () if chosen is None else chosen.members or (chosen.name,)
 
     def _value(self, key: str) -> str:
         value = self._find(key)

@@ -68,6 +68,25 @@ def test_a_model_is_asked_three_times(dialoom: Command) -> None:
     assert "10 + 5 tokens at an unknown price" in asked["detail"]
 
 
+def test_the_shape_is_asked_for_as_it_will_be_in_the_run(dialoom: Command) -> None:
+    """Some object will do where one was wanted; a schema that is not kept to fails; words alone ask for none."""
+    verdict = '{"verdict": true, "explanation": "it is set"}'
+    found = {}
+    answers = {1: completion("I am ready."), 2: completion(verdict), 3: completion('{"sight": "a street"}')}
+    for how in ("schema", "json", "prompt"):
+        with serving(lambda _body, number: answers[number]) as server:
+            where = ["--model", "openai/house-model", "--api-base", server.url, "--structured", how]
+            checks = examined(dialoom, *where, code=1 if how == "schema" else 0, OPENAI_API_KEY=KEY)
+            asked = [(body.get("response_format") or {}).get("type") for body in server.requests]
+        found[how] = (states(checks, "shape")["openai/house-model"], asked)
+    assert found == {
+        "schema": ("failed", [None, "json_schema", "json_schema"]),
+        "json": ("ok", [None, "json_object", "json_object"]),
+        "prompt": ("missing", [None, None]),
+    }
+    assert "--structured 'tight'" in dialoom("doctor", "--structured", "tight", code=2).stderr
+
+
 def test_a_model_that_cannot_give_an_object_is_no_judge(dialoom: Command) -> None:
     """Its words are shown; the exit code says that something is wrong."""
     with serving(lambda _body, _number: completion("I would rather chat.")) as server:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -17,7 +18,7 @@ from dialoom.runs import RunError, RunFile
 from dialoom.runs.export import export
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import PEOPLE, PLAYERS, cast
-from tests.invented import write_release
+from tests.invented import ALARM, write_release
 from tests.processes import Started
 
 RECIPE = """
@@ -267,6 +268,36 @@ def test_the_formats_of_other_recipes_are_split_and_encoded_too(
     assert [len(side) for side in sides] == [2, 2]
     scores = [judgement["score"] for row in columns(tmp_path / "d.parquet") for judgement in row["judgements"]]
     assert set(scores) == {1.0, 3.0}, "a verdict beside numbers is 1 or 0"
+
+
+def test_dialogues_and_judgements_lie_as_in_the_release(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Its own tools find the person's number, the User Intent, a score in its words; no file where one is missing."""
+    write_release(tmp_path / "release", tasks=[ALARM])
+    source = (tmp_path / "players.py").read_text()
+    unread = "    if '<metric>naturalness' in str(messages):\n        return 'fair'\n"
+    (tmp_path / "players.py").write_text(
+        source.replace("async def judge(messages):\n", f"async def judge(messages):\n{unread}")
+    )
+    dialoom("run", "personalens", "--profiles", "release", *players, "-o", "r.db")
+    assert "1 files" in dialoom("export", "r.db", "--format", "personalens", "-o", "out").stdout
+    assistant = "python_players_assistant-base"
+    dialogue = json.loads(
+        (tmp_path / "out/output/dialogue/user7" / assistant / "SD-Alarm-task-1_dialogue.json").read_text()
+    )
+    assert (dialogue["user_id"], dialogue["task_description"]) == (7, ALARM["User Intent"])
+    dialoom("export", "r.db", "--format", "evaluations", "-o", "judged")
+    judged = tmp_path / "judged/output/evaluation/user7" / assistant
+    found = {str(path.relative_to(judged)): path.read_text().split("\n")[0] for path in judged.rglob("*.txt")}
+    assert found == {
+        "task_completion/python_players_judge/SD-Alarm-task-1.txt": "VERDICT: True",
+        "personalization/python_players_judge/SD-Alarm-task-1.txt": "Personalization Score: 3",
+        "coherence/python_players_judge/SD-Alarm-task-1_user.txt": "Coherence Score: 3",
+        "coherence/python_players_judge/SD-Alarm-task-1_asst.txt": "Coherence Score: 3",
+    }
+    dialoom("report", "r.db", "-o", "report")
+    with (tmp_path / "report/scores.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert (row["TCR %"], row["TCR % high"], row["P"]) == ("100.0", "100.0", "3.0"), "a column of % holds percentages"
 
 
 def test_an_export_goes_down_a_pipe(dialoom: Command, trees: Path) -> None:

@@ -27,6 +27,12 @@ def test_commands_stand_in_the_order_of_use(dialoom: Command) -> None:
     assert "..." not in text.partition("Get ready")[2]
 
 
+def test_a_command_that_is_named_is_built_alone() -> None:
+    """The others would take longer than many a command does; an unknown word is looked for among all of them."""
+    for arguments, built in ((["status", "run.db"], ["status"]), (["step"], ["step"]), (["sttaus"], LISTED)):
+        assert [*typer.main.get_command(build_app(arguments)).list_commands(None)] == built  # type: ignore[attr-defined]
+
+
 def test_run_says_what_each_recipe_is_and_how_one_names_ones_own(dialoom: Command) -> None:
     """Without the name of any."""
     text = " ".join(dialoom("run", "--help").stdout.split())

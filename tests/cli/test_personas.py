@@ -201,6 +201,18 @@ def test_a_pool_is_looked_at(dialoom: Command, tmp_path: Path) -> None:
     assert "here, give lexical or st:" in refused.stderr
 
 
+def test_a_threshold_is_suggested_from_the_pool_itself(dialoom: Command, tmp_path: Path) -> None:
+    """Of twenty texts, 19 are to pass: all but the copy; of fewer than twenty nothing is suggested."""
+    texts = [f"word{number}a word{number}b common{number // 2}c common{number // 2}d" for number in range(19)]
+    (tmp_path / "pool.jsonl").write_text("".join(json.dumps(text) + "\n" for text in [*texts, f"{texts[0]} extra"]))
+    found = json.loads(dialoom("personas", "check", "pool.jsonl", "--json").stdout)
+    assert (found["passing"], found["suggested_threshold"]) == (19, 0.5)
+    shown = dialoom("personas", "check", "pool.jsonl", "--threshold", 0.4).stdout
+    assert "a filter of 0.4 would keep 10 of them, read in this order; one of 0.5 at least 95 %" in shown
+    (tmp_path / "pool.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
+    assert json.loads(dialoom("personas", "check", "pool.jsonl", "--json").stdout)["suggested_threshold"] is None
+
+
 def test_a_release_s_file_is_imported(dialoom: Command, tmp_path: Path) -> None:
     """What was mended is said; what exists is not overwritten; broken lines are named."""
     (tmp_path / "profile.jsonl").write_text('"She rows."\n"He fences.""He swims."\n"She sings."   \n')

@@ -100,6 +100,17 @@ def test_a_judge_is_told_and_so_is_whoever_goes_on_with_it(dialoom: Command, pla
     )
 
 
+def test_judges_and_reviewers_may_be_served_at_an_address_of_ones_own(dialoom: Command, plan: list[object]) -> None:
+    """The other roles stay where they were."""
+    dialoom(*plan, "-o", "r.db")
+    answer = completion('{"score": 2, "verdict": true, "explanation": "So it is."}')
+    for command in ("judge", "review"):
+        with serving(lambda _body, _number: answer) as server:
+            who = ["--model", "openai/house-model", "--api-base", server.url]
+            dialoom(command, "r.db", *who, variables={"OPENAI_API_KEY": "sk-test"})
+        assert {body["model"] for body in server.requests} == {"house-model"}
+
+
 def test_the_doctor_asks_as_a_run_would(dialoom: Command) -> None:
     """With the same limit and parameters; what would be left out on the way is told."""
     structured = completion('{"verdict": true, "explanation": "it is set"}')

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
-from tests.invented import write_release
+from tests.invented import ALARM, write_release
 from tests.processes import Started
 
 CAST = """
@@ -32,6 +32,24 @@ async def mumbling(messages):
 
 async def judge(messages):
     return '{"score": %s}' % messages[-1]["content"].split("worth ")[-1].split()[0].strip('"<.')[:1]
+"""
+
+PAIRED = """
+async def user(messages):
+    return f"Message {len(messages)}. TERMINATE" if len(messages) > 2 else "An alarm, please."
+
+async def plain(messages):
+    return "Set. worth 2"
+
+async def kind(messages):
+    return "Set, as you like it. worth 3"
+
+told = plain
+
+async def judge(messages):
+    if "<metric>task_completion" in str(messages):
+        return '{"verdict": true}'
+    return '{"score": %d}' % (3 if "<metric>personalization" in str(messages) and "worth 3" in str(messages) else 2)
 """
 
 
@@ -86,8 +104,9 @@ def test_the_report_is_written_with_a_chart(dialoom: Command, runs: Path) -> Non
     for out in ("one", "two"):
         dialoom("report", *three, "-o", runs / out)
     names = sorted(path.name for path in (runs / "one").iterdir())
-    tables = ["alignment", "dialogues", "faults", "improvement", "judgements"]
-    assert names == sorted(["report.md", "alignment.png", "alignment.svg", *(f"{name}.csv" for name in tables)])
+    tables = ["alignment", "dialogues", "differences", "faults", "improvement", "judgements"]
+    files = ["report.md", "report.html", "alignment.png", "alignment.svg", *(f"{name}.csv" for name in tables)]
+    assert names == sorted(files)
     for name in names:
         assert (runs / "one" / name).read_bytes() == (runs / "two" / name).read_bytes()
     assert "![Alignment level by round](alignment.png)" in (runs / "one" / "report.md").read_text()
@@ -104,8 +123,8 @@ def test_one_table_is_written_with_its_chart_only(dialoom: Command, runs: Path) 
     """`--table` also chooses among the charts."""
     dialoom("report", "rising.db", "--table", "alignment", "-o", runs / "with")
     dialoom("report", "rising.db", "--table", "improvement", "-o", runs / "without")
-    assert {path.suffix for path in (runs / "with").iterdir()} == {".md", ".csv", ".png", ".svg"}
-    assert {path.suffix for path in (runs / "without").iterdir()} == {".md", ".csv"}
+    assert {path.suffix for path in (runs / "with").iterdir()} == {".md", ".html", ".csv", ".png", ".svg"}
+    assert {path.suffix for path in (runs / "without").iterdir()} == {".md", ".html", ".csv"}
 
 
 @pytest.mark.usefixtures("runs")
@@ -138,7 +157,7 @@ def test_without_matplotlib_the_report_says_how_to_get_it(runs: Path) -> None:
         said, errors = process.communicate()
         assert process.returncode == 0, errors
     assert "no charts" in said and "pip install" in said
-    assert {path.suffix for path in (runs / "out").iterdir()} == {".md", ".csv"}
+    assert {path.suffix for path in (runs / "out").iterdir()} == {".md", ".html", ".csv"}
     assert ".png" not in (runs / "out" / "report.md").read_text()
 
 
@@ -176,6 +195,27 @@ def test_only_different_runs_of_one_recipe_are_compared(dialoom: Command, runs: 
         ("two.db", "multi-domain"),
     ]
     assert "The runs also differ in the models of user" in (runs / "out" / "report.md").read_text()
+
+
+def test_differences_between_runs_are_paired_tested_and_said(dialoom: Command, tmp_path: Path) -> None:
+    """What differs, in words with its interval; what does not; and what more scenarios would give."""
+    write_release(tmp_path / "release", users=6, tasks=[ALARM])
+    (tmp_path / "cast.py").write_text(PAIRED)
+    for name, setting in (("plain", "base"), ("kind", "base"), ("told", "I")):
+        cast = [f"--model={role}=python:cast:{role}" for role in ("user", "judge")]
+        cast += [f"--model=assistant=python:cast:{name}", "--setting", setting, "-o", f"{name}.db"]
+        dialoom("run", "personalens", "--profiles", "release", *cast)
+    text = " ".join(dialoom("report", "plain.db", "kind.db", "--table", "differences").stdout.split())
+    higher = "personalization (assistant) is higher in python:cast:kind than in python:cast:plain: by 1.00 (95 %"
+    assert higher in text
+    assert "No difference is shown in task_completion (assistant), naturalness (assistant)," in text
+    assert "An interval half as wide would take about four times as many scenarios: some 18 more" in text
+    dialoom("report", "plain.db", "kind.db", "told.db", "-o", "out")
+    rows = {(row["run"], row["metric"]): row for row in _rows(tmp_path / "out" / "differences.csv")}
+    kind, told = (rows[f"python:cast:{name}", "personalization (assistant)"] for name in ("kind", "told"))
+    assert (kind["difference n"], told["difference n"]) == ("6", "6"), "another setting, but the same people's tasks"
+    assert float(kind["p"]) == pytest.approx(12 * 2 / 2001), "twelve rows are tested together"
+    assert (float(told["difference"]), float(told["p"])) == (0.0, 1.0)
 
 
 def test_offline_models_are_warned_of_on_every_table_and_on_the_chart(dialoom: Command, tmp_path: Path) -> None:

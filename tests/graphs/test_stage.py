@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from dialoom.graphs import DialogueFault, Line, Scenario, Scene, Stage, stream
 from dialoom.graphs.gate import Gate
 from dialoom.prompts import Prompt, PromptLibrary
-from dialoom.roles import Cast, Gateway, ModelBinding
+from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
 from tests.ledgers import MemoryLedger
 
 PROMPT = "---\nid: play\nversion: 1\nrole: player\ninputs: [word]\nreply: text\n---\n=== user ===\nSay {{ word }}.\n"
@@ -57,6 +59,28 @@ async def test_a_new_sample_is_a_call_of_its_own_with_a_seed_of_its_own() -> Non
         await Scene(staged(ledger, sample), "node", 1).ask("play", word="heron")
     assert [place.sample for _, place, _ in ledger.begun] == [0, 1]
     assert len({place.seed for _, place, _ in ledger.begun}) == 2
+
+
+async def test_several_models_play_one_part_under_names_of_their_own() -> None:
+    """With a call each, booked under its role and model; understudies play them all; without a model there is none."""
+    ledger = MemoryLedger()
+    source = PROMPT.replace("id: play", "id: gate/play").replace("player", "reviewer")
+    library = PromptLibrary([Prompt.parse(source, "t")])
+    models = {
+        "reviewer": ModelBinding(model="offline/generic", temperature=0.0),
+        "reviewer-2": ModelBinding(model="offline/attentive", temperature=0.0),
+    }
+    scene = Scene(Stage(Word(word="heron"), Cast(library, models, Gateway(ledger)), "thread", seed=5), "node", 1)
+    await scene.ask("gate/play", word="heron")
+    await scene.ask_role("reviewer-2", "gate/play", word="heron")
+    assert [(request.role, request.model) for _, _, request in ledger.begun] == [
+        ("reviewer", "offline/generic"),
+        ("reviewer-2", "offline/attentive"),
+    ]
+    with pytest.raises(
+        BindingError, match=r"'reviewer-3' is to play 'gate/play' and has no model; reviewer, reviewer-"
+    ):
+        await scene.ask_role("reviewer-3", "gate/play", word="heron")
 
 
 def test_streams_are_private_and_repeatable() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dialoom.graphs import Episode, Estimate, Judgement, Line, Outcome, Tally
 from dialoom.graphs.personalens.report import COLUMNS, tables
-from dialoom.graphs.reporting import mean_of_shares, share_of
+from dialoom.graphs.reporting import holm, mean_of_shares, paired_difference, share_of
 
 scores = st.lists(st.integers(min_value=1, max_value=5), min_size=1, max_size=60)
 
@@ -44,6 +44,26 @@ def test_the_interval_is_as_wide_as_the_normal_one_for_many_scores() -> None:
     half = 1.96 * statistics.pstdev(values) / len(values) ** 0.5
     assert abs(low - (2.5 - half)) < 0.2 * half
     assert abs(high - (2.5 + half)) < 0.2 * half
+
+
+def test_a_paired_difference_is_tested_over_people() -> None:
+    """One and the same person's pairs are no further evidence; without people enough there is no test."""
+    pairs = [(person, float(difference)) for person, difference in enumerate([1, 1, 0, 1, 1, 2, 0, 1])]
+    found, repeated = paired_difference(pairs), paired_difference(pairs * 50)
+    assert found is not None and repeated is not None and found.p is not None
+    assert (found.estimate.n, found.estimate.mean, found.p) == (8, 0.875, 2 / 2001)
+    assert (repeated.estimate.low, repeated.p) == (found.estimate.low, found.p) and repeated.estimate.n == 400
+    even = paired_difference((person, float(person % 2 * 2 - 1)) for person in range(40))
+    assert even is not None and even.p is not None and even.p > 0.8
+    few = paired_difference(pairs[:4])
+    assert few is not None and (few.p, few.estimate.low) == (None, None)
+    assert paired_difference([]) is None
+
+
+def test_holm_corrects_the_smallest_most() -> None:
+    """The textbook's steps down, never below the one before, and at most 1; what was not tested stays so."""
+    assert holm([0.01, 0.04, None, 0.03, 0.005]) == [0.03, 0.06, None, 0.06, 0.02]
+    assert holm([0.6, 0.7]) == [1.0, 1.0] and holm([]) == []
 
 
 groups = st.lists(

@@ -20,6 +20,7 @@ EXAMPLES = 15
 FEW = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 BYTES = st.binary(max_size=30)
 PLACES = st.lists(st.integers(0, 30), min_size=1, max_size=4)
+ENTRIES = VALUES | st.fixed_dictionaries({"profile": VALUES, "personality": VALUES})
 
 
 def put(whole: Any, way: list[int], value: Any) -> None:
@@ -43,10 +44,16 @@ def check_planned(folder: Path, recipe: str, options: dict[str, Any]) -> None:
     assert {path.name for path in folder.iterdir()} - before <= {"run.db", "run.db-wal", "run.db-shm"}
 
 
-def check_release(folder: Path, way: list[int], value: Any) -> None:
+def emptied(folder: Path) -> Path:
+    """A folder in which nothing is left of the example before."""
+    shutil.rmtree(folder / "made", ignore_errors=True)
+    (folder / "made").mkdir()
+    return folder / "made"
+
+
+def check_release(tmp_path: Path, way: list[int], value: Any) -> None:
     """PersonaLens' people and tasks, with a value in the place of another."""
-    shutil.rmtree(folder)
-    folder.mkdir()
+    folder = emptied(tmp_path)
     content: dict[str, Any] = copy.deepcopy({"profile": PROFILE, "tasks": [ALARM, BOTH]})
     put(content, way, value)
     with suppress(AttributeError, TypeError):  # what the writer of the release does not take
@@ -55,10 +62,9 @@ def check_release(folder: Path, way: list[int], value: Any) -> None:
         check_planned(folder, "personalens", {"profiles": folder / "release"})
 
 
-def check_lines(folder: Path, entry: Any, tail: bytes) -> None:
+def check_lines(tmp_path: Path, entry: Any, tail: bytes) -> None:
     """ALOE's personas and pools, with any entry and any bytes behind it."""
-    shutil.rmtree(folder)
-    folder.mkdir()
+    folder = emptied(tmp_path)
     (folder / "people.jsonl").write_bytes(json.dumps(entry).encode() + b"\n" + tail)
     check_planned(folder, "aloe-eval", {"personas": folder / "people.jsonl"})
     with suppress(FileNotFoundError):
@@ -70,13 +76,11 @@ def check_lines(folder: Path, entry: Any, tail: bytes) -> None:
 @FEW
 def test_any_release_is_planned_or_refused(tmp_path: Path, way: list[int], value: Any) -> None:
     """Whatever stands in it."""
-    (tmp_path / "made").mkdir(exist_ok=True)
-    check_release(tmp_path / "made", way, value)
+    check_release(tmp_path, way, value)
 
 
-@given(VALUES | st.fixed_dictionaries({"profile": VALUES, "personality": VALUES}), BYTES)
+@given(ENTRIES, BYTES)
 @FEW
 def test_any_lines_are_planned_or_refused(tmp_path: Path, entry: Any, tail: bytes) -> None:
     """Whatever stands in them."""
-    (tmp_path / "made").mkdir(exist_ok=True)
-    check_lines(tmp_path / "made", entry, tail)
+    check_lines(tmp_path, entry, tail)

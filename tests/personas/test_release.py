@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dialoom.personas import DataError, PersonaLensRelease, samples
 from dialoom.personas.mending import domain_name, resolve_affinity
 from tests.conftest import REAL, needs_real_data
-from tests.invented import ALARM, profile, write_release
+from tests.invented import ALARM, DEMOGRAPHICS, profile, write_release
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -68,6 +68,20 @@ def test_stray_keys_withheld_values_and_odd_spellings_are_mended_and_counted(tmp
     ):
         assert count in release.mendings.summary()
     assert "\n" not in release.mendings.summary()
+
+
+def test_what_is_not_told_reaches_no_prompt_is_counted_and_stays_for_statistics(tmp_path: Path) -> None:
+    """`N/A` and `[Redacted]` in demographics and situations."""
+    changed = profile()
+    changed["demographics"] |= {"religion": "N/A", "ethnicity": " n/a"}
+    task = {**ALARM, "situations": {**ALARM["situations"], "Location": "A cafe in [redacted], Spain"}}
+    release = PersonaLensRelease(write_release(tmp_path, changed, [task]))
+    person = release.profile("user7")
+    (situation,) = (task.situation for task in release.tasks(person))
+    assert person.demographics.for_prompt().keys() == DEMOGRAPHICS.keys() - {"user_id", "religion", "ethnicity"}
+    assert "Location" not in situation.for_prompt() and len(situation.for_prompt()) == 4
+    assert (person.demographics.religion, situation.location) == ("N/A", "A cafe in [redacted], Spain")
+    assert "3 '[Redacted]' or 'N/A' values of demographics or situations, which no" in release.mendings.summary()
 
 
 def test_both_spellings_of_favourite_mean_the_same_affinity() -> None:

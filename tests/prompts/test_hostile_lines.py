@@ -25,6 +25,19 @@ PLAIN: dict[str, Any] = {
     "opening": False,
     "count": 3,
     "options": ["The first.", "The second.", "The third.", "The fourth."],
+    "others": ["The second.", "The third.", "The fourth."],
+    "subtopics": ["Boats", "Hats"],
+    "written": ["I never row."],
+    "personas": ["A welder who sings"],
+    "labelled": [
+        {
+            "preference": "I never row.",
+            "question": "Where?",
+            "discard": True,
+            "violation_probability": "low",
+            "reasoning_difficulty": "low",
+        }
+    ],
 }
 
 

@@ -52,6 +52,13 @@ def test_the_hash_follows_the_words_alone() -> None:
     assert one.hash != Prompt.parse(HEAD + BODY + "!", "a").hash
 
 
+def test_a_text_is_read_once() -> None:
+    """Of the same place, so that its messages name that one; however many runs are opened that have it."""
+    one = Prompt.parse(HEAD + BODY, "a")
+    assert Prompt.parse((HEAD + BODY).replace("\n", "\r\n"), "a") is one
+    assert (one.place, Prompt.parse(HEAD + BODY, "b").place) == ("a", "b")
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [

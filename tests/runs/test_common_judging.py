@@ -113,7 +113,7 @@ def test_a_judging_that_was_stopped_goes_on(tmp_path: Path) -> None:
     run = dialoom.play(Judged, path=tmp_path / "run.db", options=TABLE, models={"assistant": assistant})
     spent = run.status().usage.calls
     stopped = judged(run, other, "again", budget=dialoom.Budget(max_calls=spent + 6), concurrency=1)
-    assert not stopped.ended.is_complete
+    assert stopped.ended is not None and not stopped.ended.is_complete
     whole = judged(run, other, "again", budget=dialoom.Budget(max_calls=None))
     assert whole.status().by_judging["again"].calls == 3 + 12
     assert len([each for each in whole.episodes(judging="again") if each.outcome.judgements]) == 12

@@ -15,7 +15,7 @@ from dialoom import review
 from dialoom.graphs.gate.review import REVIEWED
 from dialoom.runs.cli.stepping.views import transcript_answer
 from dialoom.runs.stepping import Stop
-from tests.conftest import Command, lines_of
+from tests.conftest import Command, command_in, lines_of
 from tests.invented import write_release
 
 Messages = Sequence[Mapping[str, str]]
@@ -115,6 +115,27 @@ def test_show_and_the_debugger_name_them_at_the_message(dialoom: Command, run: d
     assert [json.loads(line)["faults"] for line in dialoom("show", run.path, "--json").stdout.splitlines()] == [3, 1]
 
 
+def test_the_ledger_names_them_at_the_call_that_said_the_line(dialoom: Command, run: dialoom.Run) -> None:
+    """Of two equal lines the second call said the second one; a judge's calls say nothing in a dialogue."""
+    calls = run.frame("calls", where="user == 'user7'")
+    said = calls[calls["role"] != "judge"].sort_values("step")
+    spoken = ["user", "assistant"] * 3
+    assert list(said["role"]) == spoken
+    assert [faults or "" for faults in said["faults"].fillna("")] == [
+        "",
+        "",
+        "swapped_role",
+        "repetition",
+        "",
+        "repetition",
+    ]
+    shown = [" ".join(line.split()) for line in dialoom("show", run.path, "1", "--calls").stdout.splitlines()]
+    assert shown[shown.index(OFFER) + 1] == "fault of the user's, 90% sure: swapped_role: how can i help"
+    rows = [json.loads(line) for line in dialoom("show", run.path, "1", "--calls", "--json").stdout.splitlines()]
+    assert [[fault["kind"] for fault in row["faults"]] for row in rows if row["reply"] == OFFER] == [["swapped_role"]]
+    assert "say which" in dialoom("show", run.path, "--calls", code=2).stderr
+
+
 def test_a_report_counts_them_and_tells_scores_without_unsound_users(run: dialoom.Run) -> None:
     """By role, kind and model; the tables of the sound stand beside those of all."""
     report = run.report()
@@ -154,7 +175,10 @@ def test_a_faulty_line_of_the_users_is_asked_for_again_before_it_is_heard(tmp_pa
     assert {fault.who for _, fault in run.faults()} == {"assistant"}
     calls = run.frame("calls")
     rejected = calls[calls["reply"] == OFFER]
+    assert list(rejected["faults"]) == ["swapped_role"]
     assert list(rejected["ask"]) == [1] and set(calls[calls["role"] == "user"]["ask"]) == {1, 3}
+    shown = command_in(tmp_path)("show", run.path, "1", "--calls").stdout
+    assert shown.count(", rejected") == 1 and "swapped_role: how can i help" in shown
     assert any("rejected and asked for again: 1." in note for note in run.report()["faults"].notes)
     assert run.config.on_user_fault == "retry 2"
     with pytest.raises(dialoom.DialoomError, match="on_user_fault 'thrice'") as error:

@@ -18,6 +18,7 @@ from tests.invented import write_release
 from tests.server import Answer, ChatServer, completion, serving
 from tests.virtual_time import SkippedPauses
 
+Skip = Callable[[Callable[[float], None]], None]
 USERS = 3  # of two dialogues each
 
 
@@ -72,7 +73,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
 
 
 @pytest.fixture
-def pause(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[float], None]], None]:
+def pause(monkeypatch: pytest.MonkeyPatch) -> Skip:
     """Has pauses take no time, and something be told of each."""
 
     def skip(told: Callable[[float], None]) -> None:
@@ -90,6 +91,15 @@ def settings(provider: Provider, folder: Path) -> dict[str, Any]:
         write_release(folder / "release", users=USERS)
     models = {"user": user, "judge": judge, "assistant": dialoom.Model("openai/m", api_base=provider.url)}
     return {"models": models, "options": {"profiles": folder / "release"}, "concurrency": 3}
+
+
+def away(provider: Provider, pause: Skip, players: list[str], folder: Path) -> list[object]:
+    """The command of such a run, whose provider has gone, and in which pauses take no time."""
+    pause(lambda _passed: None)
+    write_release(folder / "release", users=USERS)
+    cast = [*players[:2], *players[4:], "--model", "assistant=openai/m", "--api-base", f"assistant={provider.url}"]
+    provider.go()
+    return ["run", "personalens", "--profiles", "release", *cast]
 
 
 def leaving(provider: Provider, events: list[dialoom.Event], after: int) -> Callable[[dialoom.Event], None]:
@@ -113,9 +123,7 @@ def replies(path: Path) -> int:
     return int(count)
 
 
-def test_a_run_goes_on_when_its_provider_is_back(
-    provider: Provider, pause: Callable[[Callable[[float], None]], None], tmp_path: Path
-) -> None:
+def test_a_run_goes_on_when_its_provider_is_back(provider: Provider, pause: Skip, tmp_path: Path) -> None:
     """It says so once each; the export is the one of a run to which nothing happened."""
     told = settings(provider, tmp_path)
     calm = dialoom.play("personalens", path=tmp_path / "calm.db", **told)
@@ -149,17 +157,13 @@ def test_a_run_goes_on_when_its_provider_is_back(
 def test_when_there_is_no_more_patience_the_run_stops_and_can_go_on(
     dialoom: Command,
     provider: Provider,
-    pause: Callable[[Callable[[float], None]], None],
+    pause: Skip,
     players: list[str],
     tmp_path: Path,
 ) -> None:
     """Exit code 3, why in one line, how to go on in another; nothing failed."""
-    pause(lambda _passed: None)
-    write_release(tmp_path / "release", users=USERS)
-    cast = [*players[:2], *players[4:], "--model", "assistant=openai/m", "--api-base", f"assistant={provider.url}"]
-    provider.go()
-    plan = ["run", "personalens", "--profiles", "release", *cast, "-o", "run.db"]
-    stopped = dialoom(*plan, "--patience", "5m", code=3)
+    plan = away(provider, pause, players, tmp_path)
+    stopped = dialoom(*plan, "-o", "run.db", "--patience", "5m", code=3)
     (line,) = [line for line in stopped.stdout.splitlines() if line.startswith("stopped: ")]
     assert f"openai at {provider.url}" in line
     assert "5m" in line
@@ -173,9 +177,7 @@ def test_when_there_is_no_more_patience_the_run_stops_and_can_go_on(
     assert json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]["done"] == 2 * USERS
 
 
-def test_draining_ends_the_pause_at_once(
-    provider: Provider, pause: Callable[[Callable[[float], None]], None], tmp_path: Path
-) -> None:
+def test_draining_ends_the_pause_at_once(provider: Provider, pause: Skip, tmp_path: Path) -> None:
     """What Ctrl-C does; everything is pending."""
     control = dialoom.Control()
     pauses: list[float] = []
@@ -197,16 +199,12 @@ def test_draining_ends_the_pause_at_once(
 def test_without_patience_scenarios_fail_and_the_cause_is_told_once(
     dialoom: Command,
     provider: Provider,
-    pause: Callable[[Callable[[float], None]], None],
+    pause: Skip,
     players: list[str],
     tmp_path: Path,
 ) -> None:
     """In plain words, of which the libraries' are kept in the file; a program is told of each."""
-    pause(lambda _passed: None)
-    write_release(tmp_path / "release", users=USERS)
-    cast = [*players[:2], *players[4:], "--model", "assistant=openai/m", "--api-base", f"assistant={provider.url}"]
-    provider.go()
-    plan = ["run", "personalens", "--profiles", "release", *cast, "--patience", 0]
+    plan = [*away(provider, pause, players, tmp_path), "--patience", 0]
     failed = dialoom(*plan, "-o", "run.db", code=1)
     cause = f"openai/m: cannot connect to {provider.url}: connection refused"
     assert failed.stderr.count(cause) == 1

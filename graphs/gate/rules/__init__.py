@@ -9,7 +9,8 @@ from dialoom.graphs.gate.talk import Talk
 
 from .copies import copied_lines, loops
 from .course import early_ends, early_preferences, endless_goodbyes
-from .leaks import glued_lines, leaked_prompts, stray_markers
+from .glued import glued_lines
+from .leaks import leaked_prompts, stray_markers
 from .lines import cut_lines, empty_lines, foreign_lines
 from .parts import swapped_roles
 

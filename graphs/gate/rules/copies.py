@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from typing import TypeVar
 
 from dialoom.graphs.fault import DialogueFault
-from dialoom.graphs.gate.talk import Said, Talk
+from dialoom.graphs.gate.talk import STRETCH, Said, Talk
 
 _FEWEST_WORDS, _FEWEST_LONG = 6, 5
 """Shorter lines are alike in sound conversations, too: thanks, yes please, all done. So are names that are spelt."""
@@ -17,6 +17,12 @@ _LIKE_WORDS, _LIKE_PAIRS = 0.8, 0.65
 
 _PIECE, _LIKE_PIECE = 14, 0.9
 """So many words are a copy if so many of their neighbours stand side by side in one earlier line."""
+
+_AGAIN_SHARE = 0.5
+"""A line is a copy, too, if so much of it stands in long stretches in one earlier line."""
+
+_SPOKEN_AS = 2
+"""So many words for oneself that two speakers share tell that the second one has not turned them into the first's."""
 
 _LOOKED_BACK = 12
 """A near-copy is looked for among so many lines; an exact one among all."""
@@ -29,23 +35,23 @@ _T = TypeVar("_T", bound=Hashable)
 
 
 def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
-    """Near-copies of a line of one's own (`repetition`) or of the other's (`echo`)."""
-    seen: dict[tuple[str, ...], Said] = {}
+    """Near-copies of a line of one's own (`repetition`) or of the other's (`echo`); a line may be both."""
+    seen: dict[tuple[bool, tuple[str, ...]], Said] = {}
     for place, line in enumerate(talk.lines):
         if len(line.words) < _FEWEST_WORDS or sum(len(word) > 1 for word in line.words) < _FEWEST_LONG:
             continue
+        is_users = line.role == talk.facts.user
         if place >= talk.since:
-            before = seen.get(line.words)
-            sureness = 1.0
-            if before is None:
-                nearby = reversed(talk.lines[max(0, place - _LOOKED_BACK) : place])
-                before = next((other for other in nearby if _are_alike(line, other, talk)), None)
-                sureness = 0.9
-            if before is not None:
-                is_own = (before.role == talk.facts.user) == (line.role == talk.facts.user)
-                kind = "repetition" if is_own else "echo"
-                yield line.fault(kind, line.shown(), sureness)
-        seen.setdefault(line.words, line)
+            nearby = talk.lines[max(0, place - _LOOKED_BACK) : place]
+            for kind, whose in (("echo", not is_users), ("repetition", is_users)):
+                if (whose, line.words) in seen:
+                    yield line.fault(kind, line.shown())
+                elif any(
+                    (each.role == talk.facts.user) == whose and _are_alike(line, each, talk)
+                    for each in reversed(nearby)
+                ):
+                    yield line.fault(kind, line.shown(), 0.9)
+        seen.setdefault((is_users, line.words), line)
 
 
 def loops(talk: Talk) -> Iterator[DialogueFault]:
@@ -71,15 +77,20 @@ def loops(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def _are_alike(line: Said, before: Said, talk: Talk) -> bool:
-    if len(before.words) < _FEWEST_WORDS or not (_is_near(line, before) or _is_part(line, before)):
+    if len(before.words) < _FEWEST_WORDS:
+        return False
+    again = _said_again(line, before)
+    if not (_is_near(line, before) or _is_part(line, before) or again >= _AGAIN_SHARE * len(line.words)):
         return False
     mine, yours = line.counted.keys() - before.counted.keys(), before.counted.keys() - line.counted.keys()
     words = talk.vocabulary
     if line.role == before.role:  # the same request for another thing is no copy
         exchanged = mine - words.stop and yours - words.stop
         content = (Counter(each.counted.keys() - words.stop) for each in (line, before))
-        return not exchanged or _dice(*content) > _LIKE_WORDS
-    return not (mine & words.persons and yours & words.persons)  # who reads a wish back turns `my` into `your`
+        return not exchanged or _dice(*content) > _LIKE_WORDS or again >= 2 * STRETCH
+    # Who reads a wish back turns `my` into `your`, and does not say `I` where the other did.
+    is_turned = mine & words.persons and yours & words.persons
+    return not is_turned or sum(line.counted[word] for word in words.oneself & before.counted.keys()) >= _SPOKEN_AS
 
 
 def _is_near(line: Said, before: Said) -> bool:
@@ -95,6 +106,12 @@ def _is_part(line: Said, before: Said) -> bool:
     if len(line.words) < _PIECE or len(line.words) > len(before.words):
         return False
     return _shared(line.pairs, before.pairs) >= _LIKE_PIECE * line.pairs.total()
+
+
+def _said_again(line: Said, before: Said) -> int:
+    """How many words of a line stand in an earlier one in long stretches, whatever comes before and after them."""
+    shared = line.stretches.keys() & before.stretches.keys()
+    return len({place + step for stretch in shared for place in line.stretches[stretch] for step in range(STRETCH)})
 
 
 def _dice(one: Counter[_T], other: Counter[_T]) -> float:

@@ -20,10 +20,11 @@ _MARK = re.compile(
     r"|<\s*(?:insert|your)\s[^<>\n]{1,60}>",
     re.IGNORECASE | re.MULTILINE,
 )
-_LABEL = r"(?:user|human|customer|assistant|ai(?: assistant)?|bot|chatbot|system)"
-_SPOKEN_BY = re.compile(
-    rf"(?:^|\n|(?<=[.!?…\"”)])\s)[ \t>*_\-\[(]{{0,4}}({_LABEL})[\])*_]{{0,3}}\s?:[*_]{{0,3}}\s*([^\n]*)", re.IGNORECASE
+_HTML = frozenset(
+    "a b blockquote body br code div em h1 h2 h3 h4 hr html i img li mark ol p pre s small span strong sub sup table "
+    "td th tr u ul".split()
 )
+_MADE_UP = re.compile(r"(?:^|\n)[ \t]*<([A-Za-z][\w-]{1,40})>|</([A-Za-z][\w-]{1,40})>")
 _FEWEST_WORDS = 2
 
 
@@ -34,6 +35,8 @@ def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
             yield line.fault("prompt_leak", mark[0])
         elif (tag := _tag(line, talk.prompts)) is not None:
             yield line.fault("prompt_leak", tag)
+        elif (tag := _made_up_tag(line, talk.facts.end_marker)) is not None:
+            yield line.fault("prompt_leak", tag, 0.8)
         elif (words := _instruction(line, talk.prompts)) is not None:
             yield line.fault("prompt_leak", words, 0.9)
 
@@ -46,15 +49,6 @@ def stray_markers(talk: Talk) -> Iterator[DialogueFault]:
     for line in talk.looked_at():
         if pattern.search(line.prose):
             yield line.fault("end_marker", marker)
-
-
-def glued_lines(talk: Talk) -> Iterator[DialogueFault]:
-    """A line that goes on with what somebody else says, or bears its speaker's label."""
-    for line in talk.looked_at():
-        for label in _SPOKEN_BY.finditer(line.prose):
-            if len(label[2].split()) >= _FEWEST_WORDS:
-                yield line.fault("glued_lines", " ".join(label[0].split()))
-                break
 
 
 def copied_forms(judgements: Iterable[Judgement], prompts: PromptWords) -> Iterator[DialogueFault]:
@@ -73,6 +67,13 @@ def _tag(line: Said, prompts: PromptWords) -> str | None:
     names = (found for found in _TAG.finditer(line.own) if found[1].lower() in prompts.tags)
     found = next(names, None)
     return None if found is None else line.own[found.start() : found.end() + 40].split("\n")[0]
+
+
+def _made_up_tag(line: Said, end_marker: str | None) -> str | None:
+    """A tag that no prompt has, where prompts have theirs: at the beginning of a line, or closing something."""
+    found = (each for each in _MADE_UP.finditer(line.own) if (each[1] or each[2]).lower() not in _HTML)
+    tag = next((each for each in found if (each[1] or each[2]) != end_marker), None)
+    return None if tag is None else tag[0].strip()
 
 
 def _instruction(line: Said, prompts: PromptWords) -> str | None:

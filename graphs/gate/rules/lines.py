@@ -86,17 +86,24 @@ def _lacks_its_end(text: str, last: str) -> bool:
 
 
 def _is_foreign(text: str, ours: list[Vocabulary]) -> float:
-    letters = [letter for letter in text if letter.isalpha()]
-    scripts = Counter("LATIN" if letter < "ɐ" else script_of(letter) for letter in letters)
-    known = frozenset[str]().union(*(each.scripts for each in ours))
-    other = sum(count for script, count in scripts.items() if script not in known)
-    if other >= 4 and other > len(letters) / 2:
+    if _is_of_another_script(text, ours):
         return 1.0
-    counted = Counter(words_of(text))
+    words = words_of(text)
+    counted = Counter(word for word in words if len(word) > 1)
     own = max(_hits(counted, each) for each in ours)
     best = max(_hits(counted, each) for each in vocabularies().values() if each not in ours)
-    return 0.9 if best >= 3 and best >= 2 * own and best >= 0.2 * counted.total() else 0.0
+    return 0.9 if best >= 3 and best >= 2 * own and best >= 0.2 * len(words) else 0.0
+
+
+def _is_of_another_script(text: str, ours: list[Vocabulary]) -> bool:
+    known = frozenset[str]().union(*(each.scripts for each in ours))
+    if text.isascii() and "LATIN" in known:
+        return False
+    letters = [letter for letter in text if letter.isalpha()]
+    scripts = Counter("LATIN" if letter < "ɐ" else script_of(letter) for letter in letters)
+    other = sum(count for script, count in scripts.items() if script not in known)
+    return other >= 4 and other > len(letters) / 2
 
 
 def _hits(counted: Counter[str], language: Vocabulary) -> int:
-    return sum(count for word, count in counted.items() if len(word) > 1 and word in language.stop)
+    return sum(counted[word] for word in counted.keys() & language.stop)

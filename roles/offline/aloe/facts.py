@@ -3,7 +3,8 @@
 The rule: a line gives away a fact if it holds two of its telling words (or all, if it has only one) and 45 % of their
 weight. A word of several facts is shared between them; the fact that explains most of a line takes its words with it,
 so that a paraphrase gives away its own fact and no other. A trait is also known once a manner that it names shows. Only
-the person's own lines are evidence, and what is known is given in the description's own words.
+the person's own lines are evidence, and what is known is given in the description's own words, but for the pronoun: see
+`pronouns.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ..request import MarkedRequest
 from ..understudy import understudy
 from .english import pattern, telling
 from .manners import manners_of, shown_in
+from .pronouns import called, pronoun_known
 from .retelling import speaker_of, told_by
 
 _ENOUGH = 0.45
@@ -46,10 +48,12 @@ def induce(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
     shown = {name for line in lines for name in shown_in(line)}
     showing = {at for at, trait in enumerate(traits) if shown & {*manners_of(trait.source)}}
     profile, personality = given_away(facts, lines), given_away(traits, lines) | showing
+    pronoun = pronoun_known(request.part("profile"), lines)
     found: dict[str, str | None] = {}
     for tag, each, known in (("profile", facts, profile), ("personality", traits, personality)):
-        joint = "\n" if "\n" in request.part(tag) else " "
-        found[tag] = joint.join(each[at].source for at in sorted(known)) or None
+        whole = request.part(tag)
+        joint = "\n" if "\n" in whole else " "
+        found[tag] = joint.join(called(each[at].source, whole, pronoun) for at in sorted(known)) or None
     return json.dumps(found, ensure_ascii=False)
 
 

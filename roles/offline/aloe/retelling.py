@@ -15,6 +15,7 @@ from .english import ENGLISH, listed, pattern
 _OWN = {"she": "her", "he": "his", "they": "their"}
 _OBJECT = {"she": "her", "he": "him", "they": "them"}
 _PLURAL = re.compile(r"\w{3,}s$")
+_EITHER = re.compile(r"\b(he|his|him|himself)/(?:she|hers?|herself)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
@@ -25,6 +26,7 @@ Speaker = tuple[str, str]
 @lru_cache(maxsize=512)
 def speaker_of(text: str) -> Speaker:
     """Find out how a whole description calls the person."""
+    text = _one_pronoun(text)
     starts = re.findall(r"(?:^|[.!?;]\s+|\n[\s•*-]*)([A-Z]\w*)", text.replace("This person", "They"))
     calls = {"She": "she", "Her": "she", "He": "he", "His": "he", "They": "they", "Their": "they", "I": "i", "My": "i"}
     repeated = [
@@ -36,7 +38,7 @@ def speaker_of(text: str) -> Speaker:
 @lru_cache(maxsize=4096)
 def told_by(sentence: str, speaker: Speaker) -> str:
     """Give a sentence of a description in the first person, without its full stop; empty if that is uncertain."""
-    text = re.sub(r"^[\s*•\-–\d.)]+(?=\D)", "", sentence.strip()).rstrip(".;! ")
+    text = re.sub(r"^[\s*•\-–\d.)]+(?=\D)", "", _one_pronoun(sentence).strip()).rstrip(".;! ")
     for short, full in (("s(?= been| got| had)", "has"), ("s", "is"), ("re", "are"), ("ve", "have"), ("ll", "will")):
         text = re.sub(rf"\b([Ss]he|[Hh]e|[Tt]hey)['’]{short}\b", rf"\1 {full}", text)
     called_by, name = speaker
@@ -64,6 +66,11 @@ def lowered(text: str) -> str:
     """Lower the first letter of a statement if its first word is no name."""
     first = re.split(r"[\s'’,]", text, maxsplit=1)[0].lower()
     return text[:1].lower() + text[1:] if first in listed("openers") or first == "your" else text
+
+
+def _one_pronoun(text: str) -> str:
+    """Read `he/she` as the first of the two."""
+    return _EITHER.sub(r"\1", text)
 
 
 def _turned(text: str, pronoun: str) -> str:

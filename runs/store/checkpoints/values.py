@@ -264,6 +264,12 @@ _MESSAGES: Mapping[type[lc.BaseMessage], Mapping[str, object]] = {
 }
 """The kinds of messages, and the default values of their fields, which are left out."""
 
+_MADE_ANEW: Mapping[type[lc.BaseMessage], Mapping[str, type]] = {
+    kind: {name: type(default) for name, default in defaults.items() if type(default) in _EMPTY}
+    for kind, defaults in _MESSAGES.items()
+}
+"""Those of them that are lists and dicts, and always empty ones: no two messages may have the same."""
+
 _TAGS = {kind: f"${kind.__name__}" for kind in _MESSAGES}
 _MESSAGE_KINDS = {kind.__name__: kind for kind in _MESSAGES}
 
@@ -383,9 +389,18 @@ def _revived(read: ReadText, parts: dict[str, Any]) -> Any:
     if tag == TEXT:
         return restored(parts[tag], read)
     if (message := _MESSAGE_KINDS.get(tag[1:])) is not None:
-        # Not the constructor: it would check, and complete, what was checked when the message was made.
-        return message.model_construct(**parts[tag])
+        return _message(message, parts[tag])
     return _REVIVED[tag](parts[tag])
+
+
+def _message(kind: type[lc.BaseMessage], content: Mapping[str, Any]) -> lc.BaseMessage:
+    """A message as it was: not by the constructor, which would check, and complete, what was checked when it was made.
+
+    Nor are pydantic's own factories called: it looks at the signature of each before it does, every time.
+    """
+    given = {**content}
+    made = {name: type_() for name, type_ in _MADE_ANEW[kind].items() if name not in given}
+    return kind.model_construct(given.keys() & _MESSAGES[kind].keys(), **made, **given)
 
 
 def _refuse_buffers(value: object) -> None:

@@ -88,7 +88,8 @@ def test_the_shape_of_the_release_has_a_line_per_leaf(tree: dict[str, Any]) -> N
         for turn in line["conversations"]:
             assert tuple(turn) == ("user", "assistant", "chosen", "inferred_profile", "inferred_personality")
             assert turn["user"] == by_path[path]["user"]
-            assert turn["assistant"] == {key: by_path[path][key] for key in ("preferred", "rejected")}
+            replies = by_path[path]
+            assert turn["assistant"] == {"preferred": replies["preferred"], "rejected": [replies["rejected"]]}
             assert turn["inferred_profile"] == (by_path[path]["inferred_profile"] or "None")
             assert turn["chosen"] in turn["assistant"]
             path += turn["chosen"][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -98,6 +99,12 @@ def test_verified_pairs(dialoom: Command, people: Path) -> None:
     assert len(judged) == 60
     found = [done["verified"] for tree in trees for done in tree["rounds"]]
     assert set(found) == {True, False}
+    named = Counter(done["named"] for tree in trees for done in tree["rounds"])
+    assert {*named} == {"preferred", "rejected", "first", "second"} and named["preferred"] == sum(found)
+    order = dialoom("report", "tree.db", "--table", "order").stdout
+    agreed = named["preferred"] + named["rejected"]
+    for share, n in ((agreed, 30), (named["preferred"], agreed), (named["first"], 30 - agreed)):
+        assert re.search(rf" {100 * share / n:.1f} ", order) and f"n={n} " in order
     words = dialoom("show", "tree.db", "1").stdout
     assert words.count("pair (preferred, turn") == 10
     assert "the two orders disagree" in words and "the two orders agree" in words

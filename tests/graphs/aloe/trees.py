@@ -39,6 +39,7 @@ def round_at(path: str, followed: list[str], verified: bool | None = None) -> di
         "inferred_profile": f"She bakes, as of [{path}]." if path else None,
         "inferred_personality": None,
         "verified": verified,
+        "named": None,
     }
 
 

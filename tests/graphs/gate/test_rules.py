@@ -72,6 +72,42 @@ def test_the_documentation_has_the_figures_as_they_are() -> None:
     assert f"| `copied_form` | {KINDS['copied_form']} |" in text
 
 
+WISH = "Mornings are mine: I bake two loaves before the tram comes, feed the hens behind the house and read the paper."
+TAIL = " After that the day belongs to everybody else, which suits me well enough."
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        # Of a line that both have said before, both faults are told.
+        (["Good.", WISH, WISH, WISH], [(2, "echo"), (3, "echo"), (3, "repetition")]),
+        # What is added behind a copy makes it no other line; who reads a wish back turns its persons.
+        ([WISH, WISH + TAIL], [(1, "echo")]),
+        (
+            [
+                WISH,
+                "So you bake two loaves before your tram comes, feed your hens and read your paper. Shall I note it?",
+            ],
+            [],
+        ),
+        # Tags that no prompt has, where prompts have theirs; those of web pages are spoken of.
+        (["Hello there.\n<remark>\nTwelve sentences.", "Fine.</remark>"], [(0, "prompt_leak"), (1, "prompt_leak")]),
+        (["How do I begin a paragraph?", "With a tag:\n<p>\nand it ends by </p>, or put <name> in a form."], []),
+        # A third speaker, in what both sides say; headings are none.
+        (
+            ["Well?\nMarlow: I can wait for you.", "Marlow: Thank you for that."],
+            [(0, "glued_lines"), (1, "glued_lines")],
+        ),
+        (["Subject: my bill\nIs it paid?", "Yes.\nNote: you pay twelve euros next month."], []),
+    ],
+)
+def test_what_real_models_do(lines: list[str], found: list[tuple[int, str]]) -> None:
+    """User and assistant in turn; each fault at its line."""
+    said = [Line(role=("user", "assistant")[place % 2], content=text) for place, text in enumerate(lines)]
+    talk = Talk.of(said, Facts(languages=("en",)))
+    assert [(fault.message, fault.kind) for rule in RULES for fault in rule(talk) if fault.kind != "loop"] == found
+
+
 def test_a_judge_that_gives_back_the_form_of_its_reply_is_found() -> None:
     """Its explanation is the blank of the prompt, more or less; one that only uses its words is sound."""
     words = PromptWords.of([Prompt.parse(WITH_BLANKS, "of a user's own")])

@@ -17,6 +17,7 @@ from dialoom.graphs.pools.nodes import PoolTexts
 from dialoom.graphs.pools.options import PoolOptions
 from dialoom.personas import DataError, LexicalEmbedder
 from dialoom.personas.similarity import VectorIndex
+from dialoom.roles import UnparsedReplyError
 
 words = st.sampled_from("heron otter lemon glacier piano canal violin thistle ferry lantern".split())
 texts = st.lists(words, min_size=0, max_size=5).map(" ".join)
@@ -49,19 +50,51 @@ def built(seeds: list[str], writer: Writer, **options: Any) -> tuple[dict[str, A
     return state, told
 
 
+class Mumbler(Writer):
+    """A writer of whom nothing can be read in some rounds."""
+
+    def __init__(self, batches: list[list[str]], unread: set[int]) -> None:
+        super().__init__(batches)
+        self.unread = unread
+        self.asked = 0
+
+    def __getitem__(self, prompt_id: str) -> Any:
+        async def role(inputs: dict[str, Any], at: Any) -> PoolTexts:
+            self.asked += 1
+            if self.asked in self.unread:
+                raise UnparsedReplyError(prompt_id, "Here they are", "the answer holds no JSON object")
+            return PoolTexts.model_validate(await super(Mumbler, self).__getitem__(prompt_id)(inputs, at))
+
+        return role
+
+
+def test_a_reply_that_cannot_be_read_costs_a_round_and_no_more() -> None:
+    """It is counted; only a writer of whom nothing is to be had as long as there is patience is a failure."""
+    writer = Mumbler([["a red boat"], ["two green kites"]], {2, 3, 5, 6})
+    state, told = built(["one seed"], writer, target=9, patience=3)
+    assert [entry["text"] for entry in state["entries"]] == ["one seed", "a red boat", "two green kites"]
+    assert state["unread"] == [2, 3, 5, 6] and state["ended_by"] == "bottleneck"
+    assert "round 2: the writer's reply could not be read" in told
+    outcome = RECIPE.outcome(PoolScenario.of(PoolOptions(), ["one seed"]), state)
+    assert outcome.counts["unread_rounds"] == 4
+    with pytest.raises(UnparsedReplyError):
+        built(["one seed"], Mumbler([["a red boat"]], {2, 3, 4}), target=9, patience=3)
+
+
 @settings(max_examples=60)
 @given(st.lists(texts.filter(bool), min_size=1, max_size=6), batches, st.floats(0, 1), st.integers(1, 12))
-def test_no_two_texts_of_a_pool_are_nearer_than_the_threshold(
+def test_no_new_text_of_a_pool_is_nearer_to_what_was_there_than_the_threshold(
     seeds: list[str], written: list[list[str]], threshold: float, target: int
 ) -> None:
-    """Nor was anything left out that is not nearer to something kept, as long as there was room."""
+    """Nor was anything left out that is not nearer to something kept, as long as there was room; seeds never were."""
     state, _ = built(seeds, Writer(written), threshold=threshold, target=target)
     kept = [entry["text"] for entry in state["entries"]]
+    assert kept[: len(set(seeds))] == [*dict.fromkeys(seeds)]
     vectors = LexicalEmbedder().embed(kept)
     for place, vector in enumerate(vectors):
         nearest = VectorIndex(vectors[:place]).nearest(vector)
         entry = state["entries"][place]
-        assert nearest is None or nearest[1] <= threshold
+        assert entry["round"] == 0 or nearest is None or nearest[1] <= threshold
         assert (entry["neighbour"], entry["similarity"]) == (
             (None, None) if nearest is None else (state["entries"][nearest[0]]["id"], round(nearest[1], 4))
         )
@@ -81,7 +114,7 @@ def test_a_pool_grows_to_its_target_and_no_further() -> None:
     assert [entry["text"] for entry in state["entries"]] == ["red sky", "heron otter", "lemon piano", "canal ferry"]
     assert state["ended_by"] == "target"
     assert told == [
-        "1 of 1 seeds kept",
+        "the pool begins with 1 seeds",
         "round 1: 2 of 2 kept, 3 in the pool",
         "round 2: 1 of 3 kept, 4 in the pool, which is full: 2 were not needed",
     ]

@@ -40,6 +40,24 @@ def test_a_reply_that_broke_off_is_told(dialoom: Command, tmp_path: Path, monkey
     assert reasons[:3] == ["length", None, "refusal"]
 
 
+@pytest.mark.parametrize(
+    ("recipe", "role", "options", "faults"),
+    [
+        ("aloe", "preferred", {"limit": 1, "rounds": 2}, [("preferred", "", None), ("preferred", "r", None)]),
+        ("prefeval", "assistant", {"limit": 1, "turns": [1]}, [("assistant", "", 4)]),
+    ],
+)
+def test_a_line_that_is_none_of_a_talks_is_cut_all_the_same(
+    recipe: str, role: str, options: dict[str, Any], faults: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reply that no path of a tree followed, an answer after talk that nobody held: a fault of its speaker's."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with serving(lambda _body, number: ended(f"Well, it is like number {number}.", "length")) as server:
+        models = {role: Model("openai/small", api_base=server.url)}
+        run = play(recipe, path=tmp_path / "run.db", models=models, options=options, seed=3)
+    assert [(fault.who, fault.where, fault.message) for _, fault in run.faults() if fault.kind == "cut_line"] == faults
+
+
 def _played(path: Path, url: str) -> None:
     play(
         "personalens",

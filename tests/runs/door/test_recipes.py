@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import dialoom
 from dialoom.graphs.personalens import RECIPE
 from dialoom.roles.gateway.callables import load_file
 from dialoom.runs.cli.wording import worded
-from dialoom.runs.recipes import find_recipe
+from dialoom.runs.recipes import find_recipe, recipe_names
 from tests.conftest import ROOT
 
 from .counting import counting, speaker
@@ -55,6 +56,24 @@ def test_a_class_that_is_in_no_file_plays_and_is_read(is_class: bool, tmp_path: 
     whole = dialoom.open_run(path, counting(tmp_path)).resume(**again)
     assert whole.status().done == 3
     assert talk(whole) == talk(dialoom.play(recipe, path=tmp_path / "whole.db", models={"speaker": speaker}))
+
+
+def test_a_package_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a new process, though what was found before is not looked for again; it may stand in another's place."""
+    monkeypatch.syspath_prepend(tmp_path)
+    os.utime(tmp_path, (0, 0))  # or the folder might not seem to have changed within one tick of the kernel's clock
+    assert "lessons" not in recipe_names() and "aloe" in recipe_names()
+    information = tmp_path / "lessons-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: lessons\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text(
+        "[dialoom.recipes]\nlessons = lessons:RECIPE\naloe = lessons:RECIPE\n[other]\nnothing = lessons:RECIPE\n"
+    )
+    (tmp_path / "lessons.py").write_text("RECIPE = 3\n")
+    assert "lessons" in recipe_names() and "nothing" not in recipe_names()
+    for name in ("lessons", "aloe"):
+        with pytest.raises(dialoom.DialoomError, match=f"recipe '{name}' is int"):
+            dialoom.play(name, path=tmp_path / "run.db")
 
 
 def test_another_recipe_than_the_one_that_made_the_run(tmp_path: Path) -> None:

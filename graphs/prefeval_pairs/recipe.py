@@ -1,0 +1,206 @@
+"""The `prefeval-pairs` recipe: a scenario is a topic; its graph writes, filters and completes the topic's pairs."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from pydantic import BaseModel
+
+from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
+from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedding_model
+from dialoom.graphs.outcome import Episode, Outcome
+from dialoom.graphs.prefeval.checkers import REPLY_TYPES as CHECKERS_REPLY_TYPES
+from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.reporting.outline import Outline, Span
+from dialoom.graphs.reporting.table import Table
+from dialoom.graphs.shared import Shared
+from dialoom.graphs.stage import Stage, node
+from dialoom.personas.preferences import Draft, PairTopic, read_drafts, read_rated, read_tellers, read_topics
+from dialoom.personas.similarity import EmbedderError, local_embedder
+
+from . import filters, forms, report
+from .exports import EXPORTERS, drafts_in
+from .options import ANSWERERS, PairsOptions
+from .replies import REPLY_TYPES
+from .scenario import PairsScenario
+from .selection import select
+from .stages import PairsState, drafts_of
+from .writing import write
+
+_FORMS = (forms.offer, forms.tell, forms.finish)
+
+
+class PrefEvalPairs(Recipe):
+    """Preferences and questions that put them to the test, written and filtered by models."""
+
+    name = "prefeval-pairs"
+    summary = "New pairs of preference and question for prefeval: written, filtered, told in every form."
+    languages = ("en",)
+    roles: ClassVar[Mapping[str, float]] = {
+        "writer": 0.5,
+        **dict.fromkeys(ANSWERERS, 0.0),
+        "judge": 0.0,
+        "rater": 0.0,
+        "embedder": 0.0,
+    }
+    reply_limits: ClassVar[Mapping[str, int]] = dict.fromkeys(ANSWERERS, 300)
+    prompts = (
+        "prefeval_pairs/pairs",
+        "prefeval_pairs/validity",
+        "prefeval_pairs/answer",
+        filters.VIOLATES,
+        "prefeval_pairs/rating",
+        "prefeval_pairs/choice-query",
+        "prefeval_pairs/choice-options",
+        "prefeval_pairs/choice-talk",
+        "prefeval_pairs/persona-choice",
+        "prefeval_pairs/persona-talk",
+        "prefeval_pairs/options",
+        "prefeval_pairs/conflict",
+        EMBEDDER_PROMPT,
+    )
+    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {
+        **REPLY_TYPES,
+        **CHECKERS_REPLY_TYPES,
+        REPLY_TYPE: Embeddings,
+    }
+    options_type = PairsOptions
+    scenario_type = PairsScenario
+
+    def roles_used(self, options: PairsOptions) -> Mapping[str, float]:
+        """As many who answer as there are models for it; an embedder only where a model is one."""
+        wanted = {"writer", *options.answering(), "judge", "rater"}
+        if embedding_model(options.embedder):
+            wanted.add("embedder")
+        return {role: value for role, value in self.roles.items() if role in wanted}
+
+    def models_named(self, options: PairsOptions) -> Mapping[str, str]:
+        """Those of `answerers`, and the embedder's, where the option `embedder` is `litellm:MODEL`."""
+        model = embedding_model(options.embedder)
+        return {**dict(zip(ANSWERERS, options.answerers, strict=False)), **({"embedder": model} if model else {})}
+
+    def scenarios(
+        self,
+        options: PairsOptions,
+        draw: random.Random,  # noqa: ARG002
+        note: Callable[[str], None],
+    ) -> Iterator[PairsScenario]:
+        """A topic each, in the file's order."""
+        if not embedding_model(options.embedder):
+            try:
+                note(f"threshold {options.threshold:g}: {local_embedder(options.embedder).meaning}")
+            except EmbedderError as error:
+                raise RecipeError(f"embedder: {error}", setting="embedder") from error
+        rated, personas = Shared(tuple(read_rated(options.rated))), Shared(tuple(read_tellers(options.personas)))
+        drafts = _by_topic(options, note)
+        topics = [PairTopic(topic=topic) for topic in drafts] if drafts else read_topics(options.topic_file)
+        for topic in _chosen(options, topics):
+            yield PairsScenario.of(options, topic, tuple(drafts.get(topic.topic, ())), rated, personas)
+
+    def graph(self, options: PairsOptions) -> Graph:
+        """Writing, call by call; the filters; the choice; then all forms side by side."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
+        builder = StateGraph(PairsState, context_schema=Stage)
+        for work in (write, filters.check, filters.answer, filters.grade, select, *_FORMS):
+            builder.add_node(work.__name__, node(work))
+        calls = 0 if options.drafts else options.calls
+
+        async def after_call(state: PairsState) -> str:
+            if len(state["calls"]) < calls:
+                return "write"
+            return END if options.until == "written" else "check"
+
+        builder.add_conditional_edges(START, after_call, ["write", "check"])
+        builder.add_conditional_edges("write", after_call, ["write", "check", END])
+        builder.add_edge("check", "answer")
+        builder.add_edge("answer", "grade")
+        builder.add_edge("grade", END if options.until == "filtered" else "select")
+        for form in _FORMS:
+            if options.until == "complete":
+                builder.add_edge("select", form.__name__)
+            builder.add_edge(form.__name__, END)
+        if options.until == "chosen":
+            builder.add_edge("select", END)
+        return builder
+
+    def initial(self, scenario: PairsScenario) -> dict[str, Any]:
+        """The drafts to go on from, or nothing yet."""
+        given = [draft.renewed() for draft in scenario.drafts]
+        rows = [{**draft.model_dump(mode="json", exclude_defaults=True), "text_id": draft.own_id} for draft in given]
+        return {"written": rows, "calls": []}
+
+    def outcome(self, scenario: PairsScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """The drafts as they are."""
+        drafts = drafts_of(state)
+        return Outcome(
+            messages=(),
+            ended_by="error" if failed else scenario.until,
+            counts={
+                "pairs": len(drafts),
+                "left": sum(not draft.dropped for draft in drafts),
+                "complete": sum(draft.is_complete for draft in drafts),
+                "unparsed_calls": sum(call["unparsed"] for call in state["calls"]),
+            },
+            details={"drafts": [draft.model_dump(mode="json", exclude_defaults=True) for draft in drafts]},
+        )
+
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Calls for new pairs, and the pairs that are left."""
+        left = sum(not draft.dropped for draft in drafts_of(state)) if "written" in state else 0
+        return {"call": len(state.get("calls", ())), "pair": left}
+
+    def outline(self, episode: Episode) -> Outline:
+        """The pairs that are left, then the others with the reason."""
+        drafts = drafts_in(episode)
+        left = [draft for draft in drafts if not draft.dropped]
+        dropped = [draft for draft in drafts if draft.dropped]
+        title = f"{episode.facets['topic']}: {len(left)} of {len(drafts)} pairs are left"
+        return Outline([Span(title, "heading")], [_outlined(draft) for draft in (*left, *dropped)])
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """What each stage left, and why pairs are out."""
+        return report.tables(episodes)
+
+    def exporters(self) -> Mapping[str, Exporter]:
+        """Drafts to edit, and the folder that PrefEval reads."""
+        return EXPORTERS
+
+
+def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str, list[Draft]]:
+    """The drafts to go on from."""
+    found: dict[str, list[Draft]] = defaultdict(list)
+    if options.drafts is not None:
+        for draft in read_drafts(options.drafts):
+            found[draft.topic].append(draft)
+        changed = sum(draft.renewed().text_id != draft.text_id for drafts in found.values() for draft in drafts)
+        count = sum(map(len, found.values()))
+        again = f"; {changed} were changed since they were written, and are looked at again" if changed else ""
+        note(f"{count} drafts of {len(found)} topics{again}")
+    return found
+
+
+def _chosen(options: PairsOptions, topics: list[PairTopic]) -> list[PairTopic]:
+    """The topics wanted.
+
+    Raises:
+        RecipeError: If there is none of that name.
+    """
+    by_name = {topic.topic: topic for topic in topics}
+    wanted = [part.strip() for part in options.topics.split(",") if part.strip()]
+    if wanted == ["all"]:
+        return topics
+    for name in wanted or [options.topics]:
+        if name not in by_name:
+            raise RecipeError(f"topics: there is no {name!r}; there are {', '.join(by_name)}", setting="topics")
+    return [by_name[name] for name in dict.fromkeys(wanted)]
+
+
+def _outlined(draft: Draft) -> Outline:
+    rate = "" if draft.violation_rate is None else f"violation rate {draft.violation_rate:.2f}"
+    told = f"out: {draft.dropped}" if draft.dropped else rate
+    parts = [Outline([Span(draft.preference, "user")]), Outline([Span(draft.question, "user")])]
+    return Outline([Span(told or "written", "note")], parts)

@@ -1,0 +1,114 @@
+"""The writer of pairs, who answers with the object that the instruction asks for, known by its first key.
+
+A preference rules out a *trait* (`wrapped in foil`) for a *thing*, one of the topic's subtopics. Of ten questions one
+names the trait, one wants it, and one says next to nothing. What is made of a pair reads its sentence backwards; of a
+sentence that is none of the writer's, it is said more generally.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..draws import Draws
+from ..request import MarkedRequest, values_of
+from ..understudy import understudy
+from ..words import Words, heard
+
+WORDS = Words(Path(__file__).parents[1] / "data" / "prefeval_pairs" / "lines.toml")
+
+_KEY = re.compile(r'\{"(\w+)"')
+_FAULTS = {7: "fits", 8: "contradicts", 9: "lacks_facts"}
+_MOST, _TRIES = 50, 20
+"""Pairs in one answer, and how often another is tried in place of one that is there already."""
+
+
+@understudy("prefeval_pairs", "writer")
+def write(request: MarkedRequest, draws: Draws) -> str:
+    """Answer with a JSON object."""
+    key = _KEY.search(request.part("instruction"))
+    made = _MAKERS.get(key[1] if key else "", _pairs)(request, draws)
+    return json.dumps(made, ensure_ascii=False)
+
+
+def slots_of(preference: str) -> dict[str, str]:
+    """The thing and the trait of a preference; nothing if the sentence is none of the writer's."""
+    return heard(WORDS.get("write.preference"), preference) or {}
+
+
+def _pairs(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    count = request.part("count")
+    things = values_of(request.part("subtopics")) or WORDS.get("things")
+    known = {part.body for part in request.parts("written")}
+    items = []
+    for place in range(min(int(count), _MOST) if count.isdecimal() else 1):
+        for again in range(_TRIES):
+            item = _pair(draws.fork(place, again), things)
+            if item["preference"] not in known:
+                break
+        known.add(item["preference"])
+        items.append(item)
+    return {"items": items}
+
+
+def _pair(draws: Draws, things: list[str]) -> dict[str, str]:
+    slots = {"thing": draws.pick(things), "trait": draws.pick(WORDS.get("traits"))}
+    slots["occasion"] = draws.pick(WORDS.get("occasions"))
+    question = _FAULTS.get(draws.number(0, 9), "question")
+    texts = {"preference": "preference", "question": question, "explanation": "explanation"}
+    return {key: WORDS.say(f"write.{bank}", draws, slots) for key, bank in texts.items()}
+
+
+def _query(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    return {"query": _said("choice.query", request, draws)}
+
+
+def _options(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    against = "choice.against" if slots_of(request.part("preference")) else "choice.against_plain"
+    slots = slots_of(request.part("preference"))
+    others = [WORDS.get(against)[place].format(**slots) for place in draws.shuffled(range(4))[:3]]
+    return {"options": [_said("choice.fitting", request, draws), *others]}
+
+
+def _choice_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    others = [part.body for part in request.parts("other")]
+    slots = {"fitting": request.part("fitting"), **dict(zip(("second", "third", "fourth"), others, strict=False))}
+    banks = {"assistant_options": "offer", "user_selection": "pick", "assistant_acknowledgment": "agree"}
+    return {key: WORDS.say(f"choice.{bank}", draws, slots) for key, bank in banks.items()}
+
+
+def _persona_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    """Openings and endings are the persona's own; the preference is dropped in a turn between them."""
+    count = int(turns) if (turns := request.part("turns")).isdecimal() else 3
+    persona, preference = request.part("persona"), request.part("preference")
+    slots = {"persona": persona[:1].lower() + persona[1:], "preference": preference}
+    asked = list(zip(WORDS.get("talk.user"), WORDS.get("talk.assistant"), strict=True))
+    said = [(WORDS.say("talk.opening", draws, slots), WORDS.say("talk.begin", draws))]
+    said += [asked[place] for place in sorted(draws.shuffled(range(len(asked)))[: count - 1])]
+    place = draws.number(1, max(1, len(said) - 2))
+    said[place] = (WORDS.say("talk.passing", draws, slots), WORDS.say("talk.nod", draws))
+    return {"turns": [{"user": user, "assistant": reply} for user, reply in said], "passage": preference}
+
+
+def _earlier(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    return {"preference": _said("write.earlier", request, draws)}
+
+
+def _said(bank: str, request: MarkedRequest, draws: Draws) -> str:
+    """A line of a bank about the request's preference, or of the plain one, if the sentence is none of the writer's."""
+    preference = request.part("preference")
+    slots = slots_of(preference)
+    return WORDS.say(bank if slots else f"{bank}_plain", draws, {**slots, "preference": preference})
+
+
+_MAKERS: Mapping[str, Callable[[MarkedRequest, Draws], Mapping[str, Any]]] = {
+    "items": _pairs,
+    "query": _query,
+    "options": _options,
+    "assistant_options": _choice_talk,
+    "turns": _persona_talk,
+    "preference": _earlier,
+}

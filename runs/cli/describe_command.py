@@ -1,0 +1,47 @@
+"""`describe`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .flags import WHERE
+from .trusting import TrustFlag
+
+
+def describe(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="WHAT",
+            help="A run, a release's folder, or a file of rows with conversations (JSON Lines, Parquet).",
+            show_default=False,
+        ),
+    ],
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Look for copies of its dialogues here as well: test data. Repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Write tables, charts and one HTML page instead."),
+    ] = None,
+    where: Annotated[str | None, WHERE] = None,
+    trust: TrustFlag = False,
+) -> None:
+    """What is in a dataset: lengths, endings, variety, copies, personal data, coverage, faults; or in a release."""
+    from dialoom.runs.describe import describe_path
+
+    from .reporting import write_report
+    from .tables import print_tables
+    from .terminal import say
+    from .trusting import trust as trusting
+
+    found = describe_path(path, against or [], where=where, trust=trusting(trust))
+    if out is not None:
+        write_report(found, out)
+        return
+    say(found.title)
+    print_tables(found.tables)

@@ -1,0 +1,171 @@
+"""What can be described: the dialogues of a run, or of a file of rows that any program has written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from dialoom.graphs import DialogueFault, Line
+from dialoom.personas import DataError
+from dialoom.runs.errors import RunError
+from dialoom.runs.selection import selected
+from dialoom.runs.store import RunFile
+
+_CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue")
+_SPEAKERS = ("role", "from", "speaker")
+_WORDS = ("content", "value", "text", "utterance")
+_LONGEST_FACET = 60
+_NAMES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chosen": "assistant"}
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedDialogue:
+    """One dialogue as descriptions see it.
+
+    Attributes:
+        id: What it is called where it comes from.
+        lines: What was said.
+        ended_by: Why it ended; empty if nobody says.
+        facets: What it is of.
+        preferences: The person's, by name, that it may bring up; empty if nobody says.
+        faults: What the gate found; `None` if it was not asked.
+    """
+
+    id: str
+    lines: Sequence[Line]
+    ended_by: str = ""
+    facets: Mapping[str, Any] = field(default_factory=dict)
+    preferences: Mapping[str, str] = field(default_factory=dict)
+    faults: Sequence[DialogueFault] | None = None
+
+
+class Dataset(Protocol):
+    """Dialogues that can be read more than once.
+
+    Attributes:
+        name: What tables call it.
+    """
+
+    name: str
+
+    def dialogues(self) -> Iterator[DescribedDialogue]:
+        """All of them, one at a time."""
+        ...
+
+
+class RunDataset:
+    """The finished scenarios of a run.
+
+    Args:
+        file: The run.
+        where: Only those that this expression holds of.
+    """
+
+    def __init__(self, file: RunFile, where: str | None = None) -> None:
+        self.name = file.path.name
+        self._file = file
+        self._where = where
+
+    def dialogues(self) -> Iterator[DescribedDialogue]:
+        """In plan order; failed ones as far as they went."""
+        recipe = self._file.recipe
+        for episode in selected(self._file, None, self._where):
+            scenario = self._file.scenario(recipe, self._file.resolve(episode.id))
+            outcome = episode.outcome
+            yield DescribedDialogue(
+                episode.id, outcome.messages, outcome.ended_by, episode.facets, scenario.preferences(), outcome.faults
+            )
+
+
+class RowsDataset:
+    """A file of rows, JSON Lines or Parquet, each with a conversation or a text.
+
+    A conversation is a list under `messages` (or `conversations`, `turns`, ...), of objects with `role` and `content`
+    (or `from` and `value`); TRL's `prompt` with `chosen` or `completion` is one as well.
+
+    Raises:
+        RunError: If there is no such file, or it is of another kind.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise RunError(f"{path}: there is no such file", setting="path")
+        self.name = path.name
+        self._path = path
+
+    def dialogues(self) -> Iterator[DescribedDialogue]:
+        """In the file's order.
+
+        Raises:
+            DataError: If a row holds neither a conversation nor a text.
+            ModuleNotFoundError: For Parquet, if pyarrow is not installed.
+        """
+        for number, row in self._rows():
+            lines = _lines_of(row)
+            if lines is None:
+                raise DataError(
+                    self._path, f"a conversation ({', '.join(_CONVERSATIONS)}) or a text is needed in each row", number
+                )
+            scenario = row.get("scenario") if isinstance(row.get("scenario"), dict) else None
+            facets = {key: value for key, value in (scenario or row).items() if key != "id" and _is_facet(value)}
+            yield DescribedDialogue(str(row.get("id", number)), lines, str(row.get("ended_by") or ""), facets)
+
+    def _rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        if self._path.suffix == ".parquet":
+            from pyarrow import parquet
+
+            file = parquet.ParquetFile(self._path)
+            rows = (row for batch in file.iter_batches(500) for row in batch.to_pylist())
+            yield from enumerate(rows, 1)
+            return
+        with self._path.open(encoding="utf-8") as text:
+            for number, line in enumerate(text, 1):
+                if line.strip():
+                    yield number, self._row(line, number)
+
+    def _row(self, line: str, number: int) -> Mapping[str, Any]:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(self._path, f"not JSON: {error}", number) from error
+        if isinstance(row, str):
+            return {"text": row}
+        if not isinstance(row, dict):
+            raise DataError(self._path, f"{line.strip()[:60]}; an object is needed", number)
+        return row
+
+
+def _is_facet(value: object) -> bool:
+    """Whether something said of a dialogue is short enough to group by."""
+    if isinstance(value, list):
+        return all(isinstance(each, str | int) and _is_facet(each) for each in value)
+    return isinstance(value, str | int) and len(str(value)) <= _LONGEST_FACET
+
+
+def _lines_of(row: Mapping[str, Any]) -> list[Line] | None:
+    """The lines of a row's conversation, or of its text; `None` if it has neither."""
+    for key in _CONVERSATIONS:
+        if isinstance(row.get(key), list):
+            return _said(row[key], "")
+    if isinstance(row.get("prompt"), str | list):
+        answer: str | list[Any] = next(
+            (row[key] for key in ("chosen", "completion", "response", "answer") if row.get(key)), []
+        )
+        return [*_said(row["prompt"], "user"), *_said(answer, "assistant")]
+    text = row.get("text")
+    return [Line(role="text", content=text)] if isinstance(text, str) else None
+
+
+def _said(value: Any, speaker: str) -> list[Line]:
+    if isinstance(value, str):
+        return [Line(role=speaker, content=value)]
+    found = []
+    for each in value:
+        if isinstance(each, dict):
+            role = next((str(each[key]) for key in _SPEAKERS if each.get(key)), speaker)
+            words = next((each[key] for key in _WORDS if isinstance(each.get(key), str)), "")
+            found.append(Line(role=_NAMES.get(role, role), content=words))
+    return found

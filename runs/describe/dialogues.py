@@ -1,0 +1,285 @@
+"""What is in a set of dialogues: one reading of it, counted, and the tables and charts of what was counted."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import quantiles
+
+from dialoom.graphs import Chart, Series, Table
+from dialoom.graphs.gate.vocabulary import language_of
+from dialoom.graphs.reporting.table import Cell
+
+from .dataset import Dataset, DescribedDialogue
+from .duplicates import NEAR, SHINGLE, TextIndex
+from .lexical import MOST_COMPARED, SAMPLE_WORDS, SAMPLES, LexicalDiversity, published, varied
+from .personal_data import PersonalDatum, finder
+from .surfacing import Surfacing
+
+MOST_LINES = 50_000
+"""Lines by role of which lexical figures are made; of more, so many are drawn with a seed."""
+
+_SEED = 42
+_SHOWN = 10
+_MOST_VALUES = 200
+"""Values of a facet that are told apart."""
+
+
+class _Drawn:
+    """A uniform sample of what comes by (Vitter's algorithm R)."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._drawing = random.Random(_SEED)
+        self.count = 0
+        self.texts: list[str] = []
+
+    def add(self, text: str) -> None:
+        self.count += 1
+        if len(self.texts) < self._size:
+            self.texts.append(text)
+        elif (place := self._drawing.randrange(self.count)) < self._size:
+            self.texts[place] = text
+
+
+@dataclass(slots=True)
+class DialogueCount:
+    """Dialogues, counted in one reading; what is held does not grow with them, but for a hash of each."""
+
+    dialogues: int = 0
+    sizes: dict[str, Counter[int]] = field(default_factory=dict)
+    endings: Counter[str] = field(default_factory=Counter)
+    openings: Counter[str] = field(default_factory=Counter)
+    lines: dict[str, _Drawn] = field(default_factory=dict)
+    languages: Counter[str] = field(default_factory=Counter)
+    personal: dict[str, list[tuple[str, PersonalDatum]]] = field(default_factory=dict)
+    personal_counts: Counter[str] = field(default_factory=Counter)
+    facets: dict[str, Counter[str]] = field(default_factory=dict)
+    surfacing: Surfacing = field(default_factory=Surfacing)
+    faults: Counter[tuple[str, str]] = field(default_factory=Counter)
+    looked_through: int = 0
+    faulty: int = 0
+
+    @classmethod
+    def of(cls, dialogues: Iterable[DescribedDialogue]) -> DialogueCount:
+        """Count them.
+
+        Raises:
+            RunError: If a library that looks for personal data is missing.
+        """
+        counted, find = cls(), finder()
+        for dialogue in dialogues:
+            counted._add(dialogue, find)
+        return counted
+
+    def _add(self, dialogue: DescribedDialogue, find: Callable[[str], Iterator[PersonalDatum]]) -> None:
+        self.dialogues += 1
+        self._size("lines", len(dialogue.lines))
+        if dialogue.ended_by:
+            self.endings[dialogue.ended_by] += 1
+        if dialogue.lines:
+            self.openings[" ".join(dialogue.lines[0].content.split())] += 1
+        words: Counter[str] = Counter()
+        for line in dialogue.lines:
+            words[line.role] += len(line.content.split())
+            self.lines.setdefault(line.role, _Drawn(MOST_LINES)).add(line.content)
+            self.languages[language_of(line.content) or "not told"] += 1
+            for datum in find(line.content):
+                self.personal_counts[datum.kind] += 1
+                if len(shown := self.personal.setdefault(datum.kind, [])) < _SHOWN:
+                    shown.append((dialogue.id, datum))
+        for role, count in words.items():
+            self._size(f"words of the {role}", count)
+        for name, value in dialogue.facets.items():
+            for each in value if isinstance(value, list | tuple) else [value]:
+                self._count_facet(name, each)
+        self.surfacing.add(dialogue.lines, dialogue.preferences)
+        if dialogue.faults is not None:
+            self.looked_through += 1
+            self.faulty += bool(dialogue.faults)
+            self.faults.update({(fault.who, fault.kind) for fault in dialogue.faults})
+
+    def _size(self, what: str, size: int) -> None:
+        self.sizes.setdefault(what, Counter())[size] += 1
+
+    def _count_facet(self, name: str, value: object) -> None:
+        counts = self.facets.setdefault(name, Counter())
+        text = "–" if value is None else str(value)
+        if text in counts or len(counts) < _MOST_VALUES:
+            counts[text] += 1
+
+
+def describe_dialogues(dataset: Dataset, against: Sequence[Dataset] = ()) -> tuple[list[Table], list[Chart]]:
+    """Tables and charts of a set of dialogues.
+
+    Args:
+        dataset: The dialogues.
+        against: Other sets, such as what is tested on: copies of theirs are looked for.
+    """
+    counted = DialogueCount.of(dataset.dialogues())
+    tables = [
+        _sizes(counted),
+        _shares("endings", "How dialogues end", "ended by", counted.endings, counted.dialogues),
+        _openings(counted),
+        _lexical(counted),
+        _duplicates(dataset, against),
+        _shares("languages", "Languages of lines", "language", counted.languages, counted.languages.total()),
+        _personal(counted),
+        _facets(counted),
+        _surfacing(counted),
+        _faults(counted),
+    ]
+    charts = [_surfacing_chart(counted)] if counted.surfacing.preferences else []
+    return [table for table in tables if table.rows], charts
+
+
+def _sizes(counted: DialogueCount) -> Table:
+    table = Table(
+        "sizes", "How long dialogues are", ["of each dialogue", "n", "mean", "5 of 100", "median", "95 of 100"]
+    )
+    for what, sizes in counted.sizes.items():
+        values = sorted(sizes.elements())
+        cuts = quantiles(values, n=20, method="inclusive") if len(values) > 1 else values * 19
+        mean = sum(values) / len(values)
+        table.rows.append([what, len(values), mean, float(cuts[0]), float(cuts[9]), float(cuts[18])])
+    table.notes.append("Words are split at white space; of the dialogues in which a role speaks.")
+    return table
+
+
+def _shares(name: str, title: str, column: str, counts: Counter[str], n: int) -> Table:
+    table = Table(name, title, [column, "n", "%"])
+    table.rows += [[value, count, _share(count, n)] for value, count in counts.most_common()]
+    return table
+
+
+def _openings(counted: DialogueCount) -> Table:
+    table = Table("openings", "The commonest first lines", ["first line", "n", "%"])
+    for text, count in counted.openings.most_common(_SHOWN):
+        if count > 1:
+            table.rows.append([text if len(text) <= 80 else f"{text[:79]}…", count, count / counted.dialogues])
+    table.notes.append(f"{len(counted.openings):,} different first lines in {counted.openings.total():,} dialogues.")
+    return table
+
+
+def _lexical(counted: DialogueCount) -> Table:
+    columns = ["lines of", "measured", "lines", "words", "Dist-1", "Dist-2", "Ent-4", "Self-BLEU", "compared"]
+    table = Table("lexical", "How varied lines are", columns, decimals=dict.fromkeys(columns[4:8], 3))
+    drawn = {role: each.texts for role, each in counted.lines.items() if any(map(str.strip, each.texts))}
+    if len(drawn) > 1:
+        drawn = {**drawn, "all": [text for texts in drawn.values() for text in texts]}
+    for role, texts in drawn.items():
+        table.rows.append([role, "words", *_figures(varied(texts))])
+    if drawn:
+        role, texts = list(drawn.items())[-1]
+        table.rows.append([role, "as published", *_figures(published(texts))])
+    table.notes += [
+        "Dist-n: different n-grams of all; Ent-4: entropy of 4-grams in nats; Self-BLEU: how like a line is to the "
+        f"others (of at most {MOST_COMPARED:,} lines). The first two fall with the number of words, so compare sets of "
+        "like size.",
+        f"As published (PersonaLens, table 10, after Joko et al. 2024): means over {SAMPLES} samples of "
+        f"{SAMPLE_WORDS:,} words; Self-BLEU of letters.",
+    ]
+    if any(each.count > MOST_LINES for each in counted.lines.values()):
+        table.notes.append(f"Of more than {MOST_LINES:,} lines of a role, so many were drawn.")
+    return table
+
+
+def _figures(found: LexicalDiversity) -> list[Cell]:
+    return [found.texts, found.words, found.dist_1, found.dist_2, found.ent_4, found.self_bleu, found.compared]
+
+
+def _duplicates(dataset: Dataset, against: Sequence[Dataset]) -> Table:
+    columns = ["of", "looked for in", "texts", "word for word", "nearly", "both %"]
+    table = Table("duplicates", "Copies", columns)
+    for what, texts in (("dialogues", _whole), ("first lines", _first)):
+        index = TextIndex()
+        found = index.within(texts(dataset))
+        table.rows.append(
+            [what, "itself", found.texts, found.exact, found.near, _share(found.exact + found.near, found.texts)]
+        )
+        table.notes += [f"{what}: {one} is like {other}" for one, other in found.pairs]
+        for other in against:
+            found = index.against(texts(other))
+            share = _share(found.exact + found.near, found.texts)
+            table.rows.append([f"{what} of {other.name}", dataset.name, found.texts, found.exact, found.near, share])
+            table.notes += [f"{what}: {one} of {other.name} is like {mine}" for one, mine in found.pairs]
+    table.notes.insert(
+        0,
+        f"Nearly: at least {NEAR:.0%} of the sequences of {SHINGLE} words in common (MinHash), case and marks aside.",
+    )
+    return table
+
+
+def _share(count: int, n: int) -> float | None:
+    return count / n if n else None
+
+
+def _whole(dataset: Dataset) -> Iterator[tuple[str, str]]:
+    for dialogue in dataset.dialogues():
+        yield dialogue.id, "\n".join(line.content for line in dialogue.lines)
+
+
+def _first(dataset: Dataset) -> Iterator[tuple[str, str]]:
+    for dialogue in dataset.dialogues():
+        yield dialogue.id, dialogue.lines[0].content if dialogue.lines else ""
+
+
+def _personal(counted: DialogueCount) -> Table:
+    table = Table("personal-data", "Personal data that looks real", ["kind", "n", "such as"])
+    for kind, count in counted.personal_counts.most_common():
+        id_, datum = counted.personal[kind][0]
+        table.rows.append([kind, count, f"{datum.masked} in {id_}"])
+    return table
+
+
+def _facets(counted: DialogueCount) -> Table:
+    table = Table("facets", "What dialogues are of", ["facet", "values", "commonest", "n", "rarest", "its n"])
+    for name, counts in counted.facets.items():
+        ranked = counts.most_common()
+        (first, most), (last, least) = ranked[0], ranked[-1]
+        table.rows.append([name, len(counts), first[:60], most, last[:60], least])
+    if any(len(counts) == _MOST_VALUES for counts in counted.facets.values()):
+        table.notes.append(f"Of a facet, {_MOST_VALUES} values are told apart.")
+    return table
+
+
+def _surfacing(counted: DialogueCount) -> Table:
+    found = counted.surfacing
+    table = Table("preferences", "Which preferences come up", ["said first by", "n", "of all preferences %"])
+    for role, turns in sorted(found.first.items()):
+        table.rows.append([role, turns.total(), _share(turns.total(), found.preferences)])
+    if found.preferences:
+        never = found.preferences - found.surfaced
+        table.rows.append(["nobody", never, _share(never, found.preferences)])
+    table.notes.append("A preference comes up where one of its values is said word for word, case aside.")
+    return table
+
+
+def _surfacing_chart(counted: DialogueCount) -> Chart:
+    found = counted.surfacing
+    last = max(found.turns, default=1)
+    series = []
+    for role, turns in sorted(found.first.items()):
+        so_far, shares = 0, []
+        for turn in range(1, last + 1):
+            so_far += turns[turn]
+            shares.append(so_far / found.preferences)
+        series.append(Series(role, list(range(1, last + 1)), shares))
+    chart = Chart(
+        "preferences", "Preferences that have come up by a turn, by who said them first", "turn", "share of all"
+    )
+    chart.series = series
+    chart.notes = [f"{found.preferences:,} preferences of {counted.dialogues:,} dialogues."]
+    return chart
+
+
+def _faults(counted: DialogueCount) -> Table:
+    table = Table("faults", "Faults that the gate found", ["whose", "kind", "dialogues", "%"])
+    for (role, kind), count in counted.faults.most_common():
+        table.rows.append([role, kind, count, _share(count, counted.looked_through)])
+    if counted.looked_through:
+        sound = counted.looked_through - counted.faulty
+        table.rows.append(["nobody's", "sound", sound, _share(sound, counted.looked_through)])
+    return table

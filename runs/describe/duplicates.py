@@ -1,0 +1,131 @@
+"""Texts that occur twice, or nearly: within a set, and between a set and others (leakage, contamination)."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dialoom.runs.errors import RunError
+
+HOW_TO_INSTALL = 'pip install "dialoom[describe]"'
+
+NEAR = 0.8
+"""Texts are near-duplicates if at least this share of their word sequences is in both (Jaccard)."""
+
+SHINGLE = 4
+"""Words of a sequence."""
+
+_PERMUTATIONS = 128
+_WORD = re.compile(r"[^\W_]+")
+_SHOWN = 5
+
+
+@dataclass(slots=True)
+class Duplicates:
+    """What was found of one set of texts against another, or within itself.
+
+    Attributes:
+        texts: How many were looked at.
+        exact: Those that are in the other set word for word (or stood in their own before).
+        near: Those of which a near-duplicate is there, but no exact one.
+        pairs: The first few, by their ids.
+    """
+
+    texts: int = 0
+    exact: int = 0
+    near: int = 0
+    pairs: list[tuple[str, str]] = field(default_factory=list)
+
+    def found(self, text: str, other: str, *, is_exact: bool) -> None:
+        """Count one."""
+        self.exact += is_exact
+        self.near += not is_exact
+        if len(self.pairs) < _SHOWN:
+            self.pairs.append((text, other))
+
+
+class TextIndex:
+    """Texts by what they say, so that copies of them are found: MinHash with locality-sensitive hashing (datasketch).
+
+    How alike two texts are is estimated from 128 hashes each, with a standard error of at most 0.045.
+
+    Raises:
+        RunError: If datasketch is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self._library: Any = importlib.import_module("datasketch")
+        except ModuleNotFoundError as error:
+            raise RunError(f"near-duplicates are found by datasketch, which is not installed: {HOW_TO_INSTALL}") from (
+                error
+            )
+        self._lsh = self._library.MinHashLSH(threshold=NEAR, num_perm=_PERMUTATIONS)
+        self._hashes: dict[str, Any] = {}
+        self._exact: dict[bytes, str] = {}
+
+    def add_all(self, texts: Iterable[tuple[str, str]]) -> TextIndex:
+        """Take in texts by their ids."""
+        for id_, text in texts:
+            words = _words(text)
+            if words:
+                self._add(f"{len(self._hashes)} {id_}", words)
+        return self
+
+    def within(self, texts: Iterable[tuple[str, str]]) -> Duplicates:
+        """Each text against those before it, which it then joins."""
+        found = Duplicates()
+        for id_, text in texts:
+            found.texts += 1
+            words = _words(text)
+            if words:
+                self._look(id_, words, found)
+                self._add(f"{len(self._hashes)} {id_}", words)
+        return found
+
+    def against(self, texts: Iterable[tuple[str, str]]) -> Duplicates:
+        """Each text against those that were taken in."""
+        found = Duplicates()
+        for id_, text in texts:
+            found.texts += 1
+            words = _words(text)
+            if words:
+                self._look(id_, words, found)
+        return found
+
+    def _look(self, id_: str, words: Sequence[str], found: Duplicates) -> None:
+        if (other := self._exact.get(_digest(words))) is not None:
+            found.found(id_, other.partition(" ")[2], is_exact=True)
+            return
+        minhash = self._minhash(words)
+        near = [(minhash.jaccard(self._hashes[key]), key) for key in self._lsh.query(minhash)]
+        if near and max(near)[0] >= NEAR:
+            found.found(id_, max(near)[1].partition(" ")[2], is_exact=False)
+
+    def _add(self, key: str, words: Sequence[str]) -> None:
+        self._exact.setdefault(_digest(words), key)
+        self._hashes[key] = minhash = self._minhash(words)
+        self._lsh.insert(key, minhash)
+
+    def _minhash(self, words: Sequence[str]) -> Any:
+        minhash = self._library.MinHash(num_perm=_PERMUTATIONS)
+        minhash.update_batch([" ".join(each).encode() for each in _shingles(words)])
+        return minhash
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _digest(words: Sequence[str]) -> bytes:
+    return hashlib.blake2b(" ".join(words).encode(), digest_size=16).digest()
+
+
+def _shingles(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Sequences of four words; a shorter text is one of its own."""
+    for start in range(max(1, len(words) - SHINGLE + 1)):
+        yield words[start : start + SHINGLE]

@@ -1,0 +1,105 @@
+"""Several judges of one run, and judges who are asked more than once: which sets of judgements there are to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from dialoom.graphs import Recipe
+from dialoom.roles.binding import Bindings, ModelBinding, ModelLike
+from dialoom.runs.errors import RunError
+from dialoom.runs.events import Ended
+
+Judges: TypeAlias = "ModelLike | list[ModelLike] | tuple[ModelLike, ...]"
+"""One judge, or several, each with a set of judgements of its own."""
+
+Seats: TypeAlias = "tuple[ModelLike | None, dict[str, ModelLike]]"
+"""Who judges in every role, and who in which, in one set of judgements."""
+
+
+def seated(model: Judges | None, models: Mapping[str, Judges] | None) -> list[Seats]:
+    """Who judges in each set, from one judge or several of each role.
+
+    Raises:
+        RunError: If two roles have other numbers of judges than one.
+    """
+    named = {**({} if model is None else {"": model}), **(models or {})}
+    given = {role: _several(judges) for role, judges in named.items()}
+    counts = {role: len(judges) for role, judges in given.items() if len(judges) != 1}
+    if len({*counts.values()}) > 1 or 0 in counts.values():
+        told = ", ".join(f"{count} of {role or 'every role'}" for role, count in counts.items())
+        raise RunError(f"models: as many judges of each role are needed, or one; there are {told}", setting="models")
+    seats = [
+        {role: judges[place if len(judges) > 1 else 0] for role, judges in given.items()}
+        for place in range(max(counts.values(), default=1))
+    ]
+    return [(each.pop("", None), each) for each in seats]
+
+
+def check_several(recipe: Recipe, models: Mapping[str, Judges] | None) -> None:
+    """Make sure that only judges are several, and that they can judge once all is played.
+
+    Raises:
+        RunError: If not.
+    """
+    several = [role for role, players in (models or {}).items() if isinstance(players, list | tuple)]
+    judges = recipe.judging_roles() if recipe.judging() is not None else {}
+    for role in several:
+        if role not in judges:
+            told = f"several may judge: {', '.join(judges)}" if judges else f"{recipe.name!r} has no judging of its own"
+            raise RunError(f"models: one model plays {role!r}; {told}", setting="models")
+
+
+def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) -> tuple[dict[str, ModelBinding], ...]:
+    """What a run keeps of its further judges.
+
+    Raises:
+        RunError: If two have one name, or one is in no file: whoever goes on with the run could not call it.
+    """
+    if others and any(each.objects.keys() - first.objects.keys() for each in others):
+        raise RunError(
+            "models: of several judges each is kept by name, and one is a function or graph that is in no file; let it "
+            "judge once all is played",
+            setting="models",
+        )
+    panel = [Bindings({role: each.by_role[role] for role in recipe.judging_roles()}) for each in others]
+    return tuple(dict(judges.by_role) for judges, _ in set_names(panel, None, 1))
+
+
+def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[tuple[Bindings, str]]:
+    """Each judge with the name of each of its sets: the first judging of all comes before the second of any.
+
+    Raises:
+        RunError: If one name is given for several judges, two have one name, or `repeat` is no number from 1.
+    """
+    if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
+        raise RunError(f"repeat {repeat!r} is no whole number from 1", setting="repeat")
+    if name is not None and len(bound) > 1:
+        raise RunError(
+            f"name {name!r}: the sets of several judges are named after their models; name one judge's alone",
+            setting="name",
+        )
+    names = [name or ", ".join(each.model for each in judges.by_role.values()) for judges in bound]
+    if twice := [each for each in names if names.count(each) > 1]:
+        raise RunError(
+            f"models: {twice[0]} is named twice; 'repeat' asks a judge more than once, and judges who differ in "
+            "something else need names of their own, so let them judge one after the other",
+            setting="models",
+        )
+    return [
+        (judges, each if number == 1 else f"{each} #{number}")
+        for number in range(1, repeat + 1)
+        for judges, each in zip(bound, names, strict=True)
+    ]
+
+
+def together(before: Ended | None, now: Ended) -> Ended:
+    """How the work on several sets came out."""
+    if before is None:
+        return now
+    return replace(now, done=before.done + now.done, failed=before.failed + now.failed, judging=before.judging)
+
+
+def _several(judges: Judges) -> Sequence[ModelLike]:
+    return judges if isinstance(judges, list | tuple) else [judges]

@@ -1,0 +1,164 @@
+"""How far several runs differ on the same scenarios: paired, tested, and said in words."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dialoom.graphs import Judgement, Recipe, Table
+from dialoom.graphs.reporting.statistics import FEWEST, PairedDifference, holm, paired_difference
+from dialoom.runs.selection import selected
+from dialoom.runs.store.documents import canonical
+
+from .reported import ReportedRun
+
+ALPHA = 0.05
+"""A difference whose p is below this after Holm's correction is said to be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """The mean scores of one scenario by what was judged, and whose it is."""
+
+    facets: Mapping[str, Any]
+    person: str
+    means: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One thing that was judged in a run and in the first one, on the same scenarios."""
+
+    label: str
+    what: str
+    before: float
+    after: float
+    difference: PairedDifference
+
+
+def what_of(judgement: Judgement) -> str:
+    """What a judgement is about, as a column or row is called."""
+    return f"{judgement.metric} ({judgement.target})" + (" by turn" if judgement.turn else "")
+
+
+def differences(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
+    """The differences of each further run from the first; nothing if there is no score on a scenario of both.
+
+    Scenarios are the same if their content is; where two runs have none in common, if they differ only in facets by
+    which the runs as a whole do, such as the setting.
+    """
+    runs = [_read(each, recipe, where) for each in reported]
+    rows: list[_Row] = []
+    by_facets = False
+    for each, scored in zip(reported[1:], runs[1:], strict=True):
+        pairs, is_by_facets = _paired(runs[0], scored)
+        by_facets |= is_by_facets
+        rows += _rows(each.label, pairs)
+    if not rows:
+        return []
+    corrected = holm([row.difference.p for row in rows])
+    first = reported[0].label
+    table = Table("differences", f"Differences from {first} on the same scenarios", [*_COLUMNS])
+    table.decimals = {"p": 3}
+    for row, p in zip(rows, corrected, strict=True):
+        table.rows.append([row.label, row.what, row.before, row.after, row.difference.estimate, p])
+    table.notes += _told(rows, corrected, first)
+    if any(p is not None for p in corrected):
+        table.notes.append(_power(max(row.difference.estimate.n for row in rows)))
+    table.notes += [_BY_FACETS] if by_facets else []
+    units = "scenarios" if recipe.split_by is None else recipe.resampled
+    table.notes.append(_TESTED.format(units=units, fewest=FEWEST))
+    return [table]
+
+
+_COLUMNS = ("run", "metric", "mean of the first", "mean", "difference", "p")
+_TESTED = (
+    "Verdicts count as 1 and 0. In brackets: 95 % intervals, bootstrapped over {units}, as scores of one and the same "
+    "are not independent (none for fewer than {fewest} {units}). p: of the same bootstrap, corrected by Holm for all "
+    "rows together."
+)
+_BY_FACETS = "Scenarios are paired that are the same but for what the runs as a whole differ in."
+
+
+def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str, _Scored]:
+    found: dict[str, _Scored] = {}
+    for episode in selected(reported.run, reported.set_name, where):
+        scores: dict[str, list[float]] = defaultdict(list)
+        for judgement in episode.outcome.judgements:
+            if judgement.score is not None:
+                scores[what_of(judgement)].append(float(judgement.score))
+        if scores:
+            means = {what: sum(values) / len(values) for what, values in scores.items()}
+            person = episode.id if recipe.split_by is None else str(episode.facets[recipe.split_by])
+            found[episode.id] = _Scored(episode.facets, person, means)
+    return found
+
+
+def _paired(first: dict[str, _Scored], second: dict[str, _Scored]) -> tuple[list[tuple[_Scored, _Scored]], bool]:
+    """The scenarios of both, and whether they had to be found by their facets."""
+    if common := [id_ for id_ in first if id_ in second]:
+        return [(first[id_], second[id_]) for id_ in common], False
+    values = [_values_by_facet(scored) for scored in (first, second)]
+    apart = {name for name in values[0] if len(values[0][name]) == 1 and values[0][name] != values[1].get(name)}
+    apart = {name for name in apart if len(values[1].get(name, ())) == 1}
+    left, right = (_by_facets(scored, apart) for scored in (first, second))
+    return [(left[key], right[key]) for key in left if key in right], True
+
+
+def _values_by_facet(scored: Mapping[str, _Scored]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for each in scored.values():
+        for name, value in each.facets.items():
+            found[name].add(canonical(value))
+    return found
+
+
+def _by_facets(scored: Mapping[str, _Scored], apart: set[str]) -> dict[str, _Scored]:
+    """Those that are told apart by their other facets."""
+    keys = {
+        id_: canonical({name: value for name, value in each.facets.items() if name not in apart})
+        for id_, each in scored.items()
+    }
+    counts = Counter(keys.values())
+    return {keys[id_]: each for id_, each in scored.items() if counts[keys[id_]] == 1}
+
+
+def _rows(label: str, pairs: Sequence[tuple[_Scored, _Scored]]) -> list[_Row]:
+    rows = []
+    for what in dict.fromkeys(what for one, _ in pairs for what in one.means):
+        both = [(one, other) for one, other in pairs if what in one.means and what in other.means]
+        found = paired_difference((one.person, other.means[what] - one.means[what]) for one, other in both)
+        if found is not None:
+            before, after = (sum(each[side].means[what] for each in both) / len(both) for side in (0, 1))
+            rows.append(_Row(label, what, before, after, found))
+    return rows
+
+
+def _told(rows: Sequence[_Row], corrected: Sequence[float | None], first: str) -> list[str]:
+    """A sentence for each difference that is one, and one for all others."""
+    notes, unsure = [], []
+    several = len({row.label for row in rows}) > 1
+    for row, p in zip(rows, corrected, strict=True):
+        found = row.difference.estimate
+        if p is None:
+            continue
+        if p < ALPHA:
+            word = "higher" if found.mean > 0 else "lower"
+            notes.append(
+                f"{row.what} is {word} in {row.label} than in {first}: by {abs(found.mean):.2f} "
+                f"(95 % interval {found.low:.2f} to {found.high:.2f}, p {p:.3f})."
+            )
+        else:
+            unsure.append(f"{row.what} of {row.label}" if several else row.what)
+    if unsure:
+        notes.append(f"No difference is shown in {', '.join(unsure)}: chance alone would often make as much.")
+    return notes
+
+
+def _power(n: int) -> str:
+    return (
+        f"An interval half as wide would take about four times as many scenarios: some {3 * n:,} more, "
+        "of further people as well."
+    )

@@ -1,0 +1,88 @@
+"""How far judges agree with each other, and each with itself where it was asked more than once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+
+from dialoom.graphs import Table
+from dialoom.graphs.reporting.statistics import share_of
+from dialoom.graphs.reporting.table import Cell
+from dialoom.runs.selection import Where
+from dialoom.runs.store import JudgementSet, RunFile, judges_of
+
+from .differences import what_of
+
+Votes = list[float]
+"""What different sets say of one thing, of those that have a score of it."""
+
+NEEDED = "Alpha and kappa are computed by libraries that are not installed here: pip install 'dialoom[agree]'."
+_ALPHA = (
+    "alpha: Krippendorff's, over what at least two sets have a score of, with the square of the distance between "
+    "scores; 1 is full agreement, 0 as much as by chance. A dash: undefined, as where all scores are the same. "
+    "Verdicts count as 1 and 0."
+)
+
+
+def judges_tables(run: RunFile, where: str | None) -> list[Table]:
+    """One table of all judges, and one of each judge's own sets; nothing where there is nothing to compare."""
+    groups = judges_of(run.judgement_sets())
+    columns = ["metric", "judges", "n", "alpha", "all equal %"]
+    between = Table("judges", "How far the judges agree", columns)
+    if len(groups) > 1:
+        between.rows = [[what, len(groups), *row] for what, row in _rows(run, [group[0] for group in groups], where)]
+    own = Table("repeats", "How far each judge agrees with itself", ["judgements", "times", *columns[:1], *columns[2:]])
+    for group in groups:
+        if len(group) > 1:
+            own.rows += [[group[0].name, len(group), what, *row] for what, row in _rows(run, group, where)]
+    for table in (between, own):
+        table.notes += [_ALPHA, *([] if _can_measure() else [NEEDED])]
+    return [table for table in (between, own) if table.rows]
+
+
+def alpha(things: Sequence[Votes]) -> float | None:
+    """Krippendorff's alpha (1980) with the interval metric, by NLTK; `None` where it is undefined.
+
+    Args:
+        things: The scores of each thing, by at least two judges.
+    """
+    if not _can_measure() or len({score for scores in things for score in scores}) < 2:
+        return None
+    metrics = import_module("nltk.metrics")
+    labels = [(judge, thing, score) for thing, scores in enumerate(things) for judge, score in enumerate(scores)]
+    return float(metrics.agreement.AnnotationTask(labels, metrics.interval_distance).alpha())
+
+
+def _rows(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> list[tuple[str, list[Cell]]]:
+    """What was judged, and on how many such things how far these sets agree."""
+    found = _scores(run, sets, where)
+    return [
+        (what, [len(things), alpha(things), share_of(sum(len({*scores}) == 1 for scores in things), len(things))])
+        for what, things in found.items()
+    ]
+
+
+def _scores(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> dict[str, list[Votes]]:
+    wanted = None if where is None else Where.parse(where, run)
+    found: dict[str, list[Votes]] = defaultdict(list)
+    for episodes in zip(*(run.episodes(each.name) for each in sets), strict=True):
+        if wanted is not None and not all(map(wanted.keeps, episodes)):
+            continue
+        by_thing: dict[tuple[str, str, int | None], Votes] = defaultdict(list)
+        names: dict[tuple[str, str, int | None], str] = {}
+        for episode in episodes:
+            for each in episode.outcome.judgements:
+                if each.score is not None:
+                    thing = (each.metric, each.target, each.turn)
+                    by_thing[thing].append(float(each.score))
+                    names[thing] = what_of(each)
+        for thing, scores in by_thing.items():
+            if len(scores) > 1:
+                found[names[thing]].append(scores)
+    return found
+
+
+def _can_measure() -> bool:
+    return find_spec("nltk") is not None

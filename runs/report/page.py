@@ -1,0 +1,79 @@
+"""A report as one HTML page that stands alone: it needs nothing from a network, and runs nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from importlib import resources
+
+from dialoom.graphs import Chart, Table
+
+from .drawing import can_draw, draw
+from .writing import texts_of
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_XML = re.compile(r"^.*?(?=<svg)", re.DOTALL)
+_NUMBER = re.compile(r"^[-\u2013]?[\d.,]*\d%?(?: \[.*)?(?: n=[\d,]+)?$|^\u2013$")
+
+
+def page(tables: Sequence[Table], title: str, charts: Sequence[Chart] = ()) -> str:
+    """Tables and charts as a page; charts are drawn into it where matplotlib is installed, else they are left out.
+
+    Whatever stands in a table is text: no mark-up of a message or a name takes effect.
+    """
+    drawn = charts if can_draw() else ()
+    return "\n".join(
+        [
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title><style>{_style()}</style></head><body>",
+            f"<h1>{escape(title)}</h1>",
+            *_contents(tables),
+            *(line for chart in drawn for line in _figure(chart)),
+            *(line for table in tables for line in _table(table)),
+            "</body></html>",
+            "",
+        ]
+    )
+
+
+def _style() -> str:
+    return resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+
+
+def _contents(tables: Sequence[Table]) -> Iterator[str]:
+    if len(tables) > 3:
+        links = "".join(f'<a href="#{escape(table.name)}">{escape(table.title)}</a>' for table in tables)
+        yield f'<nav aria-label="Tables">{links}</nav>'
+
+
+def _figure(chart: Chart) -> Iterator[str]:
+    svg = _XML.sub("", draw(chart)["svg"].decode())
+    yield f'<figure role="img" aria-label="{escape(chart.title)}">{svg}</figure>'
+    yield from _notes(chart.notes)
+
+
+def _table(table: Table) -> Iterator[str]:
+    rows = list(texts_of(table))
+    classes = [_class(texts) for texts in zip(*rows, strict=True)] or [""] * len(table.columns)
+    yield f'<h2 id="{escape(table.name)}">{escape(table.title)}</h2><div class="wide"><table><thead><tr>'
+    heads = zip(classes, table.columns, strict=True)
+    yield "".join(f'<th scope="col"{class_}>{escape(column)}</th>' for class_, column in heads)
+    yield "</tr></thead><tbody>"
+    for texts in rows:
+        cells = (f"<td{class_}>{escape(text)}</td>" for class_, text in zip(classes, texts, strict=True))
+        yield f"<tr>{''.join(cells)}</tr>"
+    yield "</tbody></table></div>"
+    yield from _notes(table.notes)
+
+
+def _class(texts: Sequence[str]) -> str:
+    """Of a column: whether it is one of numbers, which stand on the right."""
+    return ' class="n"' if all(map(_NUMBER.match, texts)) else ""
+
+
+def _notes(notes: Sequence[str]) -> Iterator[str]:
+    for note in notes:
+        yield f'<p class="note">{escape(note)}</p>'

@@ -1,0 +1,115 @@
+"""Players who build pairs by a script: what each says follows from what it is shown, unless a test says otherwise."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import dialoom
+
+Say = Callable[[str], Any]
+WORDS = "heron otter lemon glacier piano canal violin thistle lantern barrel kettle saddle".split()
+
+
+def part(text: str, tag: str) -> str:
+    """The text of a part of a prompt."""
+    found = re.search(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.DOTALL)
+    return found[1].strip() if found else ""
+
+
+def pair(number: int) -> dict[str, str]:
+    """A pair that passes everything."""
+    word = WORDS[number]
+    return {
+        "preference": f"I never touch a {word}.",
+        "question": f"Which {word * 2} suits Rome in May?",
+        "explanation": "x",
+    }
+
+
+class Players:
+    """All roles in one: counts what was asked, and answers by kind.
+
+    Args:
+        instead: By kind, what is said: a value, or a function of the request's text.
+    """
+
+    def __init__(self, **instead: Any) -> None:
+        self.asked: Counter[str] = Counter()
+        self._instead = instead
+
+    async def __call__(self, messages: list[Any]) -> str:
+        text = "\n".join(message["content"] for message in messages)
+        kind = _kind(text)
+        self.asked[kind] += 1
+        said = self._instead.get(kind, _USUAL[kind])
+        said = said(text) if callable(said) else said
+        return said if isinstance(said, str) else json.dumps(said)
+
+    def cast(self, **others: Any) -> dict[str, Any]:
+        """The models of a run."""
+        return {**dict.fromkeys(("writer", "answerer", "judge", "rater"), self), **others}
+
+
+def _kind(text: str) -> str:
+    if "Use no more than 300 words." in text:
+        return "answer"
+    if "<metric>violates" in text:
+        return "violates"
+    (key,) = re.findall(r'^Answer:? (?:with one\s+JSON object: )?\{"(\w+)"|object: \{"(\w+)"', text, re.MULTILINE)[-1:]
+    name = "".join(key)
+    if name == "explanation":
+        return "number" if "<persona " in text else "validity"
+    kinds = {
+        "items": "pairs",
+        "discard": "rating",
+        "assistant_options": "offer",
+        "turns": "talk",
+        "preference": "earlier",
+    }
+    return kinds.get(name, name)
+
+
+def _talk(text: str) -> dict[str, Any]:
+    passage = part(text, "preference")
+    turns = [{"user": f"Step {number}?", "assistant": "Yes."} for number in range(int(part(text, "turns")))]
+    turns[1]["user"] = f"Well. {passage} So much for that."
+    return {"turns": turns, "passage": passage}
+
+
+_USUAL: Mapping[str, Any] = {
+    "pairs": lambda text: {"items": [pair(number) for number in range(int(part(text, "count")))]},
+    "validity": {"verdict": "valid"},
+    "answer": "Take a heron, or two.",
+    "violates": {"explanation": "so", "answer": "yes"},
+    "rating": {"discard": False, "violation_probability": "high", "reasoning_difficulty": "high"},
+    "query": {"query": "Which kinds are there?"},
+    "options": {"options": ["The right one.", "One.", "Two.", "Three."]},
+    "offer": {"assistant_options": "Four.", "user_selection": "The right one.", "assistant_acknowledgment": "Fine."},
+    "number": {"number": 1},
+    "talk": _talk,
+    "earlier": {"preference": "I touch them all."},
+}
+
+
+def write_topics(folder: Path, *names: str) -> Path:
+    """A file of topics."""
+    path = folder / "topics.json"
+    path.write_text(json.dumps([{"topic": name, "subtopics": ["big ones"]} for name in names]))
+    return path
+
+
+def built(
+    folder: Path, players: Players, name: str = "run", models: Mapping[str, Any] | None = None, **options: Any
+) -> Any:
+    """A run over the topic `boats`: one call for four pairs, unless the options say otherwise."""
+    chosen = {"per_call": 4, "calls": 1, **options}
+    if "drafts" not in chosen:
+        chosen["topic_file"] = write_topics(folder, "boats")
+    return dialoom.play(
+        "prefeval-pairs", path=folder / f"{name}.db", options=chosen, models=players.cast(**(models or {}))
+    )

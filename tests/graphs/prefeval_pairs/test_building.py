@@ -1,0 +1,311 @@
+"""New pairs: what is asked of whom, what each filter drops, what people may change, and the folder that comes of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom.graphs import RecipeError
+from dialoom.personas import DataError
+from dialoom.personas.preferences import (
+    FORMS,
+    Draft,
+    PreferencePairs,
+    read_drafts,
+    read_rated,
+    read_tellers,
+    read_topics,
+)
+from tests.graphs.prefeval_pairs.players import Players, built, pair, part
+
+
+def drafts_of(run: dialoom.Run) -> list[Draft]:
+    """The drafts of a run of one topic."""
+    (episode,) = run.episodes()
+    assert episode.state == "done", episode.error
+    return [Draft.model_validate(each) for each in episode.outcome.details["drafts"]]
+
+
+def reasons(run: dialoom.Run) -> dict[str, Any]:
+    """Why pairs are out, as the report counts them."""
+    tables = {table.name: table for table in run.report().tables}
+    return {str(row[1]): row[2] for row in tables["dropped"].rows} if "dropped" in tables else {}
+
+
+def by_word(**said: Any) -> Callable[[str], Any]:
+    """What is said of the pair about a word, and of all others."""
+
+    def say(text: str) -> Any:
+        value = next((value for word, value in said.items() if f"a {word}." in text), said["others"])
+        return value(text) if callable(value) else value
+
+    return say
+
+
+def test_a_topic_becomes_a_folder_that_prefeval_reads_and_plays(tmp_path: Path) -> None:
+    """Offline, by two answerers: every form, four options, a conflicting preference; both tasks are played."""
+    options = {
+        "topics": "pet_ownership",
+        "per_call": 8,
+        "calls": 1,
+        "answerers": ("offline/attentive", "offline/generic"),
+    }
+    run = dialoom.play("prefeval-pairs", path=tmp_path / "run.db", options=options)
+    run.export("pairs", tmp_path / "pairs")
+    source = PreferencePairs(tmp_path / "pairs")
+    assert source.topics() == ["pet_ownership"]
+    forms = [list(source.pairs("pet_ownership", form, with_options=True)) for form in FORMS]
+    explicit, choice, persona = forms
+    assert len(explicit) == len(choice) == len(persona) == sum(draft.is_complete for draft in drafts_of(run)) > 2
+    for pairs in zip(explicit, choice, persona, strict=True):
+        assert len({(each.preference, each.question, each.options, each.conflicting) for each in pairs}) == 1
+    assert all(len(set(each.options)) == 4 and each.conflicting and each.options[0] for each in explicit)
+    assert {len(each.talk) for each in choice} == {4} and {len(each.talk) // 2 for each in persona} <= set(range(3, 8))
+    for each in persona:
+        assert sum(each.preference in line.content for line in each.talk) == 1
+    played = dialoom.play(
+        "prefeval",
+        path=tmp_path / "played.db",
+        options={
+            "pairs": tmp_path / "pairs",
+            "form": FORMS,
+            "task": ("generation", "classification"),
+            "turns": (1,),
+            "limit": 6,
+        },
+    )
+    assert played.status().done == 6
+
+
+def test_everything_is_asked_once_and_of_whom_it_concerns(tmp_path: Path) -> None:
+    """Two calls, three answerers, one verdict on each answer, and the forms of what is chosen alone."""
+    writer, players = Players(), Players()
+    models = {"writer": writer, "answerer-2": players, "answerer-3": players}
+    run = built(tmp_path, players, models=models, calls=2, keep=3, answerers=("a", "b", "c"))
+    assert players.asked == {"validity": 4, "answer": 12, "violates": 12, "rating": 4, "number": 3}
+    assert writer.asked == {"pairs": 2, **dict.fromkeys(("query", "options", "offer", "talk", "earlier"), 3)} | {
+        "options": 6
+    }
+    assert reasons(run) == {"twin": 4, "surplus": 1}
+
+
+def test_the_violation_rate_is_the_share_of_answers_against_the_preference(tmp_path: Path) -> None:
+    """Of those on which there is a verdict; too low a rate is out, and the highest rates are chosen first."""
+    bad, good = Players(), Players(answer="BAD")
+    verdicts = by_word(heron={"answer": "maybe"}, otter={"answer": "no"}, others={"answer": "yes"})
+
+    def verdict(text: str) -> Any:
+        return {"answer": "no"} if "BAD" in text and "lemon" not in text else verdicts(text)
+
+    players = Players(violates=verdict)
+    models = {"answerer": bad, "answerer-2": good}
+    run = built(tmp_path, players, models=models, answerers=("a", "b"), least_rate=0.5, keep=1)
+    found = {draft.preference.split()[-1]: (draft.violation_rate, draft.dropped) for draft in drafts_of(run)}
+    assert found == {
+        "heron.": (0.0, "low rate"),
+        "otter.": (0.0, "low rate"),
+        "lemon.": (1.0, ""),
+        "glacier.": (0.5, "surplus"),
+    }
+
+
+def test_each_filter_drops_what_it_should_and_counts_it(tmp_path: Path) -> None:
+    """By its reason; a reply that cannot be read drops its pair and fails nothing."""
+    rating = {"discard": False, "violation_probability": "high", "reasoning_difficulty": "high"}
+    players = Players(
+        validity=by_word(
+            heron={"verdict": "fits"},
+            otter={"verdict": "contradicts"},
+            lemon={"verdict": "lacks_facts"},
+            glacier="It is fine.",
+            others={"verdict": "valid"},
+        ),
+        answer=lambda text: " " if "pianopiano" in text else "Take one.",
+        violates=by_word(canal="perhaps", violin={"answer": "no"}, others={"answer": "yes"}),
+        rating=by_word(
+            thistle="great",
+            lantern={**rating, "discard": True},
+            barrel={**rating, "violation_probability": "medium"},
+            kettle={**rating, "reasoning_difficulty": "low"},
+            others=rating,
+        ),
+    )
+    options: dict[str, Any] = {"least_probability": "high", "least_difficulty": "high", "until": "filtered"}
+    run = built(tmp_path, players, per_call=12, **options)
+    assert reasons(run) == {
+        **dict.fromkeys(("contradicts", "fits", "lacks_facts", "validity unparsed"), 1),
+        **{"rate unparsed": 2, "low rate": 1},
+        **dict.fromkeys(("rating unparsed", "discarded", "low probability", "low difficulty"), 1),
+    }
+    (table, _) = run.report().tables
+    assert list(table.rows[0])[1:] == [12, 12, 8, 5, 1, None, None, 1.0, 0]
+
+
+def test_forms_that_are_none_drop_their_pairs(tmp_path: Path) -> None:
+    """What gives the preference away, or breaks the rules of its form; the others are complete."""
+    turn, told = {"user": "a", "assistant": "b"}, {"user": "I row.", "assistant": "b"}
+    players = Players(
+        query=by_word(
+            heron=lambda text: {"query": part(text, "question").upper()}, others={"query": "Which are there?"}
+        ),
+        offer=by_word(
+            otter=lambda text: {
+                "assistant_options": "a",
+                "user_selection": "b",
+                "assistant_acknowledgment": part(text, "preference"),
+            },
+            others={"assistant_options": "a", "user_selection": "b", "assistant_acknowledgment": "c"},
+        ),
+        options=by_word(
+            lemon=lambda text: {"options": [*"abcd"] if "<question>" in text else [*"abc"]},
+            glacier=lambda text: {"options": [*"abcA"] if "<question>" in text else [*"abcd"]},
+            others={"options": [*"abcd"]},
+        ),
+        number=by_word(piano={"number": 0}, canal={"number": 6}, others={"number": 2}),
+        talk=by_word(
+            violin={"turns": [turn] * 3, "passage": "I row."},
+            thistle={"turns": [told] * 3, "passage": "I row."},
+            lantern={"turns": [told, turn], "passage": "I row."},
+            others={"turns": [turn, told, turn], "passage": "I row."},
+        ),
+        earlier=by_word(
+            barrel=lambda text: {"preference": part(text, "preference")}, kettle="no", others={"preference": "I do."}
+        ),
+    )
+    run = built(tmp_path, players, per_call=12)
+    assert reasons(run) == {
+        "choice unparsed": 3,
+        "no persona": 1,
+        "persona unparsed": 3,
+        "talk length": 1,
+        "options unparsed": 1,
+        "conflict unparsed": 2,
+    }
+    assert [draft.preference for draft in drafts_of(run) if draft.is_complete] == ["I never touch a saddle."]
+
+
+def test_of_two_pairs_that_are_too_near_the_one_more_often_violated_is_chosen(tmp_path: Path) -> None:
+    """By the similarity of preference and question."""
+    good = Players(answer="BAD")
+    players = Players(violates=lambda text: {"answer": "no" if "BAD" in text and "a lemon." not in text else "yes"})
+    models = {"answerer-2": good}
+    run = built(tmp_path, players, models=models, answerers=("a", "b"), threshold=0.0, until="chosen")
+    assert [draft.preference for draft in drafts_of(run) if draft.chosen] == ["I never touch a lemon."]
+    assert reasons(run) == {"near-duplicate": 3}
+
+
+def test_calls_for_pairs_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    """Each is asked again once; without any pair, there is nothing to do, and nothing fails."""
+    players = Players(pairs='{"items": [{"preference": "I never row."}]}')
+    run = built(tmp_path, players, calls=2)
+    (episode,) = run.episodes()
+    assert (episode.state, episode.outcome.counts["unparsed_calls"]) == ("done", 2)
+    assert players.asked == {"pairs": 4}
+    (table,) = run.report().tables
+    assert list(table.rows[0]) == ["boats", *[0] * 7, None, 2]
+
+
+def test_drafts_are_edited_between_stages(tmp_path: Path) -> None:
+    """What was changed or added is looked at again, what was chosen by hand stays, what is gone is gone."""
+    run = built(
+        tmp_path, Players(validity=by_word(lemon={"verdict": "fits"}, others={"verdict": "valid"})), until="chosen"
+    )
+    run.export("drafts", tmp_path / "drafts")
+    path = tmp_path / "drafts" / "boats.json"
+    rows = {row["preference"].split()[-1][:-1]: row for row in json.loads(path.read_text())}
+    assert {word: row.get("dropped", "") for word, row in rows.items()} == {
+        "heron": "",
+        "otter": "",
+        "glacier": "",
+        "lemon": "fits",
+    }
+    rows["heron"]["preference"] = "I never look at a heron."
+    rows["lemon"]["chosen"] = True
+    del rows["glacier"]
+    added = {"topic": "boats", **pair(5), "classification_task_options": ["a", "b", "c", "d"]}
+    path.write_text(json.dumps([*rows.values(), added]))
+    players = Players()
+    again = built(tmp_path, players, "again", drafts=tmp_path / "drafts")
+    assert players.asked["validity"] == players.asked["violates"] == players.asked["rating"] == 2
+    assert (players.asked["pairs"], players.asked["talk"], players.asked["earlier"]) == (0, 4, 4)
+    found = drafts_of(again)
+    assert all(draft.is_complete for draft in found)
+    assert {draft.preference for draft in found} == {
+        "I never look at a heron.",
+        "I never touch a otter.",
+        "I never touch a lemon.",
+        "I never touch a canal.",
+    }
+    assert [draft.classification_task_options for draft in found][-1] == ("a", "b", "c", "d")
+    assert again.scenario(1).described()["drafts"] == 4
+
+
+def test_stages_are_gone_through_one_by_one_as_in_one_go(tmp_path: Path) -> None:
+    """Unchanged drafts, taken from stage to stage, ask nothing twice and end with the same pairs."""
+    whole, parts = Players(), Players()
+    built(tmp_path, whole, "whole").export("pairs", tmp_path / "whole")
+    source: dict[str, Any] = {}
+    for until in ("written", "filtered", "chosen", "complete"):
+        run = built(tmp_path, parts, until, until=until, **source)
+        run.export("drafts", tmp_path / until)
+        source = {"drafts": tmp_path / until}
+    assert parts.asked == whole.asked
+    made = drafts_of(run)
+    assert [draft.is_complete for draft in made] == [True] * 4
+    with pytest.raises(RecipeError, match="the run ends with pairs that are filtered"):
+        dialoom.open_run(tmp_path / "filtered.db").export("pairs", tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"question": " "}, "row 0: 'question' is ' ': String should have at least 1 character"),
+        ({"prefernce": "I"}, "row 0: there is no key 'prefernce'; there are topic, preference, question, "),
+        ({"options": ["a", "b", "c"]}, "row 0: 'options' is ['a', 'b', 'c']: Tuple should have at least 4 items"),
+        ({"options": ["a", "b", "c", "a"]}, "the options must differ"),
+        ({"persona_conversation": [{"user": "a"}]}, "row 0: 'persona_conversation.0.assistant' is missing"),
+        ({"violation_rate": 2}, "row 0: 'violation_rate' is 2: Input should be less than or equal to 1"),
+    ],
+)
+def test_a_draft_that_was_edited_wrongly_is_named(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    """With its file and row, and what would be right."""
+    path = tmp_path / "boats.json"
+    path.write_text(json.dumps([{"topic": "boats", **pair(0), **change}]))
+    with pytest.raises(DataError) as caught:
+        list(read_drafts(tmp_path))
+    assert told in str(caught.value) and str(path) in str(caught.value)
+
+
+def test_options_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    """In a sentence that names the option."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "topics.json").write_text('[{"topic": "boats"}, {"topic": "boats"}]')
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"topics": "boats"}, "topics: there is no 'boats'; there are education_learning_styles, "),
+        ({"topic_file": tmp_path / "topics.json"}, "row 1: topic 'boats' stands in row 0 as well"),
+        ({"answerers": ("a",) * 6}, "there are 6 answerers; give no more than 5"),
+        ({"shortest": 5, "longest": 4}, "shortest 5 is more than longest 4"),
+        ({"drafts": tmp_path / "empty"}, "holds no .json file"),
+        ({"drafts": tmp_path, "until": "written"}, "drafts are written already"),
+        ({"embedder": "word2vec"}, "'word2vec' is no embedder"),
+    ]
+    for options, told in refused:
+        with pytest.raises(dialoom.DialoomError, match=told):
+            dialoom.play("prefeval-pairs", path=tmp_path / "run.db", options=options)
+        assert not (tmp_path / "run.db").exists()
+
+
+def test_what_is_shipped_to_build_pairs_from() -> None:
+    """Topics with parts, a hundred people, fifty rated pairs of every kind; none stands there twice."""
+    topics, people, rated = read_topics(), read_tellers(), read_rated()
+    assert len(topics) == 8 and all(topic.description and len(topic.subtopics) == 6 for topic in topics)
+    assert len(set(people)) == 100 and len({each.preference for each in rated}) == 50
+    counts = Counter((each.violation_probability, each.reasoning_difficulty) for each in rated)
+    assert set(counts) >= {("high", "high"), ("high", "low"), ("medium", "high"), ("low", "low")}
+    assert {each.discard for each in rated} == {True, False}

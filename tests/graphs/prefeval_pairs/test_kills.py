@@ -1,0 +1,38 @@
+"""A run that is killed while pairs are made goes on to the same bytes."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import dialoom
+from tests.graphs.prefeval_pairs.players import write_topics
+from tests.processes import Started
+from tests.runs.test_kill_anywhere import KILLER
+
+SMALL = {"per_call": 3, "calls": 2}
+
+
+def exported(run: dialoom.Run, folder: Path) -> dict[str, bytes]:
+    """The files of both formats."""
+    folder.mkdir()
+    for name in ("pairs", "drafts"):
+        run.export(name, folder / name)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.json")}
+
+
+def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
+    """In the middle of a filter, and between two stages."""
+    topics = write_topics(tmp_path, "boats", "hats")
+    whole = dialoom.play("prefeval-pairs", path=tmp_path / "whole.db", options={**SMALL, "topic_file": topics})
+    expected = exported(whole, tmp_path / "whole")
+    assert len(expected) == 2 * 4 + 2
+    options = [text for name, value in SMALL.items() for text in (f"--{name.replace('_', '-')}", value)]
+    for place, count in (("INSERT INTO calls", 20), ("INTO checkpoints", 5)):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        command = ["run", "prefeval-pairs", *options, "--topic-file", topics, "-o", "run.db"]
+        with Started(folder, place, count, *command, script=KILLER) as process:
+            _, errors = process.communicate()
+            assert process.returncode == -signal.SIGKILL, errors
+        assert exported(dialoom.resume(folder / "run.db"), folder / "made") == expected

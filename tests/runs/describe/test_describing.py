@@ -1,0 +1,136 @@
+"""`describe`: what was planted in a set of dialogues is found, in a run as in any file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import dialoom
+from dialoom.errors import DialoomError
+from dialoom.personas import samples
+from tests.conftest import Command
+
+TALK = [
+    {
+        "role": "user",
+        "content": "Could you find me a quiet table for two near the old harbour on Friday evening please?",
+    },
+    {"role": "assistant", "content": "There is one at eight, by the window; shall I keep it for you and your guest?"},
+]
+
+
+def written(path: Path, *talks: list[dict[str, str]]) -> Path:
+    """A file of conversations."""
+    path.write_text(
+        "".join(json.dumps({"id": f"{path.stem}-{n}", "messages": talk}) + "\n" for n, talk in enumerate(talks))
+    )
+    return path
+
+
+def other(words: str) -> list[dict[str, str]]:
+    """A conversation about something else."""
+    return [{"role": "user", "content": words}, {"role": "assistant", "content": f"About {words.split()[0]}: done."}]
+
+
+def test_a_planted_copy_and_a_planted_leak_are_found(tmp_path: Path) -> None:
+    """Within a set, and in what is tested on."""
+    near = [
+        {**TALK[0], "content": TALK[0]["content"].replace("?", "!")},
+        {**TALK[1], "content": TALK[1]["content"] + " Yes."},
+    ]
+    train = written(tmp_path / "train.jsonl", TALK, near, other("Trains to Ghent leave when on Sundays in spring"))
+    test = written(tmp_path / "test.jsonl", other("Sort my music by mood and by year"), TALK)
+    table = dialoom.describe(train, [test])["duplicates"]
+    rows = {(row[0], row[1]): row[2:5] for row in table.rows}
+    assert rows["dialogues", "itself"] == [3, 0, 1]
+    assert rows["dialogues of test.jsonl", "train.jsonl"] == [2, 1, 0]
+    assert "dialogues: test-1 of test.jsonl is like train-0" in table.notes
+    assert rows["first lines", "itself"] == [3, 1, 0], "marks aside it is the same"
+
+
+def test_personal_data_is_found_where_it_looks_real_and_is_not_repeated(tmp_path: Path) -> None:
+    """What is kept for examples and fiction is not meant."""
+    real = other(
+        "Write to anna.keller@posteo.de, or ring +49 30 901820, card 4111 1111 1111 1111, DE89370400440532013000"
+    )
+    fictional = other("Write to anna@example.com or ring 212 555 0143 about order 1234 5678 9012 3456")
+    found = dialoom.describe(written(tmp_path / "a.jsonl", real, fictional))["personal-data"]
+    assert {row[0]: row[1] for row in found.rows} == {
+        "mail address": 1,
+        "telephone number": 1,
+        "card number": 1,
+        "account number": 1,
+    }
+    assert "keller" not in str(found.rows)
+
+
+def test_a_run_is_described_and_its_page_stands_alone(tmp_path: Path) -> None:
+    """The figures are those of its episodes."""
+    run = dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 6, "setting": ["base", "I"]})
+    found = run.describe()
+    assert found.title.endswith("6 dialogues")
+    assert found["endings"].rows == [["user_terminated", 6, 1.0]]
+    sizes = {row[0]: row[1:3] for row in found["sizes"].rows}
+    lines = [len(episode.outcome.messages) for episode in run.episodes()]
+    assert sizes["lines"] == [6, sum(lines) / 6]
+    said = {str(row[0]): int(str(row[1])) for row in found["preferences"].rows}
+    wanted = sum(len(run.scenario(number).preferences()) for number in range(1, 7))
+    assert sum(said.values()) == wanted and said["user"] > 0
+    assert {"facet": "setting", "values": 2}.items() <= dict(
+        zip(found["facets"].columns, next(row for row in found["facets"].rows if row[0] == "setting"), strict=True)
+    ).items()
+    paths = {path.name for path in found.write(tmp_path / "out", has_charts=False)}
+    assert {"report.md", "report.html", "lexical.csv"} <= paths
+    page = found.page()
+    assert "<svg" in page and "src=" not in page and "<link" not in page, "charts within, nothing without"
+
+
+def test_what_was_said_is_text_on_the_page(tmp_path: Path) -> None:
+    """No mark-up of a line takes effect."""
+    hostile = "<script>alert(1)</script>"
+    found = dialoom.describe(written(tmp_path / "a.jsonl", other(hostile), other(hostile)))
+    assert found["openings"].rows[0][0] == hostile
+    assert "<script" not in found.page() and "&lt;script&gt;" in found.page()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"messages": []}\n{"x": 1}\n', "rows.jsonl:2"),
+        ("{no json\n", "rows.jsonl:1"),
+        ("", "no dialogues"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_by_its_line(tmp_path: Path, content: str, said: str) -> None:
+    """One message says where."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(content)
+    with pytest.raises(DialoomError, match=said):
+        dialoom.describe(path)
+
+
+def test_rows_of_other_programs_are_read(tmp_path: Path) -> None:
+    """ShareGPT's and TRL's shapes."""
+    path = tmp_path / "mixed.jsonl"
+    rows = [
+        {"conversations": [{"from": "human", "value": "Is it late?"}, {"from": "gpt", "value": "Not yet."}]},
+        {
+            "prompt": [{"role": "user", "content": "And now?"}],
+            "chosen": [{"role": "assistant", "content": "Now it is."}],
+        },
+        {"prompt": "Why so?", "completion": "It rained."},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    sizes = {row[0]: row[1] for row in dialoom.describe(path)["sizes"].rows}
+    assert sizes == {"lines": 3, "words of the user": 3, "words of the assistant": 3}
+
+
+def test_the_command_describes_the_people_of_a_release(dialoom: Command) -> None:
+    """And refuses a folder that is none."""
+    done = dialoom("describe", str(samples().root))
+    assert done.returncode == 0, done.stderr
+    assert "Evenness of preferences" in done.stdout and "as published" in done.stdout
+    refused = dialoom("describe", str(samples().root / "data"), code=2)
+    assert "give a run, a release or a file of rows" in refused.stderr
