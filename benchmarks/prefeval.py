@@ -27,7 +27,8 @@ from typing import Any
 import dialoom
 from benchmarks.long_requests import text
 from benchmarks.orchestration import send_bare
-from dialoom.roles.gateway.litellm_backend import alternating, load_litellm
+from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.roles.gateway.tool_wire import wire_messages
 from dialoom.runs.store.passages import read_messages, reading
 
 METHODS = ("zero-shot", "reminder", "cot", "rag", "self-critic")
@@ -61,7 +62,7 @@ def requests_of(path: Path) -> Iterator[tuple[int | None, dict[str, Any]]]:
         rows = connection.execute("SELECT scenario, model, temperature, seed, messages FROM calls ORDER BY id")
         for scenario, model, temperature, seed, messages in rows.fetchall():
             said = [(role, texts[id_]) for role, id_, *_ in read_messages(messages, reading(connection))]
-            sent = alternating(tuple({"role": role, "content": content} for role, content in said))
+            sent = wire_messages(tuple({"role": role, "content": content} for role, content in said))
             yield scenario, {"model": model, "messages": sent, "temperature": temperature, "seed": seed}
 
 

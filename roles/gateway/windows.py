@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 
+from dialoom.prompts.messages import beyond_words
 from dialoom.roles.binding import OBJECT, OFFLINE
 from dialoom.roles.errors import ContextError
 from dialoom.roles.tokens import COUNTER, tokens
@@ -53,13 +55,19 @@ class Windows:
 
 def counted(request: Request) -> int:
     """The tokens of a request, about."""
-    return sum(PER_MESSAGE + _tokens(message["content"]) for message in request.messages)
+    return PER_MESSAGE * len(request.messages) + sum(map(_tokens, _texts(request)))
 
 
 def _most(request: Request) -> int:
     """More tokens than it can have: each is a byte at least, and a letter has four at most."""
-    texts = [message["content"] for message in request.messages]
-    return sum(PER_MESSAGE + len(text) * (1 if text.isascii() else 4) for text in texts)
+    most = sum(len(text) * (1 if text.isascii() else 4) for text in _texts(request))
+    return PER_MESSAGE * len(request.messages) + most
+
+
+def _texts(request: Request) -> list[str]:
+    """All that it holds, tools and calls included."""
+    rest = [*request.tools, *filter(None, map(beyond_words, request.messages))]
+    return [*(message["content"] for message in request.messages), *map(json.dumps, rest)]
 
 
 def _tokens(text: str) -> int:
