@@ -20,7 +20,8 @@ from typing import Any
 
 import dialoom
 from dialoom.prompts import ChatMessage
-from dialoom.roles.gateway.litellm_backend import alternating, load_litellm
+from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.roles.gateway.tool_wire import wire_messages
 from dialoom.runs.store.connections import open_for_reading
 
 
@@ -44,7 +45,7 @@ def requests_of(path: Path) -> list[list[dict[str, Any]]]:
         request: list[ChatMessage] = [
             {"role": role, "content": texts[id_]} for role, id_ in json.loads(row["messages"])
         ]
-        messages = alternating(tuple(request))
+        messages = wire_messages(tuple(request))
         call = {"model": row["model"], "messages": messages, "temperature": row["temperature"], "seed": row["seed"]}
         by_scenario.setdefault(row["scenario"], []).append(call)
     connection.close()

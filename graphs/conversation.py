@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
 
-from dialoom.prompts import Utterance
+from dialoom.prompts import FunctionCall, Utterance
+from dialoom.roles import AgentReply
 
 from .outcome import Line
 
+TOOL = "tool"
+"""Who says what tools say."""
+
 _FINISH_REASON = "finish_reason"
+_CALLS = "called"
+_CARRIED = "carried"
 
 
-def said(speaker: str, content: str, position: int, finish_reason: str | None = None) -> BaseMessage:
+def said(
+    speaker: str,
+    content: str,
+    position: int,
+    finish_reason: str | None = None,
+    *,
+    tool_calls: Sequence[FunctionCall] = (),
+    carried: Mapping[str, Any] | None = None,
+) -> BaseMessage:
     """A message by a speaker (`user`, `assistant`, ...); its id follows from its place in the conversation.
 
     Args:
@@ -22,10 +37,73 @@ def said(speaker: str, content: str, position: int, finish_reason: str | None = 
         content: What is said.
         position: How many messages there are before it.
         finish_reason: Why it breaks off, if it does; see `Scene.finish_reason`.
+        tool_calls: What it calls besides; only a message of whoever is asked as `assistant` does.
+        carried: What its provider wants back with the calls.
     """
-    class_ = AIMessage if speaker == "assistant" else HumanMessage
-    more = {} if finish_reason is None else {_FINISH_REASON: finish_reason}
-    return class_(content=content, id=f"{position}-{speaker}", name=speaker, additional_kwargs=more)
+    about: dict[str, Any] = {"id": f"{position}-{speaker}", "name": speaker, "content": content}
+    more = {_FINISH_REASON: finish_reason, _CALLS: [*tool_calls], _CARRIED: carried}
+    kept = {name: value for name, value in more.items() if value}
+    if tool_calls or speaker == "assistant":
+        return AIMessage(**about, additional_kwargs=kept, **_parsed(tool_calls))
+    return HumanMessage(**about, additional_kwargs=kept)
+
+
+def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[BaseMessage]:
+    """What a model with tools did, as messages: one with its words and calls, for the tools to answer.
+
+    Of a player that has run its calls by itself, a message for each, what the tool said to it, and its last words.
+
+    Args:
+        reply: What it did.
+        position: How many messages there are before it.
+        speaker: Who it is.
+    """
+    calls, why, carried = reply.tool_calls, reply.finish_reason, reply.carried
+    if not reply.outputs:
+        return [said(speaker, reply.content, position, why, tool_calls=calls, carried=carried)]
+    made: list[BaseMessage] = []
+    for call, output in zip(calls, reply.outputs, strict=True):
+        made.append(said(speaker, "", position + len(made), tool_calls=[call]))
+        made.append(tool_said(call, output, position + len(made)))
+    return [*made, said(speaker, reply.content, position + len(made), why)]
+
+
+def tool_said(call: FunctionCall, content: str, position: int) -> BaseMessage:
+    """What a tool said to a call, as a message.
+
+    Args:
+        call: The call.
+        content: What it said, such as JSON.
+        position: How many messages there are before it.
+    """
+    return ToolMessage(content=content, tool_call_id=call["id"], name=call["name"], id=f"{position}-{TOOL}")
+
+
+def calls_of(message: BaseMessage) -> Sequence[FunctionCall]:
+    """What a message calls, as the model wrote it; of one that was made elsewhere, as LangChain has it."""
+    if not isinstance(message, AIMessage):
+        return ()
+    if (kept := message.additional_kwargs.get(_CALLS)) is not None:
+        return tuple(kept)
+    whole = [(one["id"], one["name"], json.dumps(one["args"], ensure_ascii=False)) for one in message.tool_calls]
+    broken = [(one["id"], one["name"], one["args"] or "") for one in message.invalid_tool_calls]
+    return tuple({"id": id_ or "", "name": name or "", "arguments": text} for id_, name, text in (*whole, *broken))
+
+
+def _parsed(calls: Sequence[FunctionCall]) -> dict[str, Any]:
+    """Calls as LangChain's own nodes look for them: those whose arguments are an object, and the others."""
+    whole: list[dict[str, Any]] = []
+    broken: list[dict[str, Any]] = []
+    for call in calls:
+        try:
+            given = json.loads(call["arguments"])
+        except (ValueError, RecursionError):
+            given = None
+        if isinstance(given, dict):
+            whole.append({"name": call["name"], "args": given, "id": call["id"]})
+        else:
+            broken.append({"name": call["name"], "args": call["arguments"], "id": call["id"], "error": None})
+    return {"tool_calls": whole, "invalid_tool_calls": broken}
 
 
 def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage | dict[str, Any]]) -> list[BaseMessage]:
@@ -57,16 +135,34 @@ def joined(left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
 
 def utterances(messages: Sequence[BaseMessage]) -> list[Utterance]:
     """The conversation as prompts take it."""
-    return [{"speaker": message.name or "user", "content": str(message.content)} for message in messages]
+    return [_utterance(message) for message in messages]
+
+
+def _utterance(message: BaseMessage) -> Utterance:
+    line: Utterance = {"speaker": speaker_of(message), "content": str(message.content)}
+    if calls := calls_of(message):
+        line["tool_calls"] = [*calls]
+    if isinstance(message, ToolMessage):
+        line["tool_call_id"] = message.tool_call_id
+    if carried := message.additional_kwargs.get(_CARRIED):
+        line["carried"] = carried
+    return line
+
+
+def speaker_of(message: BaseMessage) -> str:
+    """Who says a message; what a tool says is said by `tool`."""
+    return TOOL if isinstance(message, ToolMessage) else message.name or "user"
 
 
 def lines(messages: Sequence[BaseMessage]) -> tuple[Line, ...]:
     """The conversation as outcomes keep it."""
     return tuple(
         Line(
-            role=message.name or "user",
+            role=speaker_of(message),
             content=str(message.content),
             finish_reason=message.additional_kwargs.get(_FINISH_REASON),
+            tool_calls=tuple(calls_of(message)),
+            tool_call_id=message.tool_call_id if isinstance(message, ToolMessage) else None,
         )
         for message in messages
     )
@@ -74,4 +170,10 @@ def lines(messages: Sequence[BaseMessage]) -> tuple[Line, ...]:
 
 def messages_of(lines_: Sequence[Line]) -> list[BaseMessage]:
     """The state's messages of a finished conversation."""
-    return [said(line.role, line.content, index, line.finish_reason) for index, line in enumerate(lines_)]
+    called = {call["id"]: call for line in lines_ for call in line.tool_calls}
+    return [
+        tool_said(called[line.tool_call_id], line.content, index)
+        if line.tool_call_id in called
+        else said(line.role, line.content, index, line.finish_reason, tool_calls=line.tool_calls)
+        for index, line in enumerate(lines_)
+    ]

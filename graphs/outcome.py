@@ -8,6 +8,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
+from dialoom.prompts import FunctionCall
+from dialoom.prompts.messages import call_text
+
 from .fault import DialogueFault
 
 Status = Literal["ok", "unparsed", "error", "tied"]
@@ -21,18 +24,27 @@ class Line(BaseModel):
         role: Who said it.
         finish_reason: Why it breaks off, in the provider's word: `length`, `refusal` or `content_filter`; `None` if all
             was said.
+        tool_calls: The tools that it calls besides.
+        tool_call_id: The call that it answers, if a tool said it.
     """
 
     model_config = ConfigDict(frozen=True)
     role: str
     content: str
     finish_reason: str | None = None
+    tool_calls: tuple[FunctionCall, ...] = ()
+    tool_call_id: str | None = None
+
+    @property
+    def spoken(self) -> str:
+        """Its words, and in lines of their own what it calls, as people read it."""
+        return "\n".join([*filter(None, [self.content]), *(f"calls {call_text(call)}" for call in self.tool_calls)])
 
     @model_serializer(mode="wrap")
     def _plain(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without a reason where there is none: most lines have none, and their content is hashed."""
+        """Role and content, and of the rest what there is: most lines have none of it, and their content is hashed."""
         dumped: dict[str, Any] = dump(self)
-        return {name: value for name, value in dumped.items() if name != "finish_reason" or value is not None}
+        return {name: value for name, value in dumped.items() if name in ("role", "content") or value}
 
 
 class Judgement(BaseModel):

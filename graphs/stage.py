@@ -11,8 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dialoom.prompts import ChatMessage
-from dialoom.roles import ASKS, CallPlace, Cast, Completion, UnparsedReplyError
+from dialoom.prompts import ChatMessage, ToolDefinition
+from dialoom.prompts.messages import identity
+from dialoom.roles import ASKS, AgentReply, CallPlace, Cast, Completion, UnparsedReplyError
+from dialoom.roles.gateway.calls import RunTool
 
 from .fault import USER
 from .outcome import Line
@@ -104,6 +106,36 @@ class Scene:
         """
         return await self._stage.cast.played_by(role, prompt_id)(inputs, at=self)
 
+    async def act(
+        self,
+        prompt_id: str,
+        tools: Sequence[ToolDefinition],
+        run_tool: RunTool | None = None,
+        /,
+        **inputs: Any,
+    ) -> AgentReply:
+        """What the role of a prompt does that may call tools: words and calls as they come, and it is asked once.
+
+        Args:
+            prompt_id: The prompt.
+            tools: The tools, as OpenAI functions.
+            run_tool: Runs a call and gives what the tool says, for a player that has a loop of its own (a graph). Its
+                reply brings the `outputs`; of all others, running the calls is the node's.
+            **inputs: The prompt's inputs; its `history` may hold calls and what tools said (see `utterances`).
+
+        Raises:
+            PromptError: If the prompt cannot be rendered.
+            ProviderError: If the model cannot be had.
+        """
+        return await self._stage.cast[prompt_id].act(inputs, tools, self, run_tool)
+
+    async def knows_tools(self, prompt_id: str) -> bool:
+        """Whether the model of a prompt's role is known to take tools; of those that it is not known of, it is not.
+
+        What is known changes with LiteLLM's version: ask once, and keep the answer in the state.
+        """
+        return await self._stage.cast[prompt_id].knows_tools()
+
     def rendered(self, prompt_id: str, **inputs: Any) -> list[ChatMessage]:
         """What `ask` would send; nobody is asked.
 
@@ -179,7 +211,7 @@ class Scene:
 
     def common_place(self, prompt_id: str, messages: Sequence[ChatMessage], ordinal: int, sample: int) -> CallPlace:
         """The place of a common call: seen from here one like any other, but its seed follows from what is asked."""
-        asked = json.dumps([[message["role"], message["content"]] for message in messages])
+        asked = json.dumps([identity(message) for message in messages])
         seed = _digest(self._stage.seed, "common", prompt_id, asked, sample) % 2**31
         return CallPlace(self._stage.thread, self._node, self._step, ordinal, seed, sample=sample, is_common=True)
 

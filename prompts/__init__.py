@@ -2,6 +2,15 @@
 
 from .errors import PromptError
 from .library import PromptLibrary
-from .prompt import ChatMessage, Prompt, Utterance
+from .messages import ChatMessage, FunctionCall, ToolDefinition, Utterance
+from .prompt import Prompt
 
-__all__ = ["ChatMessage", "Prompt", "PromptError", "PromptLibrary", "Utterance"]
+__all__ = [
+    "ChatMessage",
+    "FunctionCall",
+    "Prompt",
+    "PromptError",
+    "PromptLibrary",
+    "ToolDefinition",
+    "Utterance",
+]

@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import yaml
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, UndefinedError, meta
@@ -38,26 +38,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dialoom.errors import first_problem
 
 from .errors import PromptError
+from .messages import ChatMessage, Utterance, call_text
 
 _MARKER = re.compile(r"^===[ \t]*(\w+)[ \t]*===[ \t]*$", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n(.*)\Z", re.DOTALL)
 _SECTIONS = ("system", "history", "user", "assistant")
 _TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w-]*)")
 _OF_TRANSCRIPTS = frozenset({"assistant", "conversation", "user"})
-
-
-class ChatMessage(TypedDict):
-    """One message of a request, as chat models take it."""
-
-    role: str
-    content: str
-
-
-class Utterance(TypedDict):
-    """One line of a conversation: who said it, and what."""
-
-    speaker: str
-    content: str
+_CALL = "tool_call"
 
 
 class Section(BaseModel):
@@ -85,8 +73,19 @@ class FrontMatter(BaseModel):
 
 
 def transcript(history: Sequence[Utterance]) -> str:
-    """The conversation as tagged text: `<speaker>what was said</speaker>`, a block per utterance."""
-    return "\n".join(f"<{line['speaker']}>{line['content']}</{line['speaker']}>" for line in history)
+    """The conversation as tagged text: `<speaker>what was said</speaker>`, a block per utterance.
+
+    A call of a tool is a `<tool_call>` within the block of whoever made it.
+    """
+    return "\n".join(f"<{line['speaker']}>{_worded(line)}</{line['speaker']}>" for line in history)
+
+
+def _worded(line: Utterance) -> str:
+    """What was said and what was called, in words."""
+    if not (calls := line.get("tool_calls")):
+        return line["content"]
+    said = [line["content"]] if line["content"] else []
+    return "\n".join([*said, *(f"<{_CALL}>{call_text(call)}</{_CALL}>" for call in calls)])
 
 
 def _without_tags(value: Any, tag: re.Pattern[str]) -> Any:
@@ -167,7 +166,8 @@ class Prompt(BaseModel):
             )
         history: Sequence[Utterance] = inputs.get("history", ())
         speakers = {line["speaker"] for line in history}
-        harmless = _without_tags(inputs, _any_of(self._tags | _OF_TRANSCRIPTS | speakers))
+        calls = {_CALL} if any(line.get("tool_calls") for line in history) else set()
+        harmless = _without_tags(inputs, _any_of(self._tags | _OF_TRANSCRIPTS | speakers | calls))
         messages: list[ChatMessage] = []
         for section, template in self._templates:
             if section.kind == "history":
@@ -199,13 +199,24 @@ class Prompt(BaseModel):
         """
         if self.front.history == "text":
             return [{"role": "user", "content": f"<conversation>\n{transcript(history)}\n</conversation>"}]
-        return [
-            {
-                "role": "assistant" if line["speaker"] == self.front.role else "user",
-                "content": _without_tags(line["content"], self._own_tag),
-            }
-            for line in history
-        ]
+        own_calls = {
+            call["id"] for line in history if line["speaker"] == self.front.role for call in line.get("tool_calls", ())
+        }
+        return [self._message(line, own_calls) for line in history]
+
+    def _message(self, line: Utterance, own_calls: Collection[str]) -> ChatMessage:
+        """One utterance: what this role has called stays a call, and what a tool said to it a tool's message."""
+        content = _without_tags(line["content"], self._own_tag)
+        if line["speaker"] == self.front.role:
+            message: ChatMessage = {"role": "assistant", "content": content}
+            if calls := line.get("tool_calls"):
+                message["tool_calls"] = calls
+            if carried := line.get("carried"):
+                message["carried"] = carried
+            return message
+        if (answered := line.get("tool_call_id")) in own_calls and answered is not None:
+            return {"role": "tool", "content": content, "tool_call_id": answered}
+        return {"role": "user", "content": _without_tags(_worded(line), self._own_tag)}
 
     def _text(self, section: Section, template: Template, inputs: Mapping[str, Any]) -> str:
         try:

@@ -17,10 +17,11 @@ from .errors import (
 )
 from .gateway import ASKS, CallPlace, Completion, Gateway, Ledger
 from .replies import Score4, Score5, Verdict
-from .role import CallSite, Role
+from .role import AgentReply, CallSite, Role
 
 __all__ = [
     "ASKS",
+    "AgentReply",
     "BindingError",
     "BudgetError",
     "CacheError",

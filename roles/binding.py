@@ -22,8 +22,9 @@ OFFLINE = "offline/"
 OBJECT = "object:"
 """Begins the name of a model that was given as an object: only the process that was given it knows it."""
 
-Reply: TypeAlias = Callable[[list[Any]], Awaitable[str]]
-"""An async function from the chat messages that a model would get to the reply's text."""
+Reply: TypeAlias = Callable[..., Awaitable[str | Mapping[str, Any]]]
+"""An async function from the chat messages that a model would get to the reply's text. One that takes a second argument
+`tools` gets the tools that the request offers; it may reply with a chat message that has `tool_calls`."""
 
 Value = TypeVar("Value")
 
@@ -41,8 +42,14 @@ class CompiledGraph(Protocol):
         ...
 
 
-Player: TypeAlias = "str | Reply | CompiledGraph"
-"""A model's name (LiteLLM's, `offline/...`, `python:...`, `graph:...`), an async function, or a compiled graph."""
+GraphMaker: TypeAlias = Callable[[list[Any]], CompiledGraph]
+"""A plain function of `tools` (LangChain's, of those that a request offers) that gives a compiled graph."""
+
+OwnPlayer: TypeAlias = "Reply | CompiledGraph | GraphMaker"
+
+Player: TypeAlias = "str | OwnPlayer"
+"""A model's name (LiteLLM's, `offline/...`, `python:...`, `graph:...`), an async function, a compiled graph, or a
+function of `tools` that gives one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +119,19 @@ class Bindings:
     """
 
     by_role: Mapping[str, ModelBinding]
-    objects: Mapping[str, Reply | CompiledGraph] = field(default_factory=dict)
+    objects: Mapping[str, OwnPlayer] = field(default_factory=dict)
+
+
+Players: TypeAlias = "ModelLike | list[ModelLike] | tuple[ModelLike, ...]"
+"""Who plays a role: one, or several where judges may be several."""
 
 
 class PlayerSettings(TypedDict, total=False):
     """How players sample, and where they are served. What is said of one role wins over what is said of all.
 
     Attributes:
+        models: Who plays which role; several judges, in a list, judge one after the other, each into judgements of
+            its own.
         temperature: Of every role, or by role; the one that a `Model` has itself wins.
         api_base: Where every role's model is served that has an address at all, or by role.
         structured: How every role's model is held to the form of a reply, or by role.
@@ -126,6 +139,7 @@ class PlayerSettings(TypedDict, total=False):
         params: Parameters of sampling by name, by role; under the empty name, of every role.
     """
 
+    models: Mapping[str, Players] | None
     temperature: float | Mapping[str, float] | None
     api_base: str | Mapping[str, str] | None
     structured: str | Mapping[str, str] | None
@@ -165,11 +179,13 @@ def bind(
     for each in fields(told):
         _check_roles(each.name, getattr(told, each.name), roles)
     bound: dict[str, ModelBinding] = {}
-    objects: dict[str, Reply | CompiledGraph] = {}
+    objects: dict[str, OwnPlayer] = {}
     for role, usual in roles.items():
         given = told.models.get(role, model)
         if given is None:
             raise BindingError(f"models: role {role!r} has no model", setting="models")
+        if isinstance(given, list | tuple):
+            raise BindingError(f"models: role {role!r} is played by one model, not by {len(given)}", setting="models")
         chosen = given if isinstance(given, Model) else Model(given)
         name = _name(chosen.player, objects)
         bound[role] = told.binding(role, name, chosen, usual, (reply_limits or {}).get(role))
@@ -180,7 +196,7 @@ def bind(
 class _Told:
     """What was said of roles, each by the role's name; what is for all of them stands under the empty name."""
 
-    models: Mapping[str, ModelLike]
+    models: Mapping[str, Players]
     temperature: Mapping[str, float]
     api_base: Mapping[str, str]
     structured: Mapping[str, str]
@@ -209,7 +225,7 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
     """
     given = dict(models or {})
     _check_roles("models", given, kept)
-    objects: dict[str, Reply | CompiledGraph] = {}
+    objects: dict[str, OwnPlayer] = {}
     for role, binding in kept.items():
         is_object = binding.model.startswith(OBJECT)
         player = given.get(role)
@@ -256,13 +272,13 @@ def _first(*values: float | None) -> float:
     return next(value for value in values if value is not None)
 
 
-def _name(player: Player, objects: dict[str, Reply | CompiledGraph]) -> str:
+def _name(player: Player, objects: dict[str, OwnPlayer]) -> str:
     """A player's name; an object is put under one of its own, or under the path that leads to it from any process."""
     if isinstance(player, str):
         if not player.strip():
             raise BindingError("models: a name is empty; give PROVIDER/NAME", setting="models")
         return player.strip()
-    if not isinstance(player, CompiledGraph) and not is_async(player):
+    if not isinstance(player, CompiledGraph) and not is_async(player) and not makes_graph(player):
         raise BindingError(
             f"models: {player!r:.80} is no model: a name, an async function from messages to text, or a compiled graph "
             "is needed",
@@ -282,6 +298,20 @@ def _name(player: Player, objects: dict[str, Reply | CompiledGraph]) -> str:
 def is_async(player: object) -> bool:
     """Whether it is an async function, or an object that is called like one."""
     return inspect.iscoroutinefunction(player) or inspect.iscoroutinefunction(getattr(player, "__call__", None))  # noqa: B004
+
+
+def makes_graph(player: object) -> bool:
+    """Whether it is a plain function of `tools` first of all, which gives a graph."""
+    is_plain = callable(player) and not isinstance(player, CompiledGraph) and not is_async(player)
+    return is_plain and parameters_of(player)[:1] == ["tools"]
+
+
+def parameters_of(function: object) -> list[str]:
+    """The names of a function's parameters; none of what Python cannot look into."""
+    try:
+        return list(inspect.signature(cast("Callable[..., Any]", function)).parameters)
+    except (TypeError, ValueError):
+        return []
 
 
 def _import_path(player: object) -> str | None:

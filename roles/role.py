@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from dialoom.prompts import ChatMessage, Prompt
+from dialoom.prompts import ChatMessage, FunctionCall, Prompt, ToolDefinition
 
 from .binding import ModelBinding
 from .errors import UnparsedReplyError
 from .gateway import Caller, CallPlace, Completion, Request
+from .gateway.calls import RunTool
+from .gateway.tool_support import knows_tools
 from .replies import parse_reply
 
 
@@ -26,6 +29,25 @@ class CallSite(Protocol):
     def heard(self, completion: Completion) -> None:
         """Is told of the reply that the role made something of."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReply:
+    """What a model says that was offered tools: words, calls, both, or neither.
+
+    Attributes:
+        content: Its words, stripped.
+        tool_calls: Its calls, as it made them: the tool may not exist, and the arguments be no JSON.
+        outputs: What the tools said, call by call, if the player has a loop of its own and has run them already.
+        carried: What the provider wants back with the calls: give it to `said` together with them.
+        finish_reason: Why it broke off (`length`, `refusal`, `content_filter`); `None` if it did not.
+    """
+
+    content: str
+    tool_calls: tuple[FunctionCall, ...] = ()
+    outputs: tuple[str, ...] = ()
+    carried: Mapping[str, Any] | None = None
+    finish_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +96,36 @@ class Role:
         except ValueError as error:
             raise UnparsedReplyError(self.prompt.id, second.text.strip(), _told(error, second)) from error
 
+    async def act(
+        self, inputs: Mapping[str, Any], tools: Sequence[ToolDefinition], at: CallSite, run_tool: RunTool | None = None
+    ) -> AgentReply:
+        """Render and call with tools; whatever comes back is what the model does, and it is asked once.
+
+        Args:
+            inputs: The prompt's inputs.
+            tools: What it may call.
+            at: Where the call is made from.
+            run_tool: Runs a call, for players that have a loop of their own.
+
+        Raises:
+            PromptError: If the prompt cannot be rendered.
+            ProviderError: If the model cannot be had.
+        """
+        messages = self.prompt.render(inputs)
+        completion = await self._call(messages, at.place(messages), tuple(tools), run_tool)
+        at.heard(completion)
+        return AgentReply(
+            completion.text.strip(),
+            completion.tool_calls,
+            completion.outputs,
+            completion.carried,
+            completion.broken_off,
+        )
+
+    async def knows_tools(self) -> bool:
+        """Whether LiteLLM knows that the model calls tools; understudies, functions and graphs read them as text."""
+        return await asyncio.to_thread(knows_tools, self.binding.model)
+
     def _read(self, completion: Completion, at: CallSite) -> Any:
         text = completion.text.strip()
         if not text:
@@ -82,7 +134,13 @@ class Role:
         at.heard(completion)
         return read
 
-    async def _call(self, messages: list[ChatMessage], place: CallPlace) -> Completion:
+    async def _call(
+        self,
+        messages: list[ChatMessage],
+        place: CallPlace,
+        tools: tuple[ToolDefinition, ...] = (),
+        run_tool: RunTool | None = None,
+    ) -> Completion:
         request = Request(
             role=self.name or self.prompt.front.role,
             prompt_id=self.prompt.id,
@@ -96,6 +154,8 @@ class Role:
             structured=self.binding.structured,
             max_reply=limit + self.prompt.front.more if (limit := self.binding.max_reply) else None,
             params=self.binding.params,
+            tools=tools,
+            run_tool=run_tool,
         )
         return await self.gateway.complete(request, place)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from dialoom.graphs import Recipe
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Gateway, ModelBinding
-from dialoom.roles.binding import CompiledGraph, Reply
+from dialoom.roles.binding import OwnPlayer
 from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.provider_keys import check_keys
@@ -45,7 +45,7 @@ class CallPolicy:
     patience: float = DEFAULT_PATIENCE
     cache: Path | None = None
     otel: bool = False
-    objects: Mapping[str, Reply | CompiledGraph] = field(default_factory=dict)
+    objects: Mapping[str, OwnPlayer] = field(default_factory=dict)
 
 
 def ensure_keys(models: Mapping[str, ModelBinding], policy: CallPolicy) -> None:

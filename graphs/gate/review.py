@@ -84,7 +84,7 @@ class Review(Recipe):
         return {
             "user": self._recipe.facts(scenario).user,
             "about": dict(self._recipe.played_by(scenario)),
-            "history": [{"speaker": line.role, "content": line.content} for line in outcome.messages],
+            "history": [{"speaker": line.role, "content": line.spoken} for line in outcome.messages],
             "judgements": [judgement.model_dump(mode="json") for judgement in outcome.judgements],
         }
 

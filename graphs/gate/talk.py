@@ -131,10 +131,11 @@ class Talk:
 
     @classmethod
     def of(cls, lines: Iterable[Line], facts: Facts, ended_by: str = "") -> Talk:
-        """An outcome's messages."""
+        """An outcome's messages: what people and models have said. What tools said and what only calls is no speech."""
         said = [
             Said(line.role, line.content, message, is_cut=line.finish_reason == "length")
             for message, line in enumerate(lines)
+            if line.tool_call_id is None and (line.content or not line.tool_calls)
         ]
         return cls(said, facts, ended_by)
 

@@ -23,11 +23,13 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
+from dialoom.prompts.messages import identity
 from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import CacheError
 from dialoom.version import __version__
 
 from .calls import CallPlace, Completion, Request
+from .kept_reply import kept_text, read_reply
 
 _APPLICATION_ID = 0x64694361  # "diCa"
 _VERSION = 1
@@ -122,7 +124,7 @@ def cache_key(request: Request, place: CallPlace) -> bytes:
         [request.model, __version__ if request.model.startswith(OFFLINE) else None, request.api_base],
         [request.temperature, shape, *request.shaping],
         [request.seed, place.ask, place.sample],
-        [[message["role"], message["content"]] for message in request.messages],
+        [identity(message) for message in request.messages],
     ]
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).digest()
 
@@ -184,14 +186,14 @@ def _make(connection: sqlite3.Connection, path: Path) -> None:
 
 def _find(connection: sqlite3.Connection, key: bytes) -> Completion | None:
     row = connection.execute(_FIND, (key,)).fetchone()
-    return None if row is None else Completion(*row)
+    return None if row is None else read_reply(Completion(*row))
 
 
 def _insert(connection: sqlite3.Connection, key: bytes, model: str, completion: Completion) -> None:
     row = (
         key,
         model,
-        completion.text,
+        kept_text(completion),
         completion.input_tokens,
         completion.output_tokens,
         completion.cached_tokens,

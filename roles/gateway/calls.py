@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+import string
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
-from dialoom.prompts import ChatMessage
+from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
+from dialoom.prompts.messages import beyond_words, identity
 from dialoom.roles.binding import Structured
-from dialoom.text import well_formed
+from dialoom.text import well_formed, well_formed_value
 
 ASKS = 2
 """How many asks there may be before a reply can be read: the second one shows the error."""
@@ -25,6 +27,10 @@ BROKEN_OFF: Mapping[str, str] = {
 }
 """Reasons for which a reply ends before all is said, in the provider's words (as LiteLLM unifies them) and in ours."""
 
+RunTool: TypeAlias = Callable[[FunctionCall], Awaitable[str]]
+"""What runs a call of a tool, and gives what the tool says, for players that go on by themselves."""
+
+_LETTERS = string.ascii_letters + string.digits
 _USUAL_REPLY = 256
 _MOST_TOKENS = 1_000_000_000
 _MOST_DOLLARS = 1_000_000.0
@@ -73,6 +79,8 @@ class Request:
         params: Further parameters of sampling by name.
         timeout: Seconds that an attempt may take, if that is said; no part of it either.
         structured: How the model is held to the reply's type; part of the identity where it was chosen.
+        tools: The tools that the model may call.
+        run_tool: Runs calls for a player with a loop of its own; no part of the identity.
     """
 
     role: str
@@ -88,17 +96,27 @@ class Request:
     params: Mapping[str, Any] = field(default_factory=dict)
     timeout: float | None = None
     structured: Structured = "auto"
+    tools: tuple[ToolDefinition, ...] = ()
+    run_tool: RunTool | None = None
 
     @property
     def shaping(self) -> list[Any]:
         """What shapes the reply besides model, temperature and seed; empty if nothing does."""
         sampled = [self.max_reply, dict(sorted(self.params.items()))] if self.max_reply or self.params else []
-        return sampled if self.structured == "auto" else [*sampled, self.structured]
+        shaped = sampled if self.structured == "auto" else [*sampled, self.structured]
+        return [*shaped, {"tools": list(self.tools)}] if self.tools else shaped
+
+    @property
+    def letters(self) -> int:
+        """How long it is, tools and calls included."""
+        rest = [*self.tools, *filter(None, map(beyond_words, self.messages))]
+        words = sum(len(message["content"]) for message in self.messages)
+        return words + sum(len(json.dumps(each, ensure_ascii=False)) for each in rest)
 
     @property
     def expected_tokens(self) -> int:
         """Roughly how many tokens the request will take: one for four letters, and a reply of usual length."""
-        return expected_tokens(sum(len(message["content"]) for message in self.messages))
+        return expected_tokens(self.letters)
 
     def key(self, place: CallPlace) -> str:
         """The call's identity (SHA-256): equal only for the same request at the same place; a common call has none."""
@@ -106,7 +124,7 @@ class Request:
         content = [
             [*(["common", self.prompt_id] if place.is_common else at), place.ask, place.sample],
             [self.model, self.temperature, self.seed, *self.shaping],
-            [[message["role"], message["content"]] for message in self.messages],
+            [identity(message) for message in self.messages],
         ]
         return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
 
@@ -145,6 +163,9 @@ class Completion:
         cost: US dollars; `None` if the price is unknown.
         finish_reason: The provider's word for why it ended.
         reasoning: What the model thought aloud before its reply; kept in the ledger, shown to nobody.
+        tool_calls: The tools that it calls, besides its words.
+        outputs: What these tools have said, call by call, where a player's own loop has run them.
+        carried: What the provider wants back with the calls.
     """
 
     text: str
@@ -154,21 +175,48 @@ class Completion:
     cost: float | None = None
     finish_reason: str | None = None
     reasoning: str | None = None
+    tool_calls: tuple[FunctionCall, ...] = ()
+    outputs: tuple[str, ...] = ()
+    carried: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for name in ("text", "finish_reason", "reasoning"):
             if (text := getattr(self, name)) is not None:
                 object.__setattr__(self, name, well_formed(text))
+        if self.tool_calls:
+            object.__setattr__(self, "tool_calls", tuple(well_formed_value(list(self.tool_calls))))
+            object.__setattr__(self, "outputs", tuple(map(well_formed, self.outputs)))
+            object.__setattr__(self, "carried", well_formed_value(self.carried))
         for name in ("input_tokens", "output_tokens", "cached_tokens"):
             if not is_count(getattr(self, name)):
                 object.__setattr__(self, name, None)
         if not _is_cost(self.cost):
             object.__setattr__(self, "cost", None)
 
+    def with_ids(self, key: str) -> Completion:
+        """The same, its calls with ids of our own: providers' are random, and some take back no other's.
+
+        Args:
+            key: The identity of the call of the model, from which those of its calls follow.
+        """
+        if not self.tool_calls:
+            return self
+        calls = tuple(
+            FunctionCall(id=_call_id(key, number), name=call["name"], arguments=call["arguments"])
+            for number, call in enumerate(self.tool_calls)
+        )
+        return replace(self, tool_calls=calls)
+
     @property
     def broken_off(self) -> str | None:
         """The provider's word for why it ended, if that is not that all was said."""
         return self.finish_reason if self.finish_reason in BROKEN_OFF else None
+
+
+def _call_id(key: str, number: int) -> str:
+    """Nine letters and digits: Mistral takes no other ids."""
+    number = int.from_bytes(hashlib.sha256(f"{key} {number}".encode()).digest()[:8], "big")
+    return "".join(_LETTERS[number // len(_LETTERS) ** place % len(_LETTERS)] for place in range(9))
 
 
 def is_count(value: object) -> bool:

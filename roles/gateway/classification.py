@@ -33,6 +33,9 @@ _NO_KEY = re.compile(r"missing credentials|api_key client option must be set|mis
 # LiteLLM's proxy says these two with status 400; without a database, it knows no key but its master key.
 _UNKNOWN_KEY = re.compile(r"no connected db|no_db_connection", re.IGNORECASE)
 _UNKNOWN_MODEL = re.compile(r"invalid model name|model_not_found", re.IGNORECASE)
+_NO_TOOLS = re.compile(
+    r"support\w* (?:tool|function)|tool use|tool choice requires|tools param requires", re.IGNORECASE
+)
 _NOISE = re.compile(r"^(?:litellm\.\w+: |\w+(?:Error|Exception|Timeout): |Timeout Error: |\w+(?:Exception|Error) - )+")
 
 
@@ -121,6 +124,11 @@ def _advice(error: Exception, status: int, model: str, request: Request | None) 
     told = f"{error} {_body_code(error)}"
     if kind == "ContentPolicyViolationError" or (status in (400, 403) and _POLICY.search(told)):
         return "the provider refuses what it says: its content policy stands against this scenario with this model"
+    if request and request.tools and _NO_TOOLS.search(told):
+        return (
+            f"it takes no tools as it is served: give {role} a model that does, or have calls written as text, if the "
+            "recipe can"
+        )
     if status == 401 or (status == 400 and _UNKNOWN_KEY.search(told)):
         return f"a key that the provider accepts is needed in {_key_names(model)}"
     if status == 403:

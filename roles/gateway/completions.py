@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from dialoom.roles.errors import PermanentProviderError, TransientProviderError
@@ -10,6 +11,7 @@ from dialoom.roles.errors import PermanentProviderError, TransientProviderError
 from .calls import Completion, is_count
 from .reply_size import ensure_short
 from .thinking import without_thinking
+from .tool_wire import carried_of, read_calls
 
 
 def completion_of(response: Any, model: str) -> Completion:
@@ -31,6 +33,7 @@ def completion_of(response: Any, model: str) -> Completion:
         choice.finish_reason,
         model,
     )
+    completion = _calling(completion, message, model)
     cost = (response._hidden_params or {}).get("response_cost")
     return _booked(completion, getattr(response, "usage", None), cost)
 
@@ -50,7 +53,8 @@ def salvaged(raw: object, model: str) -> Completion | None:
         content, reasoning, refusal = (message.get(key) for key in ("content", "reasoning_content", "refusal"))
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
-    return _completion(_text(content), _text(reasoning), _text(refusal), _text(choice.get("finish_reason")), model)
+    said = _completion(_text(content), _text(reasoning), _text(refusal), _text(choice.get("finish_reason")), model)
+    return _calling(said, message, model)
 
 
 def _completion(
@@ -69,24 +73,35 @@ def _completion(
     return Completion(text=text, finish_reason=finish_reason, reasoning="\n\n".join(known) or None)
 
 
+def _calling(completion: Completion, message: Any, model: str) -> Completion:
+    """With the calls of a reply, and what the provider will want back with them."""
+    given = message.get("tool_calls") if isinstance(message, dict) else getattr(message, "tool_calls", None)
+    if not (calls := read_calls(given)):
+        return completion
+    carried = carried_of(message, model)
+    thoughts = "" if carried is None else json.dumps(carried)
+    ensure_short(
+        model, completion.text, thoughts, *(text for call in calls for text in (call["name"], call["arguments"]))
+    )
+    return replace(completion, tool_calls=calls, carried=carried)
+
+
 def _booked(completion: Completion, usage: Any, cost: Any) -> Completion:
     """With tokens and cost, where the figures can be true; a provider that says nothing has LiteLLM say 0."""
     asked, said = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
     if asked == 0:
         asked = None
-    if said == 0 and (asked is None or completion.text or completion.reasoning):
+    if said == 0 and (asked is None or completion.text or completion.reasoning or completion.tool_calls):
         said = None
     cached = _cached(usage)
     is_consistent = cached is None or 0 <= cached <= (asked or 0)
     is_priced = isinstance(cost, int | float) and cost >= 0 and asked is not None and said is not None and is_consistent
-    return Completion(
-        text=completion.text,
+    return replace(
+        completion,
         input_tokens=asked,
         output_tokens=said,
         cached_tokens=cached if is_consistent else None,
         cost=float(cost) if is_priced else None,
-        finish_reason=completion.finish_reason,
-        reasoning=completion.reasoning,
     )
 
 

@@ -48,7 +48,7 @@ def advice(told: str, request: Request | None) -> str:
     """What to do, with both lengths as far as they are known: the provider's figures, else our own estimate."""
     asked, reads = _figure(_ASKED, told), _figure(_READS, told)
     if asked is None and request is not None:
-        asked = f"about {sum(len(message['content']) for message in request.messages) // 4:,}"
+        asked = f"about {request.letters // 4:,}"
     lengths = [f"{asked} tokens"] if asked else []
     lengths += [f"it reads {reads}"] if reads else []
     length = f" ({'; '.join(lengths)})" if lengths else ""

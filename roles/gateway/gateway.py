@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dialoom.roles.binding import OBJECT, OFFLINE, CompiledGraph, ModelBinding, Reply
+from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding, OwnPlayer
 from dialoom.roles.errors import BindingError, BudgetError, DrainedError, NotRecordedError, ProviderError
 
 from .attempts import MAX_ATTEMPTS, Attempts, Backend
@@ -76,7 +76,7 @@ class Gateway:
         spent: Taken | None = None,
         cache: ResponseCache | None = None,
         tracing: Tracing | None = None,
-        objects: Mapping[str, Reply | CompiledGraph] | None = None,
+        objects: Mapping[str, OwnPlayer] | None = None,
         shapes: Shapes | None = None,
     ) -> None:
         self._ledger = ledger
@@ -235,7 +235,7 @@ class Gateway:
                 await self._ledger.record(begun, failed)
                 raise
         if completion is not None:
-            completion = self._limits.prices.applied(completion, request.model)
+            completion = self._limits.prices.applied(completion, request.model).with_ids(key)
         latency = time.monotonic() - started
         text = None if error is None else str(error)
         await self._ledger.record(begun, CallRecord(completion, text, attempts.made, latency))
@@ -256,7 +256,7 @@ class Gateway:
         begun = await self._ledger.begin(key, place, request)
         if isinstance(begun, Completion):
             return begun
-        free = replace(shared, input_tokens=0, output_tokens=0, cached_tokens=0, cost=0.0)
+        free = replace(shared, input_tokens=0, output_tokens=0, cached_tokens=0, cost=0.0).with_ids(key)
         await self._ledger.record(begun, CallRecord(free, None, 0, 0.0))
         return free
 
@@ -341,7 +341,7 @@ def check_parameters(models: Mapping[str, ModelBinding]) -> None:
             check_support(role, binding.model, binding.params)
 
 
-def _backend_for(model: str, objects: Mapping[str, Reply | CompiledGraph], shapes: Shapes) -> Backend:
+def _backend_for(model: str, objects: Mapping[str, OwnPlayer], shapes: Shapes) -> Backend:
     kind, _, rest = model.partition(":")
     if model.startswith(OBJECT):
         if model not in objects:

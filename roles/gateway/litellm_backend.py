@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from dialoom.prompts import ChatMessage
 from dialoom.roles import offline
 from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
@@ -28,6 +27,7 @@ from .completions import completion_of, salvaged
 from .inline_preparation import prepared_inline
 from .reply_size import Bound, bounded_body
 from .structure import Form, Shapes, is_refused, response_format
+from .tool_wire import tool_options, wire_messages
 
 TIMEOUT = 600.0
 """Seconds after which an attempt that has not been answered is given up, and made again: the slowest models think for
@@ -101,7 +101,7 @@ class LiteLLMBackend:
     def _options(self, litellm: ModuleType, request: Request, form: Form) -> dict[str, Any]:
         options: dict[str, Any] = {
             "model": request.model,
-            "messages": alternating(request.messages),
+            "messages": wire_messages(request.messages, request.model),
             "temperature": request.temperature,
             "seed": request.seed,
             "drop_params": True,
@@ -113,9 +113,10 @@ class LiteLLMBackend:
         options["timeout"] = request.timeout or self._timeout
         if request.max_reply is not None:
             options["max_tokens"] = request.max_reply  # LiteLLM's name for it; it knows whose is another
+        options |= tool_options(litellm, request.model, request.tools)
         options |= request.params
         if wants_markers(litellm, request.model):
-            options["messages"] = marked(request.messages)
+            options["messages"] = marked(request.messages, request.model, is_growing=bool(request.tools))
         if request.api_base is not None:
             options["api_base"] = request.api_base
         if (shape := response_format(request, form)) is not None:
@@ -138,22 +139,12 @@ def _asking(request: Request) -> Iterator[None]:
     from .offline_provider import ASKED
 
     system, slash, _ = request.prompt_id.partition("/")
-    token = ASKED.set((system, _NUMBER.sub("", request.role)) if slash else ("", ""))
+    played = (system, _NUMBER.sub("", request.role)) if slash else ("", "")
+    token = ASKED.set((*played, request.tools))
     try:
         yield
     finally:
         ASKED.reset(token)
-
-
-def alternating(messages: tuple[ChatMessage, ...]) -> list[dict[str, str]]:
-    """The messages with neighbours of the same role joined: some providers refuse them apart."""
-    joined: list[dict[str, str]] = []
-    for message in messages:
-        if joined and joined[-1]["role"] == message["role"]:
-            joined[-1]["content"] += "\n\n" + message["content"]
-        else:
-            joined.append({"role": message["role"], "content": message["content"]})
-    return joined
 
 
 def check_offline(model: str) -> None:

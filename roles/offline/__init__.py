@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dialoom.prompts import ToolDefinition
+
 from .draws import Draws
 from .request import MarkedRequest, Part, SpokenLine, read_request
-from .understudy import NoUnderstudyError, SilentUnderstudyError, UnderstudyError, cast, plays, understudy
+from .understudy import NoUnderstudyError, SilentUnderstudyError, ToolTurn, UnderstudyError, cast, plays, understudy
 from .words import Words, heard, joined, noting_the_unsaid, tidy
 
 MODELS: frozenset[str] = frozenset({"attentive", "generic"})
@@ -26,11 +28,13 @@ __all__ = [
     "Part",
     "SilentUnderstudyError",
     "SpokenLine",
+    "ToolTurn",
     "UnderstudyError",
     "Words",
     "answer",
     "heard",
     "joined",
+    "play",
     "plays",
     "read_request",
     "tidy",
@@ -46,7 +50,20 @@ def answer(
     system: str = "",
     role: str = "",
 ) -> str:
-    """Answer a chat request.
+    """Answer a chat request that offers no tools; as `play`, of which this gives the words."""
+    return play(model, messages, seed=seed, system=system, role=role).words
+
+
+def play(
+    model: str,
+    messages: Sequence[Mapping[str, object]],
+    *,
+    seed: int | None = None,
+    system: str = "",
+    role: str = "",
+    tools: Sequence[ToolDefinition] = (),
+) -> ToolTurn:
+    """Answer a chat request with words, with calls of tools, or both.
 
     Args:
         model: "attentive" or "generic"; as an assistant the second ignores the person, as a judge it looks at less.
@@ -54,19 +71,21 @@ def answer(
         seed: Varies the wording, never what is decided.
         system: Whose prompt it is, as the beginning of the prompt's id says; only its understudies are asked then.
         role: Who is asked. Without it, the messages name their role.
+        tools: What the request offers.
 
     Raises:
         ValueError: The model is not one of `MODELS`.
         NoUnderstudyError: Nobody plays the role that the messages name.
-        SilentUnderstudyError: Whoever plays it found no words in its data file.
+        SilentUnderstudyError: Whoever plays it found no words in its data file, and called nothing.
     """
     if model not in MODELS:
         raise ValueError(f"unknown offline model {model!r}; there are {', '.join(sorted(MODELS))}")
-    request = read_request(messages, model, role)
+    request = read_request(messages, model, role, tools)
     shown = [(part.tag, part.body) for part in request.shown]
-    said = [(line.speaker, line.text) for line in request.lines]
+    said = [(line.speaker, line.text, *line.calls) for line in request.lines]
     with noting_the_unsaid() as unsaid:
         reply = cast(request, system)(request, Draws(model, request.role, request.system, shown, said, seed))
-    if not reply.strip():
+    turn = ToolTurn(reply) if isinstance(reply, str) else reply
+    if not turn.words.strip() and not turn.calls:
         raise SilentUnderstudyError(request.role, unsaid)
-    return reply
+    return turn

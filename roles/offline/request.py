@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+from dialoom.prompts import ToolDefinition
+
 from .draws import Draws
 
 _BLOCK = re.compile(r"<([a-z][\w-]*)\b([^<>]*)>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
@@ -40,10 +42,14 @@ def values_of(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class SpokenLine:
-    """One line of a conversation: `speaker` is the speaker's role as seen from outside, whoever is asked."""
+    """One line of a conversation: `speaker` is the speaker's role as seen from outside, whoever is asked.
+
+    What a tool said is a line by `tool`, and `calls` are what a line calls besides: name and arguments' JSON of each.
+    """
 
     speaker: str
     text: str
+    calls: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,7 @@ class MarkedRequest:
         shown: The prompt's parts in their order.
         lines: The conversation, oldest line first.
         bare: Whether it is nothing but a chat: no system message and no role.
+        tools: What may be called.
     """
 
     role: str = "assistant"
@@ -84,6 +91,7 @@ class MarkedRequest:
     shown: tuple[Part, ...] = ()
     lines: tuple[SpokenLine, ...] = ()
     bare: bool = False
+    tools: tuple[ToolDefinition, ...] = ()
     _by_tag: dict[str, list[Part]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -116,17 +124,23 @@ class MarkedRequest:
         return Draws("lasting", self.role, shown, *purpose)
 
 
-def read_request(messages: Sequence[Mapping[str, object]], model: str = "attentive", asked: str = "") -> MarkedRequest:
+def read_request(
+    messages: Sequence[Mapping[str, object]],
+    model: str = "attentive",
+    asked: str = "",
+    tools: Sequence[ToolDefinition] = (),
+) -> MarkedRequest:
     """Read a chat request: its role, its parts and its conversation.
 
     Args:
         messages: The request.
         model: "attentive" or "generic".
         asked: Who is asked, if that is known otherwise than by a `<role>` in the request.
+        tools: What the request offers.
     """
-    texts = [(str(message.get("role", "")), _content(message)) for message in messages]
-    own = [text for kind, text in texts if kind in ("system", "developer")]
-    said = [(kind, text) for kind, text in texts if kind in ("user", "assistant")]
+    texts = [(str(message.get("role", "")), _content(message), _calls(message)) for message in messages]
+    own = [text for kind, text, _ in texts if kind in ("system", "developer")]
+    said = [each for each in texts if each[0] in ("user", "assistant", "tool")]
     shown = [part for text in own for part in _parts(text)]
     first = _parts(said[0][1]) if said else ()
     roles = (part.body for part in (shown if own else first) if part.tag == "role")
@@ -136,13 +150,16 @@ def read_request(messages: Sequence[Mapping[str, object]], model: str = "attenti
         if said and _parts(_INSTRUCTION.sub("", said[0][1])):
             shown += first
             said = said[1:]
-        said = [(kind, _without_instructions(text, shown)) for kind, text in said]
+        said = [(kind, _without_instructions(text, shown), calls) for kind, text, calls in said]
     role = named.lower() or "assistant"
     swap = {"user": "assistant", "assistant": "user"} if role == "user" else {}
-    heard = tuple(SpokenLine(swap.get(kind, kind), text.strip()) for kind, text in said if text.strip())
+    heard = tuple(
+        SpokenLine(swap.get(kind, kind), text.strip(), calls) for kind, text, calls in said if text.strip() or calls
+    )
     read = next((part for part in shown if part.tag == "conversation"), None)
     lines = tuple(_lines(read.body)) if read else heard
-    return MarkedRequest(role, model, "\n".join(own), tuple(shown), lines, bare=not own and not named)
+    bare = not own and not named
+    return MarkedRequest(role, model, "\n".join(own), tuple(shown), lines, bare=bare, tools=tuple(tools))
 
 
 def _content(message: Mapping[str, object]) -> str:
@@ -153,6 +170,12 @@ def _content(message: Mapping[str, object]) -> str:
         texts = (part.get("text") for part in content if isinstance(part, dict))
         return "\n".join(text for text in texts if isinstance(text, str))
     return ""
+
+
+def _calls(message: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    given = message.get("tool_calls")
+    called = [each.get("function") for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+    return tuple((str(each.get("name")), str(each.get("arguments"))) for each in called if isinstance(each, dict))
 
 
 @lru_cache(maxsize=512)

@@ -10,7 +10,16 @@ from functools import cache
 from .draws import Draws
 from .request import MarkedRequest
 
-Understudy = Callable[[MarkedRequest, Draws], str]
+
+@dataclass(frozen=True)
+class ToolTurn:
+    """What an understudy does that is offered tools: words, and calls as pairs of a name and the arguments' JSON."""
+
+    words: str = ""
+    calls: tuple[tuple[str, str], ...] = ()
+
+
+Understudy = Callable[[MarkedRequest, Draws], str | ToolTurn]
 _BUILT_IN = ("personalens", "aloe", "pools", "prefeval", "prefeval_pairs", "gate")
 _PACKAGE = __name__.rpartition(".")[0]
 

@@ -149,7 +149,7 @@ def _row(run: RunFile, recipe: Recipe, judging: str | None, drawn: _Drawn, scale
         "" if judgement.turn is None else str(judgement.turn),
         str(scales.of(judgement.metric)),
         _text(recipe.judged_about(run.scenario(recipe, position), judgement)),
-        "\n\n".join(f"{line.role}: {line.content}" for line in recipe.judged_lines(episode.outcome, judgement)),
+        "\n\n".join(f"{line.role}: {line.spoken}" for line in recipe.judged_lines(episode.outcome, judgement)),
     ]
 
 

@@ -248,7 +248,7 @@ def _print_episode(
     for place, message in enumerate(messages):
         console.print()
         console.print(message.role, style=f"bold {_COLOURS.get(message.role, 'magenta')}")
-        console.print(message.content)
+        console.print(message.spoken)
         if message.finish_reason is not None:
             console.print(f"({BROKEN_OFF.get(message.finish_reason, message.finish_reason)})", style="dim")
         for line in at_message(faults, place):

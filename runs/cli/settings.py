@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -84,7 +84,7 @@ def merged(
     params = joined(*(parameters(each.get("param")) for each in (from_file, common)))
     return {
         "path": chosen.out,
-        **players(chosen.model_dump()),
+        **players(chosen.model_dump(), recipe.judging_roles() if recipe.judging() is not None else ()),
         "params": params,
         "options": {**own, **given},
         "seed": chosen.seed or 0,
@@ -95,11 +95,13 @@ def merged(
     }, chosen.log_format
 
 
-def players(given: Mapping[str, Any]) -> dict[str, Any]:
+def players(given: Mapping[str, Any], several: Collection[str] = ()) -> dict[str, Any]:
     """Who plays, and how they sample, as the door takes it.
 
     Args:
         given: By the names of the flags.
+        several: Roles whom several may play, each in judgements of its own; of another role the last that is named
+            plays.
 
     Raises:
         RunError: Naming the flag and the value that is wrong.
@@ -107,7 +109,7 @@ def players(given: Mapping[str, Any]) -> dict[str, Any]:
     models = _models_by_role(given)
     return {
         "model": models.pop("", [None])[-1],
-        "models": {role: named[0] if len(named) == 1 else named for role, named in models.items()},
+        "models": {role: named if role in several and named[1:] else named[-1] for role, named in models.items()},
         "temperature": numbers("temperature", _texts(given.get("temperature"))),
         "api_base": texts_by_name(_texts(given.get("api_base"))),
         "structured": texts_by_name(_texts(given.get("structured")), "structured"),

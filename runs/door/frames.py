@@ -88,7 +88,7 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
 def _lines(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
     for number, episode in _numbered(run, judging, where):
         for place, line in enumerate(episode.outcome.messages):
-            yield {"number": number, "id": episode.id, "line": place, "role": line.role, "content": line.content}
+            yield {"number": number, "id": episode.id, "line": place, "role": line.role, "content": line.spoken}
 
 
 def _judgements(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:

@@ -20,8 +20,6 @@ from dialoom.runs.events import Event
 from dialoom.runs.limits import FailOnError, Rates, RunLimits, Timeouts
 from dialoom.runs.store.connections import Synchronous
 
-from .judges import Judges
-
 PathLike: TypeAlias = "str | os.PathLike[str]"
 RecipeLike: TypeAlias = "str | Recipe | type[Recipe]"
 """A registered name, `path/to/file.py:NAME`, a recipe, or its class."""
@@ -82,7 +80,6 @@ class PlaySettings(PlayerSettings, CallSettings, total=False):
     """What a new run may be told, besides its recipe and its file; see `play`."""
 
     model: ModelLike | None
-    models: Mapping[str, Judges] | None
     options: Options | None
     seed: int
     sample: int | None

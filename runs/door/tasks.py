@@ -99,7 +99,7 @@ async def reopened(
             store.permit([*([] if recipe else recipe_named(store.config.recipe)), *players])
             found = store.recipe
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
-            policy.limits.check_prices(store.config.model_names.values())
+            policy.limits.check_prices(each.model for cast in store.config.casts for each in cast.values())
             if not store.is_planned:
                 write_plan(store, found, lambda text: tell(Noted(text)), is_given_up)
             return found, policy

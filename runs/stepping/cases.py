@@ -15,7 +15,9 @@ from dialoom.errors import first_problem
 from dialoom.graphs import Outcome
 from dialoom.outputs import text_output
 from dialoom.prompts import ChatMessage
+from dialoom.prompts.messages import identity
 from dialoom.roles import ModelBinding
+from dialoom.roles.gateway.kept_reply import kept_text
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.checkpoints.values import pack, text_of
 from dialoom.runs.trust import loads_named, recipe_named, remember
@@ -34,6 +36,7 @@ class RecordedCall(BaseModel):
         model: Who was asked; `said` if a person wrote the reply.
         request: The SHA-256 of what was asked.
         is_edited: Whether a person wrote what was asked, so that it is not what the prompt gives.
+        reply: As the run's file keeps it: its words, or an object of words and calls of tools.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -103,9 +106,9 @@ async def case_of(session: Session) -> Case:
                     ask=call.ask,
                     role=call.role,
                     model=call.model,
-                    request=digest([{"role": role, "content": content} for role, content in call.messages]),
+                    request=digest(call.messages),
                     is_edited=call.is_edited,
-                    reply=call.reply or "",
+                    reply="" if call.answer is None else kept_text(call.answer),
                 )
                 for call in stop.calls
             )
@@ -162,7 +165,7 @@ def read_case(path: Path) -> Case:
 
 def digest(messages: Sequence[ChatMessage]) -> str:
     """The SHA-256 of what a role is asked, by which a case knows it again."""
-    text = json.dumps([[message["role"], message["content"]] for message in messages], ensure_ascii=False)
+    text = json.dumps([identity(message) for message in messages], ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -12,6 +12,9 @@ from typing import Any, Final
 from langchain_core.messages import BaseMessage
 from rich.cells import cell_len, set_cell_size
 
+from dialoom.graphs.conversation import calls_of
+from dialoom.prompts.messages import call_text
+
 from .paths import extended
 from .values import plain
 
@@ -123,7 +126,9 @@ def _text(value: Any) -> str:
     if isinstance(value, BaseMessage):
         shown = plain(value)
         content = shown["content"]
-        return f"{shown['role']}: {_flat(content) if isinstance(content, str) else _text(content)}"
+        said = _flat(content) if isinstance(content, str) else _text(content)
+        called = (f"calls {_flat(call_text(call))}" for call in calls_of(value))
+        return f"{shown['role']}: {' '.join([*filter(None, [said]), *called])}"
     return json.dumps(_flat(plain(value)), ensure_ascii=False)
 
 

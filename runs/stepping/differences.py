@@ -78,7 +78,7 @@ async def diff(left: Session, right: Session) -> Difference:
 def spoken(transcript: Sequence[Line] | Outline) -> list[SpokenLine]:
     """A transcript as lines; those of an outline are set in by two spaces a step."""
     if not isinstance(transcript, Outline):
-        return [(line.role, line.content) for line in transcript]
+        return [(line.role, line.spoken) for line in transcript]
     found: list[SpokenLine] = []
 
     def walk(outline: Outline, depth: int) -> None:

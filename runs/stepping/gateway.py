@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dialoom.prompts import ChatMessage
+from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.roles import CallPlace, Completion, Ledger
 from dialoom.roles.gateway import Caller, CallRecord, Request
+from dialoom.roles.gateway.tool_wire import read_calls
 from dialoom.roles.replies import parse_reply
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.ledger import SAID
 
+_LIKE_A_CALL = re.compile(r"""\s*\[?\s*\{\s*"(?:name|tool_calls)"\s*:""")
 _TURNS_OF_THE_LOOP = 50
 """So often other tasks may run before a request that is only noted comes to nothing: parallel ones are noted, too."""
 
@@ -67,19 +71,42 @@ class CallOverrides:
     messages: Mapping[str, Sequence[ChatMessage]] = field(default_factory=dict)
 
 
-def check_said(request: Request, text: str) -> None:
-    """Make sure that a role could have replied this.
+def said_reply(request: Request, text: str) -> Completion:
+    """What a person has a role reply: words; where tools are offered, also a call of one as JSON.
+
+    Args:
+        request: What the role is asked.
+        text: Words of the form that the reply must have; or `{"name": ..., "arguments": {...}}`, a list of such calls,
+            or `{"content": ..., "tool_calls": [...]}`.
 
     Raises:
         SteppingError: If it is not of the form that the reply must have, or nothing.
     """
-    if not text.strip():
+    words, calls = _words_and_calls(text) if request.tools else (text, ())
+    if not words.strip() and not calls:
         raise SteppingError(f"{request.role} cannot say nothing; give its words")
     if request.reply_type is not None:
         try:
             parse_reply(text, request.reply_type)
         except ValueError as error:
             raise SteppingError(f"{request.role} cannot say {text!r} here: {error}") from error
+    return Completion(words, input_tokens=0, output_tokens=0, cost=0.0, finish_reason=SAID, tool_calls=calls)
+
+
+def _words_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
+    """Words and calls of what a person has written for an agent."""
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        if _LIKE_A_CALL.match(text):
+            raise SteppingError(f"{text!r:.60} is a call, and no JSON: {error}") from error
+        return text, ()
+    message = given if isinstance(given, dict) and "tool_calls" in given else {"tool_calls": given}
+    calls = message["tool_calls"]
+    calls = calls if isinstance(calls, list) else [calls]
+    if not calls or not all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls):
+        return text, ()
+    return str(message.get("content") or ""), read_calls(calls)
 
 
 class SteppingGateway:
@@ -134,9 +161,9 @@ class SteppingGateway:
 
     async def _say(self, request: Request, place: CallPlace, text: str) -> Completion:
         """Write the words down as a call that took nothing."""
-        check_said(request, text)
-        begun = await self._ledger.begin(request.key(place), place, request)
-        completion = Completion(text, input_tokens=0, output_tokens=0, cost=0.0, finish_reason=SAID)
+        key = request.key(place)
+        completion = said_reply(request, text).with_ids(key)
+        begun = await self._ledger.begin(key, place, request)
         if isinstance(begun, int):
             await self._ledger.record(begun, CallRecord(completion, None, 0, 0.0))
         return completion

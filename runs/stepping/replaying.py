@@ -14,6 +14,7 @@ from dialoom.graphs.gate import Gate
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import CallPlace, Cast, Completion
 from dialoom.roles.gateway import Request
+from dialoom.roles.gateway.kept_reply import read_reply
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import load_recipe
@@ -175,7 +176,7 @@ class _Recorded:
         self.used.add(number)
         if not call.is_edited and call.request != asked:
             self.others.append(f"{place.node} asked {request.role} something else than what was recorded")
-        return Completion(call.reply)
+        return read_reply(Completion(call.reply))
 
     def _number(self, request: Request, place: CallPlace, asked: str) -> int:
         """Which call it is: the one at this place; of several tasks of one node, the one that was asked the same.

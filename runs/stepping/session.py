@@ -14,11 +14,11 @@ from dialoom.runs.calling import CallPolicy
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN
 from dialoom.runs.trust import player_named
-from dialoom.text import well_formed, well_formed_value
+from dialoom.text import well_formed_value
 
 from .branching import fork_branch, index_main
 from .context import START, ScenarioContext, at, open_context, updates
-from .gateway import CallOverrides, NextRequest, SteppingError, check_said
+from .gateway import CallOverrides, NextRequest, SteppingError, said_reply
 from .navigation import Navigation
 from .paths import replaced
 from .stop import Stop
@@ -98,13 +98,14 @@ class Session(Navigation):
 
         Args:
             role: The role; where several nodes ask it, one of these; `NODE:NUMBER` where one asks it more often.
-            text: Its words, of the form that its reply must have.
+            text: Its words, of the form that its reply must have; or, where it may call tools, a call as JSON:
+                `{"name": "get_weather", "arguments": {"city": "Vellin"}}`, or a list of calls.
 
         Raises:
             SteppingError: If the next step does not ask that role, or it cannot say that.
         """
         asked = await self._asked(role)
-        check_said(asked.request, text)
+        said_reply(asked.request, text)
         sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._leave_main()
         return await self.step(CallOverrides(said={asked.key: (text, sample)}))
@@ -121,9 +122,7 @@ class Session(Navigation):
         """
         asked = await self._asked(role)
         await self._leave_main()
-        whole: list[ChatMessage] = [
-            {"role": message["role"], "content": well_formed(message["content"])} for message in messages
-        ]
+        whole: list[ChatMessage] = well_formed_value([{**message} for message in messages])
         return await self.step(CallOverrides(messages={asked.key: whole}))
 
     async def exchange(self, role: str, model: str) -> None:

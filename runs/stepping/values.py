@@ -6,11 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, ToolMessage
+from pydantic import TypeAdapter, ValidationError
 
-from dialoom.graphs.conversation import said
+from dialoom.graphs.conversation import calls_of, said
+from dialoom.prompts import FunctionCall
 
 _MESSAGE = {"role", "content"}
+_BESIDES = {"id", "tool_calls", "tool_call_id"}
+_CALLS = TypeAdapter(list[FunctionCall])
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (BaseMessage, "a message"),
     (bool, "true or false"),
@@ -27,14 +31,27 @@ class PathError(ValueError):
 
 
 def plain(value: Any) -> Any:
-    """A value of a state as JSON has it; a message becomes its `role` (who speaks, or its type), `content` and `id`."""
+    """A value of a state as JSON has it; a message becomes its `role` (who speaks, or its type), `content` and `id`.
+
+    One that calls tools has its `tool_calls`, too, and what a tool said the `tool_call_id` of the call.
+    """
     if isinstance(value, BaseMessage):
-        return {"role": value.name or value.type, "content": plain(value.content), "id": value.id}
+        return {"role": _role(value), "content": plain(value.content), "id": value.id, **_of_tools(value)}
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _role(message: BaseMessage) -> str:
+    return message.type if isinstance(message, ToolMessage) else message.name or message.type
+
+
+def _of_tools(message: BaseMessage) -> dict[str, Any]:
+    if isinstance(message, ToolMessage):
+        return {"tool_call_id": message.tool_call_id}
+    return {"tool_calls": [{**call} for call in calls]} if (calls := calls_of(message)) else {}
 
 
 def kind_of(value: Any) -> str:
@@ -112,17 +129,34 @@ def _message(old: Any, new: Any, position: int, where: str) -> BaseMessage:
             f"{where} is a message, so {shortened(new)} cannot stand there; give "
             '{"role": "user", "content": "..."}' + (f" or exchange {where}.content" if known else "")
         )
-    role, content, id_ = new["role"], new["content"], new.get("id")
-    if known is not None and role == plain(known)["role"] and id_ in (None, known.id):
-        return known.model_copy(update={"content": content})
-    message = said(role, content, position)
+    if known is not None and _stays(new, plain(known)):
+        return known.model_copy(update={"content": new["content"]})
+    message, id_ = _made(new, position), new.get("id")
     return message if id_ is None else message.model_copy(update={"id": id_})
 
 
+def _stays(new: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Whether nothing of a message is to change but what it says; what is left out stays."""
+    return all(known.get(key) == value for key, value in new.items() if key != "content" and value is not None)
+
+
+def _made(new: Mapping[str, Any], position: int) -> BaseMessage:
+    """A message of the plain values given for one."""
+    role, content = new["role"], new["content"]
+    if (answered := new.get("tool_call_id")) is not None:
+        return ToolMessage(content=content, tool_call_id=answered, id=f"{position}-{role}")
+    return said(role, content, position, tool_calls=_CALLS.validate_python(new.get("tool_calls", [])))
+
+
 def _is_message(new: Any, old: BaseMessage | None) -> bool:
-    if not isinstance(new, Mapping) or not _MESSAGE <= set(new) <= _MESSAGE | {"id"}:
+    if not isinstance(new, Mapping) or not _MESSAGE <= set(new) <= _MESSAGE | _BESIDES:
+        return False
+    try:
+        _CALLS.validate_python(new.get("tool_calls", []))
+    except ValidationError:
         return False
     content = new["content"]
     same = old is not None and kind_of(content) == kind_of(old.content)
     named = isinstance(new["role"], str) and bool(new["role"]) and isinstance(new.get("id"), str | None)
+    named = named and isinstance(new.get("tool_call_id"), str | None)
     return named and (isinstance(content, str) or same)

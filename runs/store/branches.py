@@ -8,10 +8,19 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .passages import read_messages, reading
+from pydantic import TypeAdapter
+
+from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
+from dialoom.roles import Completion
+from dialoom.roles.gateway.kept_reply import read_reply
+
+from .passages import TOOLS, Said, beyond_words_of, read_messages, reading
 
 MadeCall = tuple[str, str, bool]
 """A call that led to a checkpoint: its node, its key in hexadecimal digits, and whether a person wrote the request."""
+
+_TOOLS = TypeAdapter(list[dict[str, Any]])
+_MESSAGE = TypeAdapter(ChatMessage)
 
 _NO_CALL: MadeCall = ("", "", False)
 
@@ -55,8 +64,10 @@ class StepCall:
     Attributes:
         id: The row in the ledger.
         is_edited: Whether its request was written by a person instead of rendered from the prompt.
-        messages: The request: role and content.
+        messages: The request.
+        tools: The definitions of the tools that it offered.
         seconds: How long it took, waiting between attempts included.
+        answer: The words of the reply, and what it calls besides; `None` if there was none.
         branch: The branch that alone uses it; `None` if the scenario's outcome does.
         is_common: Whether it belongs to no scenario: it was made once for all that asked the same.
     """
@@ -70,8 +81,9 @@ class StepCall:
     model: str
     prompt: str
     sample: int
-    messages: tuple[tuple[str, str], ...]
-    reply: str | None
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[ToolDefinition, ...]
+    answer: Completion | None
     input_tokens: int | None
     output_tokens: int | None
     cost: float | None
@@ -80,6 +92,16 @@ class StepCall:
     is_edited: bool
     branch: str | None
     is_common: bool = False
+
+    @property
+    def reply(self) -> str | None:
+        """The reply's words."""
+        return None if self.answer is None else self.answer.text
+
+    @property
+    def tool_calls(self) -> tuple[FunctionCall, ...]:
+        """What the reply calls besides."""
+        return () if self.answer is None else self.answer.tool_calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +239,8 @@ class BranchTable:
         return [self._call(row) for row in _latest_sample(rows)]
 
     def _call(self, row: sqlite3.Row) -> StepCall:
+        asked = read_messages(row["messages"], reading(self._reader))
+        tools = _TOOLS.validate_json(self._text(asked.pop(0)[1])) if asked[:1] and asked[0][0] == TOOLS else []
         return StepCall(
             id=row["id"],
             key=row["key"].hex(),
@@ -227,10 +251,9 @@ class BranchTable:
             model=row["model"],
             prompt=row["prompt"],
             sample=row["sample"],
-            messages=tuple(
-                (role, self._text(id_)) for role, id_, *_ in read_messages(row["messages"], reading(self._reader))
-            ),
-            reply=None if row["reply"] is None else self._text(row["reply"]),
+            messages=tuple(map(self._message, asked)),
+            tools=tuple(tools),
+            answer=None if row["reply"] is None else read_reply(Completion(self._text(row["reply"]))),
             input_tokens=row["input_tokens"],
             output_tokens=row["output_tokens"],
             cost=row["cost"],
@@ -240,6 +263,12 @@ class BranchTable:
             branch=row["branch"],
             is_common=row["scenario"] is None,
         )
+
+    def _message(self, said: Said) -> ChatMessage:
+        message: ChatMessage = {"role": said[0], "content": self._text(said[1])}
+        if (rest := beyond_words_of(said)) is not None:
+            message = _MESSAGE.validate_python({**message, **json.loads(self._text(rest))})
+        return message
 
     def _text(self, id_: int) -> str:
         return str(self._reader.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()[0])

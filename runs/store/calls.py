@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dialoom.roles import ASKS
+from dialoom.roles import ASKS, Completion
+from dialoom.roles.gateway.kept_reply import read_reply
 
 _PAGE = 500
 
@@ -18,18 +19,25 @@ def read_calls(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     Yields:
         `call` (its row), `number` (the scenario's place in the plan, from 1), `id`, `node`, `step`, `ordinal` (all
         `None` of a common call, which belongs to no scenario), `role`, `model`, `prompt`, `sample`, `ask`,
-        `judging` (a later set's name), `branch`, `reply`, `error`, `finish_reason`, tokens, `cost` (US dollars),
-        `attempts`, `latency` (seconds) and `replays`.
+        `judging` (a later set's name), `branch`, `reply` (its words), `tool_calls` (what it calls besides), `error`,
+        `finish_reason`, tokens, `cost` (US dollars), `attempts`, `latency` (seconds) and `replays`.
     """
     after = 0
     while rows := connection.execute(_CALLS, (after, _PAGE)).fetchall():
         after = rows[-1]["call"]
-        yield from (dict(row) for row in rows)
+        yield from map(_call, rows)
+
+
+def _call(row: sqlite3.Row) -> dict[str, Any]:
+    call = dict(row)
+    reply = None if call["reply"] is None else read_reply(Completion(call["reply"]))
+    call["reply"] = None if reply is None else reply.text
+    return call | {"tool_calls": [] if reply is None else list(reply.tool_calls)}
 
 
 def read_calls_of(connection: sqlite3.Connection, position: int) -> list[dict[str, Any]]:
     """The calls of one scenario since it was begun (anew), as `read_calls` has them."""
-    return [dict(row) for row in connection.execute(_CALLS_OF, (position,))]
+    return [_call(row) for row in connection.execute(_CALLS_OF, (position,))]
 
 
 def read_unsound(connection: sqlite3.Connection) -> list[int]:

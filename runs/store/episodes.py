@@ -11,7 +11,7 @@ from dialoom.graphs import DialogueFault, Judgement, Line, Outcome
 from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 
 from .panel import words_of_panel
-from .passages import Said, read_messages, reading
+from .passages import Said, beyond_words_of, read_messages, reading
 
 _PAGE = 200
 
@@ -128,7 +128,7 @@ def _said(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> tuple[dict
     """What was said in each scenario by its position, and the texts of all that."""
     passage = lru_cache(maxsize=None)(reading(connection))
     said = {row["position"]: read_messages(row["messages"], passage) for row in rows}
-    ids = {id_ for messages in said.values() for _, id_, *_reason in messages}
+    ids = {id_ for messages in said.values() for message in messages for id_ in message if isinstance(id_, int)}
     query = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
     return said, dict(connection.execute(query, (json.dumps(sorted(ids)),)).fetchall())
 
@@ -136,9 +136,7 @@ def _said(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> tuple[dict
 def _outcome(
     row: sqlite3.Row, said: Sequence[Said], texts: Mapping[int, str], judgements: tuple[Judgement, ...]
 ) -> Outcome:
-    messages = tuple(
-        Line(role=role, content=texts[id_], finish_reason=reason[0] if reason else None) for role, id_, *reason in said
-    )
+    messages = tuple(_line(message, texts) for message in said)
     counts, details = json.loads(row["counts"]), json.loads(row["details"] or "{}")
     return Outcome(
         messages=messages,
@@ -148,6 +146,13 @@ def _outcome(
         judgements=judgements,
         faults=_faults(row["faults"]),
     )
+
+
+def _line(message: Said, texts: Mapping[int, str]) -> Line:
+    role, id_, *rest = message
+    reason = next((each for each in rest if isinstance(each, str)), None)
+    beyond = beyond_words_of(message)
+    return Line(role=role, content=texts[id_], finish_reason=reason, **json.loads(texts[beyond]) if beyond else {})
 
 
 def _of_sets(

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dialoom.prompts import ChatMessage
+from dialoom.prompts.messages import beyond_words
 from dialoom.roles import CallPlace, Completion
 from dialoom.roles.gateway import Attempt, CallRecord, Request
+from dialoom.roles.gateway.kept_reply import kept_text, read_reply
 
-from .documents import digest
-from .passages import Passages
+from .documents import canonical, digest
+from .passages import TOOLS, Passages, Said
 from .texts import Texts
 from .writer import Writer
 
@@ -90,7 +93,7 @@ class SQLiteLedger:
         if row[1] is not None and self._is_played(row[2]):
             # The scenario's own line has come to what a branch had asked before it.
             connection.execute("UPDATE calls SET branch = NULL WHERE id = ?", (row[0],))
-        return Completion(*tuple(row)[3:])
+        return read_reply(Completion(*tuple(row)[3:]))
 
     def _is_played(self, position: int) -> bool:
         """Whether a scenario's own line is under way."""
@@ -99,9 +102,9 @@ class SQLiteLedger:
 
     def _insert(self, connection: sqlite3.Connection, key: str, place: CallPlace, request: Request) -> int:
         booking = self._threads[place.scenario]
-        messages = [
-            (message["role"], self._texts.id_of(connection, message["content"])) for message in request.messages
-        ]
+        messages = [self._said(connection, message) for message in request.messages]
+        if request.tools:
+            messages.insert(0, (TOOLS, self._texts.id_of(connection, canonical(list(request.tools)))))
         row: dict[str, Any] = {
             "key": _key(key),
             "scenario": booking.position,
@@ -127,6 +130,11 @@ class SQLiteLedger:
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
+    def _said(self, connection: sqlite3.Connection, message: ChatMessage) -> Said:
+        said = (message["role"], self._texts.id_of(connection, message["content"]))
+        rest = beyond_words(message)
+        return (*said, self._texts.id_of(connection, canonical(rest))) if rest else said
+
     def _note_use(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> None:
         """Write down where the reply of a common call is used; again, if a crash came in between."""
         booking = self._threads[place.scenario]
@@ -141,7 +149,7 @@ class SQLiteLedger:
         }
         if (completion := record.completion) is not None:
             row |= {
-                "reply": self._texts.id_of(connection, completion.text),
+                "reply": self._texts.id_of(connection, kept_text(completion)),
                 "reasoning": completion.reasoning and self._texts.id_of(connection, completion.reasoning),
                 "finish_reason": completion.finish_reason,
                 "input_tokens": completion.input_tokens,

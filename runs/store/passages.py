@@ -15,8 +15,12 @@ from typing import TypeAlias
 
 from .documents import digest
 
-Said: TypeAlias = tuple[str, int, *tuple[str, ...]]
-"""A message: its role and the id of its text; behind these, where an outcome's line broke off, why it did."""
+Said: TypeAlias = tuple[str, int, *tuple[str | int, ...]]
+"""A message: its role and the id of its text; behind these, where an outcome's line broke off, why it did, and where
+there is more to it than words (calls of tools), the id of a text with that as JSON."""
+
+TOOLS = "tools"
+"""Stands for the role in the first entry of a request that offers tools, whose text is their definitions as JSON."""
 
 LONG = 64
 """Lists of at most so many messages stay as they are: most do, and are read without a second look."""
@@ -93,6 +97,11 @@ def read_messages(text: str, passage: Callable[[int], str]) -> list[Said]:
         else:
             found.append((entry[0], entry[1], *entry[2:]))
     return found
+
+
+def beyond_words_of(message: Said) -> int | None:
+    """The id of the text that holds what a message is besides its words."""
+    return next((each for each in message[2:] if isinstance(each, int)), None)
 
 
 def reading(connection: sqlite3.Connection) -> Callable[[int], str]:

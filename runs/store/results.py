@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from dialoom.graphs import Judgement, Outcome
+from dialoom.graphs import Judgement, Line, Outcome
 from dialoom.runs.branch_taken import BranchTaken
 
 from .branches import MAIN, exchange_calls
@@ -134,7 +134,7 @@ class Results:
 
     def _insert_outcome(self, connection: sqlite3.Connection, position: int, outcome: Outcome) -> None:
         messages: list[Said] = [
-            (line.role, self._texts.id_of(connection, line.content), *filter(None, [line.finish_reason]))
+            (line.role, self._texts.id_of(connection, line.content), *self._rest(connection, line))
             for line in outcome.messages
         ]
         details = canonical(dict(outcome.details)) if outcome.details else None
@@ -149,6 +149,14 @@ class Results:
                 _faults(outcome),
             ),
         )
+
+    def _rest(self, connection: sqlite3.Connection, line: Line) -> tuple[str | int, ...]:
+        """What there is to a line besides its words."""
+        reason = () if line.finish_reason is None else (line.finish_reason,)
+        if not line.tool_calls and line.tool_call_id is None:
+            return reason
+        rest = line.model_dump(mode="json", include={"tool_calls", "tool_call_id"})
+        return (*reason, self._texts.id_of(connection, canonical(rest)))
 
 
 def _faults(outcome: Outcome) -> str | None:

@@ -44,7 +44,7 @@ SELECT model, count(*), sum((
         SELECT value FROM part JOIN passages ON passages.id = part.entry, json_each(passages.messages)
     )
     SELECT coalesce(sum(length(content)), 0)
-    FROM part JOIN texts ON texts.id = json_extract(entry, '$[1]')
+    FROM part JOIN texts ON texts.id IN (json_extract(entry, '$[1]'), json_extract(entry, '$[2]'))
 ))
 FROM calls
 WHERE (input_tokens IS NULL OR output_tokens IS NULL) AND {_TOOK} GROUP BY model"""

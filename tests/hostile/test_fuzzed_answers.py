@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import dialoom
 from dialoom.roles.errors import ProviderError, TransientProviderError
 from dialoom.roles.gateway import Completion
+from dialoom.roles.gateway.kept_reply import kept_text, read_reply
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
 from dialoom.roles.gateway.retry_after import LONGEST
 from tests.hostile.replies import play
@@ -67,7 +68,11 @@ HEADERS = st.fixed_dictionaries(
 )
 
 ERRORS = st.fixed_dictionaries({}, optional=dict.fromkeys(("message", "type", "code", "param", "metadata"), VALUES))
-CHOICES = st.fixed_dictionaries({}, optional={"index": VALUES, "finish_reason": VALUES, "message": VALUES})
+FUNCTIONS = st.fixed_dictionaries({}, optional={"name": VALUES, "arguments": VALUES})
+CALLS = st.fixed_dictionaries({}, optional={"id": VALUES, "type": VALUES, "function": FUNCTIONS | VALUES})
+SPOKEN = {"content": VALUES, "reasoning_content": VALUES, "tool_calls": st.lists(CALLS | VALUES, max_size=2) | VALUES}
+MESSAGES = st.fixed_dictionaries({}, optional=SPOKEN)
+CHOICES = st.fixed_dictionaries({}, optional={"index": VALUES, "finish_reason": VALUES, "message": MESSAGES | VALUES})
 ANSWERS = st.fixed_dictionaries(
     {},
     optional={
@@ -89,6 +94,10 @@ BODIES = (
 )
 PROPER = st.just(json.dumps(completion("Hello.")[1]).encode())
 HOSTILE = st.builds(Response, status=STATUSES, headers=HEADERS, raw=BODIES | PROPER, cut=st.none() | st.integers(0, 30))
+
+
+TOOL = {"type": "function", "function": {"name": "count", "parameters": {"type": "object", "properties": {}}}}
+CALLED = {"choices": [{"message": {"content": "Hm.", "tool_calls": [{"function": {"name": 3, "arguments": [1e400]}}]}}]}
 
 
 @dataclass
@@ -130,7 +139,7 @@ def runner() -> Iterator[asyncio.Runner]:
 def check_answer(provider: Provider, runner: asyncio.Runner, model: str, hostile: Response) -> None:
     """One answer, as the gateway gets it: read, or refused with a text that can be kept and a wait that has an end."""
     provider.hostile = hostile
-    asked = request(provider.url, model)
+    asked = request(provider.url, model, tools=(TOOL,))
     try:
         kept = runner.run(asyncio.wait_for(LiteLLMBackend(2 * PATIENCE).complete(asked, "k"), PATIENCE))
     except ProviderError as error:
@@ -143,10 +152,13 @@ def check_answer(provider: Provider, runner: asyncio.Runner, model: str, hostile
         assert hostile.status == 200
         assert isinstance(kept, Completion)
         (kept.text + (kept.reasoning or "")).encode()
+        replied = Completion(kept.text, tool_calls=kept.tool_calls, carried=kept.carried).with_ids("k")
+        assert read_reply(Completion(kept_text(replied))) == replied
 
 
 @given(MODELS, HOSTILE)
 @example("openai/gpt-4o-mini", Response(429, raw=b"{}", headers={"Retry-After": "1e9"}))
+@example("openai/gpt-4o-mini", Response(200, raw=json.dumps(CALLED).encode()))
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_answer_is_a_reply_or_an_error_of_ours(
     provider: Provider, runner: asyncio.Runner, model: str, hostile: Response

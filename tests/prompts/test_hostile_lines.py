@@ -11,7 +11,7 @@ import pytest
 
 import dialoom
 from dialoom.prompts import Prompt, PromptLibrary, Utterance
-from dialoom.roles.gateway.litellm_backend import alternating
+from dialoom.roles.gateway.tool_wire import wire_messages
 from dialoom.runs import load_recipe, recipe_names
 from tests.invented import write_release
 
@@ -57,7 +57,7 @@ def rendered(prompt: Prompt, add: str) -> str:
     found = [{"speaker": line["speaker"], "content": line["content"]} for line in history]
     given = {**PLAIN, "retrieved": found}
     inputs = {name: given.get(name, f"The {name}." + add) for name in prompt.front.inputs} | {"history": history}
-    return "\n".join(f"[{each['role']}] {each['content']}" for each in alternating(tuple(prompt.render(inputs))))
+    return "\n".join(f"[{each['role']}] {each['content']}" for each in wire_messages(tuple(prompt.render(inputs))))
 
 
 def test_no_line_can_open_or_close_a_part_of_any_prompt() -> None:

@@ -97,7 +97,7 @@ def test_show_and_step_name_them(dialoom: Command, tmp_path: Path) -> None:
         async with run.step(2) as session:
             asked = [call for stop in await session.stops() for call in stop.calls]
             assert [(call.node, call.is_common) for call in asked] == [("reply", True), ("answer", False)]
-            assert asked[0].messages[0][1].startswith("p0")
+            assert asked[0].messages[0]["content"].startswith("p0")
             write_case(await case_of(session), tmp_path / "case.json")
 
     asyncio.run(step())

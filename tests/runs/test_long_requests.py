@@ -61,7 +61,7 @@ async def test_the_request_of_a_long_call_is_shown_whole(tmp_path: Path) -> None
     run = await asyncio.to_thread(played, tmp_path / "run.db", pairs=1)
     async with run.step(1) as session:
         (call,) = (await session.stops())[-1].calls
-    said = [content for _, content in call.messages]
+    said = [message["content"] for message in call.messages]
     assert [said[0], *said[2:-1]] == [preference(0), *(line.content for line in fixed(TURNS))]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -10,10 +11,15 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from dialoom.prompts import ChatMessage
+from dialoom.prompts.messages import beyond_words
 from dialoom.runs.stepping import SteppingError
 
-_HEAD = re.compile(r"^=== (system|user|assistant)[ \t]*$", re.MULTILINE)
+_HEAD = re.compile(r"^=== (system|user|assistant|tool)(?: (\{.*\}))?[ \t]*$", re.MULTILINE)
+"""The role, and what a message is besides words, as JSON: calls of tools, or the call that it answers."""
+_MESSAGE = TypeAdapter(ChatMessage)
 _LIKE_HEAD = re.compile(r"^(\\*=== )", re.MULTILINE)
 _HELP = """\
 # Change what is asked, save, and leave the editor; with nothing changed, nothing happens.
@@ -47,7 +53,12 @@ def edited(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
 
 def as_text(messages: Sequence[ChatMessage]) -> str:
     """Messages as text; lines of theirs that look like a head get a backslash."""
-    return "\n".join(f"=== {one['role']}\n{_LIKE_HEAD.sub(_escaped, one['content'])}\n" for one in messages)
+    return "\n".join(f"=== {_head(one)}\n{_LIKE_HEAD.sub(_escaped, one['content'])}\n" for one in messages)
+
+
+def _head(message: ChatMessage) -> str:
+    rest = beyond_words(message)
+    return f"{message['role']} {json.dumps(rest, ensure_ascii=False)}" if rest else message["role"]
 
 
 def as_messages(text: str) -> list[ChatMessage]:
@@ -60,11 +71,14 @@ def as_messages(text: str) -> list[ChatMessage]:
     if not pieces:
         raise SteppingError("there is no message: a line such as '=== user' begins each")
     found: list[ChatMessage] = []
-    for role, content in zip(pieces[::2], pieces[1::2], strict=True):
+    for role, rest, content in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
         words = re.sub(r"^\\(\\*=== )", r"\1", content.strip("\n"), flags=re.MULTILINE)
-        if not words.strip():
+        if not words.strip() and rest is None:
             raise SteppingError(f"message {len(found) + 1} ({role}) is empty")
-        found.append({"role": role, "content": words})
+        try:
+            found.append(_MESSAGE.validate_python({"role": role, "content": words, **json.loads(rest or "{}")}))
+        except ValueError as error:
+            raise SteppingError(f"message {len(found) + 1} ({role}) has calls that cannot be read: {rest}") from error
     return found
 
 

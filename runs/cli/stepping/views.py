@@ -12,6 +12,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from dialoom.graphs import DialogueFault, Line, Outline
+from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
+from dialoom.prompts.messages import call_text, tool_name
 from dialoom.runs.cli.fault_lines import at_message, of_the_rest
 from dialoom.runs.stepping import Cost, NextRequest, Stop
 from dialoom.runs.stepping.changes import ABSENT, Change, change_text
@@ -97,9 +99,11 @@ def call_data(call: StepCall, parsed: Any) -> dict[str, Any]:
         "model": call.model,
         "prompt": call.prompt,
         "sample": call.sample,
-        "request": [{"role": role, "content": content} for role, content in call.messages],
+        "request": list(call.messages),
+        **({"tools": list(call.tools)} if call.tools else {}),
         "is_edited": call.is_edited,
         "reply": call.reply,
+        **({"tool_calls": list(call.tool_calls)} if call.tool_calls else {}),
         "parsed": parsed,
         "input_tokens": call.input_tokens,
         "output_tokens": call.output_tokens,
@@ -127,6 +131,7 @@ def asked_answer(asked: Sequence[NextRequest]) -> Answer:
             "model": each.request.model,
             "prompt": each.request.prompt_id,
             "messages": list(each.request.messages),
+            **({"tools": list(each.request.tools)} if each.request.tools else {}),
         }
         for each in asked
     ]
@@ -134,7 +139,7 @@ def asked_answer(asked: Sequence[NextRequest]) -> Answer:
     for each in asked:
         head = f"{each.role} is asked by {each.node} ({each.request.model}, {each.request.prompt_id})"
         shown.append(Text(head, style="bold"))
-        shown += [Inset(_message(one["role"], one["content"])) for one in each.request.messages]
+        shown += [Inset(each) for each in (*_tools(each.request.tools), *map(_message, each.request.messages))]
     return Answer({"asked": data}, shown or [Text("the next step asks nobody")])
 
 
@@ -217,7 +222,8 @@ def _calls(calls: Sequence[StepCall], parsed: Mapping[int, Any], is_full: bool) 
 
 
 def _in_a_line(call: StepCall, parsed: Any) -> Fitted:
-    answer = _flat(_understood(call.reply or "" if parsed is None else parsed).plain, ", ")
+    said = _with_calls(call.reply or "", call.tool_calls) if parsed is None else parsed
+    answer = _flat(_understood(said).plain, ", ")
     return Fitted(lambda room: cut(f"{call.node}: {answer}", room), COLOURS.get(call.role, "magenta"))
 
 
@@ -230,9 +236,11 @@ def _call(call: StepCall, parsed: Any, is_full: bool) -> Group:
     if hidden:
         count = f"{hidden} {'message' if hidden == 1 else 'messages'}"
         parts.append(Text(f"  ... {count} before this one: 'calls' shows all", style="dim"))
-    parts += [Inset(_message(*each, None if is_full else _TAIL)) for each in messages]
+    parts += [Inset(each) for each in _tools(call.tools if is_full else ())]
+    parts += [Inset(_message(each, None if is_full else _TAIL)) for each in messages]
     if parsed is None or is_full:
-        parts += [Text("answered:", style="dim"), _answer(Text(call.reply or ""), is_full)]
+        answer = _with_calls(call.reply or "", call.tool_calls)
+        parts += [Text("answered:", style="dim"), _answer(Text(answer), is_full)]
     if parsed is not None:
         parts += [Text("understood:" if is_full else "answered:", style="dim"), _answer(_understood(parsed), is_full)]
     return Group(*parts)
@@ -266,11 +274,22 @@ def _understood(parsed: Any) -> Text:
     return text
 
 
-def _message(role: str, content: str, lines: int | None = None) -> Text:
-    rows = content.splitlines()
+def _message(message: ChatMessage, lines: int | None = None) -> Text:
+    rows = _with_calls(message["content"], message.get("tool_calls", ())).splitlines()
     if lines is not None and len(rows) > lines:
         rows = ["...", *rows[-lines:]]
-    return Text.assemble((f"{role}: ", "dim"), "\n".join(rows))
+    return Text.assemble((f"{message['role']}: ", "dim"), "\n".join(rows))
+
+
+def _with_calls(words: str, calls: Sequence[FunctionCall]) -> str:
+    """What is said and, in lines of their own, what is called."""
+    return "\n".join([*filter(None, [words]), *(f"calls {call_text(call)}" for call in calls)])
+
+
+def _tools(tools: Sequence[ToolDefinition]) -> list[Text]:
+    """The names of the tools that a request offers."""
+    names = ", ".join(map(tool_name, tools))
+    return [Text.assemble(("tools: ", "dim"), names)] if tools else []
 
 
 def _changes(found: Sequence[Change], is_full: bool) -> list[RenderableType]:

@@ -8,7 +8,8 @@ import pytest
 
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.cache_markers import marked, wants_markers
-from dialoom.roles.gateway.litellm_backend import alternating, load_litellm
+from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.roles.gateway.tool_wire import wire_messages
 from tests.roles.gateway.asking import ask, request
 from tests.server import Response, completion, serving
 
@@ -41,7 +42,7 @@ def test_marking_changes_no_word() -> None:
         {"role": each["role"], "content": "".join(part["text"] for part in each["content"])}
         for each in marked(DIALOGUE)
     ]
-    assert joined == alternating(DIALOGUE)
+    assert joined == wire_messages(DIALOGUE)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 from dialoom.roles import offline
-from dialoom.roles.gateway.litellm_backend import alternating
+from dialoom.roles.gateway.tool_wire import wire_messages
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def ask(prompt: str, seed: int = 0, model: str = "attentive", **inputs: Any) -> 
             {**line, "speaker": sides.get(line["speaker"], line["speaker"])} for line in inputs["history"]
         ]
     messages: list[ChatMessage] = _LIBRARY[f"aloe/{prompt}"].render(inputs)
-    return offline.answer(model, alternating(tuple(messages)), seed=seed)
+    return offline.answer(model, wire_messages(tuple(messages)), seed=seed)
 
 
 def said(speaker: str, content: str) -> Utterance:

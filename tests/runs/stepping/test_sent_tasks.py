@@ -158,9 +158,9 @@ def test_what_is_asked_again_is_what_the_person_wrote(run: Path) -> None:
         await session.goto(2)
         stop = await session.ask_instead("write:0", [{"role": "user", "content": "Say nothing."}])
         first, second = (call for call in stop.calls if call.is_edited)
-        assert first.messages == (("user", "Say nothing."),)
-        assert second.messages[0] == ("user", "Say nothing.")
-        assert "could not be used" in second.messages[-1][1]
+        assert first.messages == ({"role": "user", "content": "Say nothing."},)
+        assert second.messages[0] == {"role": "user", "content": "Say nothing."}
+        assert "could not be used" in second.messages[-1]["content"]
         assert (first.ask, second.ask) == (1, 2)
         assert (await replay(await case_of(session))).departures == []
 

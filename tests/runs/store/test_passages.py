@@ -43,6 +43,7 @@ def test_any_list_comes_back_as_it_was(connection: sqlite3.Connection) -> None:
         for texts in (2, 3, 20, 1000, 2**40)
         for _ in range(10)
     ]
+    lists += [[("tools", 1), *(("assistant", id_, id_ + 1) for id_ in range(2, 90)), ("tool", 3, 4), ("user", 5)]]
     lists += [[("user", 7)] * 1000, [("user", id_ * 16) for id_ in range(1, 900)]]
     held = [passages.text_of(connection, messages) for messages in lists]
     assert [read_messages(text, reading(connection)) for text in held] == lists

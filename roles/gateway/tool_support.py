@@ -1,0 +1,21 @@
+"""Which models are known to call tools."""
+
+from __future__ import annotations
+
+import functools
+
+from dialoom.roles.binding import OBJECT, OFFLINE
+
+from .litellm_backend import load_litellm
+
+_OWN = (OFFLINE, OBJECT, "python:", "graph:", "embed:")
+
+
+@functools.cache
+def knows_tools(model: str) -> bool:
+    """Whether LiteLLM's table says that a model calls tools; of an unknown model, and of what is no model, not.
+
+    Args:
+        model: A model's name, as in a binding.
+    """
+    return not model.startswith(_OWN) and bool(load_litellm().supports_function_calling(model))
