@@ -127,7 +127,7 @@ Players: TypeAlias = "ModelLike | list[ModelLike] | tuple[ModelLike, ...]"
 
 
 class PlayerSettings(TypedDict, total=False):
-    """How players sample, and where they are served. What is said of one role wins over what is said of all.
+    """Who plays and how they sample. What is said of one role wins over what is said of all.
 
     Attributes:
         models: Who plays which role; several judges, in a list, judge one after the other, each into judgements of
@@ -150,7 +150,6 @@ class PlayerSettings(TypedDict, total=False):
 def bind(
     roles: Mapping[str, float],
     model: ModelLike | None = None,
-    models: Mapping[str, ModelLike] | None = None,
     reply_limits: Mapping[str, int] | None = None,
     **settings: Unpack[PlayerSettings],
 ) -> Bindings:
@@ -159,9 +158,8 @@ def bind(
     Args:
         roles: The roles with their default temperatures.
         model: Plays every role that `models` does not name.
-        models: Who plays which role.
         reply_limits: The roles' own limits, where they have some.
-        **settings: How they sample, and where they are served; see `PlayerSettings`.
+        **settings: Who plays, and how; see `PlayerSettings`.
 
     Raises:
         BindingError: If a role is unknown or left without a model, a temperature is no number from 0 to 2, an address
@@ -169,7 +167,7 @@ def bind(
             no kind that there is.
     """
     told = _Told(
-        models=models or {},
+        models=settings.get("models") or {},
         temperature=_by_role(settings.get("temperature")),
         api_base=_by_role(settings.get("api_base")),
         structured=_by_role(settings.get("structured")),

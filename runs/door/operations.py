@@ -184,7 +184,8 @@ async def ajudge(
             agrees with itself.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
-        **settings: How judges sample and calls are made, as for `play`; see `JudgeSettings`.
+        **settings: Who judges in which role (`models`), how they sample, and how calls are made, as for `play`; see
+            `JudgeSettings`.
 
     Raises:
         StoreError: If it is no run, or another process writes it.
@@ -206,7 +207,6 @@ async def areview(
     path: PathLike,
     model: ModelLike | None = None,
     *,
-    models: Mapping[str, ModelLike] | None = None,
     name: str | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
@@ -220,7 +220,6 @@ async def areview(
     Args:
         path: The run's file.
         model: Who reviews; by default nobody.
-        models: The same by role: `{"reviewer": ...}`.
         name: What the set is called; by default `review by` the model.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed reviews again.

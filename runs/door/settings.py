@@ -73,7 +73,7 @@ class CallSettings(TypedDict, total=False):
 
 
 class JudgeSettings(PlayerSettings, CallSettings, total=False):
-    """How judges and reviewers sample, and how calls are made; see `PlayerSettings` and `CallSettings`."""
+    """Who judges or reviews, and how calls are made; see `PlayerSettings` and `CallSettings`."""
 
 
 class PlaySettings(PlayerSettings, CallSettings, total=False):
