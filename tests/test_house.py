@@ -112,10 +112,10 @@ def test_the_recipe_of_the_docs_is_played(dialoom: Command, tmp_path: Path) -> N
 
 
 def test_the_queries_of_the_docs_answer(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """All seven, on a run's file, with plain SQLite."""
+    """All of them, on a run's file, with plain SQLite."""
     dialoom("run", "personalens", *players, "--limit", 3, "-o", "r.db")
     queries = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "store.md").read_text(), re.DOTALL)
-    assert len(queries) == 7
+    assert len(queries) == 9
     with sqlite3.connect(tmp_path / "r.db") as connection:
         for query in queries:
             assert connection.execute(query).fetchall(), query

@@ -13,7 +13,7 @@ from dialoom.runs.config import FLAG
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 from dialoom.runs.estimate import CostEstimate, estimated
-from dialoom.runs.events import Ended, Event, NodeSaid, Noted, Retrying
+from dialoom.runs.events import Ended, Event, NodeSaid, Noted
 from dialoom.runs.stepping import Session
 from dialoom.runs.store.branches import MAIN
 
@@ -42,6 +42,7 @@ from .tasks import (
     play_pending,
     reopened,
     reopened_to_judge,
+    retry_failures,
     watched,
 )
 
@@ -158,7 +159,7 @@ async def aresume(
     """
     async with reopened(path, recipe, models, calls) as task:
         if retry_failed:
-            task.tell(Retrying(failed=task.store.retries.failed()))
+            retry_failures(task)
         ended = await play_pending(task, is_resumed=True)
     return _handle(task, recipe, ended, trust=calls.get("trust", False))
 

@@ -21,8 +21,8 @@ SELECT count(*) FROM calls, json_each(messages) WHERE json_extract(value, '$[1]'
 UNION ALL
 SELECT count(*) FROM calls WHERE reply NOT IN (SELECT id FROM texts)
 UNION ALL
-SELECT count(*) FROM checkpoints, json_each(channels) AS channel WHERE json_extract(channel.value, '$[1]') = 'list'
-AND json_extract(channel.value, '$[2]') NOT IN (SELECT id FROM checkpoint_lists)
+SELECT count(*) FROM checkpoints, json_each(held) AS part WHERE part.type = 'object'
+AND json_extract(part.value, '$.list') NOT IN (SELECT id FROM checkpoint_lists)
 """
 """What a whole transaction never shows: five counts that must be 0."""
 

@@ -3,7 +3,7 @@
 from .catalogue import FLOWS
 from .checks import FlowError, FlowPair, drawn_slots, find_request, find_sets, refusal
 from .expressions import Flow, Preference, PreferenceFacet, Provenance
-from .gold import FlowRequest, Gold, GoldCall, Resident, Slots
+from .gold import FlowRequest, Gold, GoldCall, Resident, Slots, follow
 
 __all__ = [
     "FLOWS",
@@ -21,5 +21,6 @@ __all__ = [
     "drawn_slots",
     "find_request",
     "find_sets",
+    "follow",
     "refusal",
 ]

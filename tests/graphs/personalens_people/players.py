@@ -116,10 +116,10 @@ def write_schema(folder: Path, schema: Any = SCHEMA) -> Path:
     return path
 
 
-def made(folder: Path, players: Players, **options: Any) -> Any:
+def made(folder: Path, players: Players, others: Mapping[str, Any] | None = None, **options: Any) -> Any:
     """A run over one person, unless the options say otherwise."""
     chosen = {"people": 1, "affinity_schema": write_schema(folder), **options}
-    models = {"writer": players, "judge": players}
+    models = {"writer": players, "judge": players, **(others or {})}
     return dialoom.play("personalens-people", path=folder / "run.db", options=chosen, models=models)
 
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-import dialoom
+import dialoom as door
 from dialoom.personas import DataError, PersonaLensRelease
 from dialoom.personas.mending import NON_ASCII
+from dialoom.personas.similarity import packed, unit
+from tests.conftest import Command
 from tests.graphs.personalens_people.players import (
     SCHEMA,
     Players,
@@ -43,10 +45,10 @@ def told(players: Players, kind: str) -> list[str]:
 
 def test_made_people_are_read_without_any_mending_and_play_at_once(tmp_path: Path) -> None:
     """Offline, by the shipped demographics and two shipped domains beside one of one's own."""
-    shipped = json.loads((Path(dialoom.__file__).parent / "personas/samples/res/schema.json").read_text())
+    shipped = json.loads((Path(door.__file__).parent / "personas/samples/res/schema.json").read_text())
     schema = write_schema(tmp_path, [*shipped[:2], *SCHEMA])
     options = {"people": 3, "affinity_schema": schema, "single_tasks": 2, "multi_tasks": 3}
-    run = dialoom.play("personalens-people", path=tmp_path / "run.db", options=options, seed=4)
+    run = door.play("personalens-people", path=tmp_path / "run.db", options=options, seed=4)
     release = release_of(run, tmp_path)
     assert release.user_ids() == ["user1", "user2", "user3"]
     kinds = set()
@@ -59,9 +61,7 @@ def test_made_people_are_read_without_any_mending_and_play_at_once(tmp_path: Pat
             assert bool(domain.affinities) == bool(domain.summary) == domain.of_interest
     assert kinds == {"single", "multi"}
     assert not any(count for kind, count in release.mendings.items() if kind != NON_ASCII), release.mendings
-    played = dialoom.play(
-        "personalens", path=tmp_path / "played.db", options={"profiles": tmp_path / "made", "limit": 2}
-    )
+    played = door.play("personalens", path=tmp_path / "played.db", options={"profiles": tmp_path / "made", "limit": 2})
     assert played.status().done == 2
 
 
@@ -135,8 +135,8 @@ def test_values_beyond_the_lists_are_taken_where_that_is_wanted(tmp_path: Path) 
     assert release_of(run, tmp_path).profile("user1").domains["hotels"].affinities == {"Stars": "five"}
 
 
-def test_a_planted_contradiction_is_found_and_made_again(tmp_path: Path) -> None:
-    """The writer is shown what it wrote and the judge's reason; the share of people who fail is told."""
+def test_a_planted_contradiction_is_found_and_made_again(tmp_path: Path, dialoom: Command) -> None:
+    """The writer is shown what it wrote and the judge's reason; the share who fail is told, and `show` says of whom."""
     contradiction = {"domain": "HOTELS", "preference": "stars", "reason": "They never travel."}
     twice = preferences("")["preferences"][1:]
     changed = {"preferences": [{"name": "Stars", "values": ["three"]}, *twice]}
@@ -149,6 +149,8 @@ def test_a_planted_contradiction_is_found_and_made_again(tmp_path: Path) -> None
     assert players.asked["preferences"] == 3 and players.asked["contradictions"] == 2
     assert checks(run) == {"consistency": (1, 1, 0, 0)}
     assert release_of(run, tmp_path).profile("user1").domains["hotels"].affinities["Stars"] == "three"
+    shown = dialoom("show", "run.db", "1").stdout
+    assert "Stars: three" in shown and "wrong (consistency) hotels: stars: They never travel." in shown
 
 
 def test_a_contradiction_that_stays_takes_its_domain_with_it(tmp_path: Path) -> None:
@@ -226,6 +228,21 @@ def test_a_planted_twin_is_left_out_of_the_folder(tmp_path: Path) -> None:
     assert release_of(run, tmp_path).user_ids() == ["user1"]
 
 
+def test_a_model_may_say_who_is_a_twin(tmp_path: Path) -> None:
+    """It is asked once for each person, while the person is made."""
+
+    async def embedder(messages: list[Any]) -> str:
+        (text,) = (message["content"] for message in messages)
+        seen.append(text)
+        return json.dumps({"vectors": [packed(unit([1.0, float(len(seen) % 2)]))]})
+
+    seen: list[str] = []
+    run = made(tmp_path, Players(), {"embedder": embedder}, people=3, embedder="litellm:some/model")
+    assert len(seen) == 3 and all("Lift" in text for text in seen)
+    assert checks(run) == {"twin": (3, 1, 1, 0)}
+    assert len(release_of(run, tmp_path).user_ids()) == 2
+
+
 HOSTILE: dict[str, dict[str, tuple[int, ...]]] = {
     "domains": {"interests": (1, 0, 1, 1)},
     "preferences": {"form": (2, 0, 2, 2)},
@@ -260,12 +277,12 @@ def test_options_that_cannot_be_are_refused(tmp_path: Path) -> None:
         ({"demographics": tmp_path / "people.xlsx"}, "tables of weights in a .toml file, or people in a .csv file"),
     ]
     for options, message in refused:
-        with pytest.raises(dialoom.DialoomError, match=message):
-            dialoom.play("personalens-people", path=tmp_path / "run.db", options=options)
+        with pytest.raises(door.DialoomError, match=message):
+            door.play("personalens-people", path=tmp_path / "run.db", options=options)
     for schema, message in ((bare, "'Stars' of 'hotels' is categorical and has no possible values"), ([], "no domain")):
         path = write_schema(tmp_path, [schema] if schema else [])
-        with pytest.raises(dialoom.DialoomError, match=message):
-            dialoom.play("personalens-people", path=tmp_path / "run.db", options={"affinity_schema": path})
+        with pytest.raises(door.DialoomError, match=message):
+            door.play("personalens-people", path=tmp_path / "run.db", options={"affinity_schema": path})
     assert not (tmp_path / "run.db").exists()
 
 
