@@ -133,6 +133,7 @@ def checked(
 def _values(type_: AffinityType, given: Sequence[str], open_values: bool) -> tuple[list[str], str]:
     """The values of one preference, each once; and what is wrong with them."""
     options = {option.casefold(): option for option in type_.possible_values}
+    given = [" ".join(value.split()) for value in given]  # prompts show a preference as one line
     if not type_.has_multiple_values and len(given) != 1:
         return [], f"{type_.name!r} takes one value, and has {len(given)}"
     for value in given:

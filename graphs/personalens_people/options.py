@@ -21,7 +21,7 @@ class PeopleOptions(RecipeOptions):
         None, description="Tables of weights (.toml) or people (.csv) to draw from; without it, the shipped tables."
     )
     affinity_schema: Path | None = Field(
-        None, alias="schema", description="A schema.json of domains and preferences; without it, the shipped one."
+        None, description="A schema.json of domains and preferences; without it, the shipped one."
     )
     single_tasks: int = Field(4, ge=0, le=40, description="Tasks in each domain.")
     multi_tasks: int = Field(10, ge=0, le=40, description="Tasks over several domains.")

@@ -45,10 +45,14 @@ async def verify(state: PersonState, scene: Scene) -> Update:
     wrong: Wrong = {}
     notes: list[Note] = []
     for name, reply in replies.items():
-        if reply is None or not all(_folded(each) in _folded(summaries[name]) for each in reply.passages):
+        why = ""
+        if summaries[name][-1].isalnum():
+            why = "this breaks off in the middle of a sentence"
+        elif reply is None or not all(_folded(each) in _folded(summaries[name]) for each in reply.passages):
             notes.append(noted("summary", name, round_, "unread"))
         elif reply.passages:
             why = f"this tells of preferences that the person does not have: {'; '.join(reply.passages)}"
+        if why:
             wrong[name] = Defect(check="summary", why=why, written=summaries.pop(name))
     looked = {"summary": len(new)} if round_ == 1 else {}
     return {"summaries": summaries, "looked": looked, **settled(scenario, round_, wrong, notes)}

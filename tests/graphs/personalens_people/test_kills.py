@@ -27,7 +27,7 @@ def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
     expected = exported(whole, tmp_path / "whole")
     assert len(expected) == 1 + 3 * 3
     flags = [text for name, value in SMALL.items() for text in (f"--{name.replace('_', '-')}", value)]
-    command = ["run", "personalens-people", *flags, "--schema", schema, "-o", "run.db"]
+    command = ["run", "personalens-people", *flags, "--affinity-schema", schema, "-o", "run.db"]
     with Started(tmp_path, "INSERT INTO calls", 12, *command, script=KILLER) as process:
         _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors

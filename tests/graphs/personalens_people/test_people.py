@@ -180,6 +180,14 @@ def test_a_summary_that_tells_of_what_is_nobodys_is_made_again_or_left_out(tmp_p
     assert {name: domain.summary for name, domain in domains.items()} == {"hotels": "A room.", "Beekeeping": ""}
 
 
+def test_a_summary_that_breaks_off_is_not_whole(tmp_path: Path) -> None:
+    """As one that was too long for its model."""
+    players = Players(summary=at_first("They asked for a room with a", "A room."))
+    run = made(tmp_path, players)
+    assert checks(run) == {"summary": (2, 2, 0, 0)}
+    assert set(told(players, "summary")) == {"this breaks off in the middle of a sentence"}
+
+
 def test_a_passage_that_does_not_stand_in_the_summary_is_no_finding(tmp_path: Path) -> None:
     """The judge's reply counts as unread, and the summary stays."""
     run = made(tmp_path, Players(passages={"passages": ["They own a llama."]}))
