@@ -6,15 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from dialoom.runs.errors import RunError
 
-CARD = "README.md"
+from .exported import CARD, ExportedFolder
 
-_FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
@@ -62,8 +58,8 @@ def pushed(
     """
     if not _REPOSITORY.fullmatch(repository):
         raise RunError(f"repository {repository!r} is no name; give OWNER/NAME", setting="repository")
-    front = _front_matter(folder)
-    push = Push(folder, repository, [Path(CARD), *_named(folder, front)], str(front.get("license", "unknown")))
+    exported = ExportedFolder.of(folder)
+    push = Push(folder, repository, [Path(CARD), *exported.files], exported.licence)
     if not is_sent:
         return push
     from huggingface_hub import HfApi
@@ -82,36 +78,6 @@ def pushed(
     except (HfHubHTTPError, OSError, ValueError) as error:
         raise RunError(f"{repository}: the hub took nothing: {_first_line(error)}") from error
     return Push(folder, repository, push.files, push.licence, str(sent.repo_url.url))
-
-
-def _front_matter(folder: Path) -> dict[str, Any]:
-    card = folder / CARD
-    if not card.is_file():
-        raise RunError(f"{folder} has no {CARD} that says what it holds; give a folder that an export has written")
-    found = _FRONT.match(card.read_text(encoding="utf-8"))
-    try:
-        front = yaml.safe_load(found[1]) if found else None
-    except yaml.YAMLError as error:
-        raise RunError(f"{card}: its front matter is no YAML: {_first_line(error)}") from error
-    if not isinstance(front, dict):
-        raise RunError(f"{card} has no front matter of a dataset card")
-    return front
-
-
-def _named(folder: Path, front: dict[str, Any]) -> list[Path]:
-    """The data files of a card's configurations."""
-    paths = []
-    for config in front.get("configs") or []:
-        for split in config.get("data_files") or []:
-            given = split.get("path", []) if isinstance(split, dict) else split
-            paths += [Path(path) for path in ([given] if isinstance(given, str) else given)]
-    if not paths:
-        raise RunError(f"{folder / CARD} names no data files")
-    for path in paths:
-        whole = folder / path
-        if not whole.is_file() or whole.is_symlink() or not whole.resolve().is_relative_to(folder.resolve()):
-            raise RunError(f"{folder / CARD} names {str(path)!r}, which is no file in that folder")
-    return paths
 
 
 def _first_line(error: Exception) -> str:

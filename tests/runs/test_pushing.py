@@ -106,6 +106,17 @@ def test_without_a_word_nothing_is_sent(exported: Path, hub: Hub, dialoom: Comma
     assert not hub.asked and not hub.files
 
 
+def test_the_card_carries_the_figures_once_and_still_loads(exported: Path, dialoom: Command) -> None:
+    """Described twice, it says the same; what hubs read of it stays."""
+    front = (exported / "README.md").read_text().split("---")[1]
+    for _ in range(2):
+        dialoom("describe", exported, "--card")
+    card = (exported / "README.md").read_text()
+    assert card.count("## What is in it\n") == 1 and card.count("### How long dialogues are") == 1
+    assert "| lines | 4 |" in card and card.split("---")[1] == front
+    assert pushed(exported, "me/talks").files[0] == Path("README.md")
+
+
 def test_what_cannot_be_sent_is_refused_in_one_line(exported: Path, hub: Hub) -> None:
     """Bad names, a hub that refuses, a card that names what is elsewhere, no card."""
     with pytest.raises(DialoomError, match="OWNER/NAME"):
