@@ -57,8 +57,8 @@ class Exporter:
         description: For the help.
         kind: `lines`: each item is a row. `files`: each item is a path, as a tuple of the names of its folders and its
             own, and its content: text as it is, anything else as JSON; `lists`: and a row of the JSON list that this
-            file is, whichever scenarios its rows come from. A name may be made of any id: what no file can be called
-            is changed.
+            file is, or of its JSON lines if it ends in `.jsonl`, whichever scenarios its rows come from. A name may be
+            made of any id: what no file can be called is changed.
         items: Gives the items of one finished scenario: `items(episode, scenario, prompts, models)`, with the run's
             prompts and its models by role, the judges being those of the set of judgements. An exporter that names
             `options` gets them as the keyword `options`.

@@ -19,6 +19,11 @@ def write_lines(path: Path, values: Iterable[Mapping[str, Any]], inputs: Iterabl
     count = 0
     with text_output(path, inputs) as file:
         for value in values:
-            file.write(json.dumps(value, ensure_ascii=False) + "\n")
+            file.write(json_line(value))
             count += 1
     return count
+
+
+def json_line(value: Mapping[str, Any]) -> str:
+    """An object as a line of a JSONL file."""
+    return json.dumps(value, ensure_ascii=False) + "\n"

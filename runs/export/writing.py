@@ -172,18 +172,29 @@ def _write_files(items: Iterator[tuple[Iterable[str], Any]], target: Path) -> in
 
 
 def _write_lists(items: Iterator[tuple[tuple[str, ...], Any]], target: Path) -> int:
-    """JSON lists whose rows come in any order: each is written when it comes, and none is held."""
+    """JSON lists, or JSON lines, whose rows come in any order: each is written when it comes, and none is held."""
     begun: dict[tuple[str, ...], None] = {}
     with folder_output(target) as folder:
         for names, row in items:
             _check_names(names)
             with folder.text(*names, more=names in begun) as file:
-                file.write((",\n" if names in begun else "[\n") + json.dumps(row, ensure_ascii=False, indent=2))
+                file.write(_listed(names, row, names not in begun))
             begun[names] = None
         for names in begun:
-            with folder.text(*names, more=True) as file:
-                file.write("\n]\n")
+            if not _has_lines(names):
+                with folder.text(*names, more=True) as file:
+                    file.write("\n]\n")
     return len(begun)
+
+
+def _listed(names: tuple[str, ...], row: Any, is_first: bool) -> str:
+    if _has_lines(names):
+        return json.dumps(row, ensure_ascii=False) + "\n"
+    return ("[\n" if is_first else ",\n") + json.dumps(row, ensure_ascii=False, indent=2)
+
+
+def _has_lines(names: tuple[str, ...]) -> bool:
+    return names[-1].endswith(".jsonl")
 
 
 def _check_names(names: Iterable[str]) -> None:

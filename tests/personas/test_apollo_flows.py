@@ -16,8 +16,8 @@ from dialoom.personas.apollo.flows import (
     Gold,
     Preference,
     Resident,
-    find_pairs,
     find_request,
+    find_sets,
     refusal,
 )
 
@@ -37,7 +37,7 @@ def resident(draw: random.Random) -> Resident:
 def found(flow: str, seed: int) -> tuple[FlowRequest, Gold]:
     """A request that passes the checks."""
     draw = random.Random(f"{flow} {seed}")
-    (pair,) = find_pairs(WORLD, FLOWS[flow], resident(draw), draw, 1)
+    ((pair,),) = find_sets(WORLD, FLOWS[flow], resident(draw), draw, 1, 1)
     return pair.asked, pair.asked_gold
 
 
@@ -242,7 +242,7 @@ def test_pairs_are_of_one_preference_and_of_other_days_and_places() -> None:
     """What was done when it was told cannot be done again."""
     for name in FLOWS:
         draw = random.Random(name)
-        pairs = find_pairs(WORLD, FLOWS[name], resident(draw), draw, 4)
+        (pairs,) = find_sets(WORLD, FLOWS[name], resident(draw), draw, 1, 4)
         assert len(pairs) == 4
         assert len({str((pair.told.preference, pair.asked.preference)) for pair in pairs}) == 1
         for told, told_gold, asked_for, asked_gold in pairs:

@@ -1,9 +1,9 @@
 """Flows: tasks that come up again and again, the preferences that decide them, and the calls that are right."""
 
 from .catalogue import FLOWS
-from .checks import FlowError, FlowPair, drawn_slots, find_pairs, find_request, refusal
+from .checks import FlowError, FlowPair, drawn_slots, find_request, find_sets, refusal
 from .expressions import Flow, Preference, PreferenceFacet, Provenance
-from .gold import FlowRequest, Gold, GoldCall, Resident, Slots
+from .gold import FlowRequest, Gold, GoldCall, Resident, Slots, follow
 
 __all__ = [
     "FLOWS",
@@ -19,7 +19,8 @@ __all__ = [
     "Resident",
     "Slots",
     "drawn_slots",
-    "find_pairs",
     "find_request",
+    "find_sets",
+    "follow",
     "refusal",
 ]

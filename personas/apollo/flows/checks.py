@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from typing import NamedTuple
 
 from dialoom.errors import DialoomError
@@ -19,6 +21,7 @@ from .gold import FlowRequest, Gold, Resident, Slots
 
 DRAWS = 50
 _FEWEST_ROWS = 3
+_TOLD_IN, _ASKED_IN = range(7), range(14, 21)  # so that the past is past, whatever day of the next week it was about
 
 
 class FlowError(DialoomError):
@@ -34,28 +37,95 @@ class FlowPair(NamedTuple):
     asked_gold: Gold
 
 
-def find_pairs(world: World, flow: Flow, resident: Resident, draw: random.Random, count: int) -> list[FlowPair]:
-    """Pairs for a preference that is drawn anew until there are so many for it.
+def find_sets(
+    world: World,
+    flow: Flow,
+    resident: Resident,
+    draw: random.Random,
+    sets: int,
+    count: int,
+    also: Callable[[Slots], str | None] | None = None,
+) -> list[list[FlowPair]]:
+    """Preferences that somebody has had for a flow one after the other, and so many pairs for each.
+
+    Any two preferences differ in all that has three values or more, numbers aside, and on each request that is asked
+    the calls differ.
+
+    Args:
+        world: Where it takes place.
+        flow: The flow.
+        resident: Who asks.
+        draw: Where preferences, days and places come from.
+        sets: How many preferences.
+        count: How many pairs for each.
+        also: One more check of what is asked, as of `find_request`.
 
     Raises:
-        FlowError: If there are not, for any of 50 preferences.
+        FlowError: If there are not so many pairs, for any preferences of 50 draws.
     """
     for attempt in range(1, DRAWS + 1):
-        preference, pairs = flow.preference(draw), []
+        preferences = _preferences(flow, draw, sets)
+
+        def refused(slots: Slots, preferences: list[Preference] = preferences) -> str | None:
+            return (also(slots) if also else None) or _same_calls(world, preferences, resident, slots)
+
         try:
-            for _ in range(count):
-                told = find_request(world, preference, resident, draw)
-                pairs.append(FlowPair(*told, *find_request(world, preference, resident, draw, told[0].slots)))
+            return [
+                [_found_pair(world, preference, resident, draw, refused) for _ in range(count)]
+                for preference in preferences
+            ]
         except FlowError:
             if attempt == DRAWS:
                 raise
-        else:
-            return pairs
     raise AssertionError(flow.name)
 
 
+def _preferences(flow: Flow, draw: random.Random, count: int) -> list[Preference]:
+    drawn: list[Preference] = []
+    refused = 0
+    while len(drawn) < count:
+        new = flow.preference(draw)
+        if all(_apart(flow, old, new) for old in drawn):
+            drawn.append(new)
+        elif (refused := refused + 1) % DRAWS == 0:
+            drawn.clear()  # what was drawn before may leave nothing else
+    return drawn
+
+
+def _apart(flow: Flow, one: Preference, other: Preference) -> bool:
+    """Two preferences agree in nothing that has three values or more, numbers aside."""
+    for name, value in one.values.items():
+        many = len(flow.facet(name).values) > 2 and isinstance(value, str)
+        if many and other.values.get(name) == value:
+            return False
+    return True
+
+
+def _same_calls(world: World, preferences: list[Preference], resident: Resident, slots: Slots) -> str | None:
+    golds = [FlowRequest(world, preference, resident, slots).gold() for preference in preferences]
+    same = any(one.same_calls(other) for one, other in combinations(golds, 2))
+    return "same calls: two of the preferences ask for the same" if same else None
+
+
+def _found_pair(
+    world: World,
+    preference: Preference,
+    resident: Resident,
+    draw: random.Random,
+    also: Callable[[Slots], str | None],
+) -> FlowPair:
+    told = find_request(world, preference, resident, draw, days=_TOLD_IN)
+    return FlowPair(*told, *find_request(world, preference, resident, draw, told[0].slots, _ASKED_IN, also))
+
+
 def find_request(
-    world: World, preference: Preference, resident: Resident, draw: random.Random, before: Slots | None = None
+    world: World,
+    preference: Preference,
+    resident: Resident,
+    draw: random.Random,
+    before: Slots | None = None,
+    days: range = range(21),
+    also: Callable[[Slots], str | None] | None = None,
 ) -> tuple[FlowRequest, Gold]:
     """A request that passes all checks, and what should be done.
 
@@ -65,15 +135,17 @@ def find_request(
         resident: Who asks.
         draw: Where its days and places come from.
         before: What an earlier request said: this one is for another day and another place.
+        days: Those of the world's days, from 0, on which it may be made.
+        also: One more check, of what the request says: what is wrong with it, or None.
 
     Raises:
         FlowError: If none of 50 that were drawn passes.
     """
     flow, refusals = FLOWS[preference.flow], Counter[str]()
     for _ in range(DRAWS):
-        request = FlowRequest(world, preference, resident, drawn_slots(world, flow, resident, draw))
+        request = FlowRequest(world, preference, resident, drawn_slots(world, flow, resident, draw, days))
         gold = request.gold()
-        refused = _repeated(request, before or {}) or refusal(request, gold)
+        refused = _repeated(request, before or {}) or (also and also(request.slots)) or refusal(request, gold)
         if refused is None:
             return request, gold
         refusals[refused] += 1
@@ -82,9 +154,9 @@ def find_request(
     raise FlowError(f"flow {flow.name} ({wanted}): none of {DRAWS} requests will do, most for this: {most}")
 
 
-def drawn_slots(world: World, flow: Flow, resident: Resident, draw: random.Random) -> dict[str, Value]:
+def drawn_slots(world: World, flow: Flow, resident: Resident, draw: random.Random, days: range) -> dict[str, Value]:
     """What a request may say: today, a day in the week from then, where from and where to."""
-    today = draw.randrange(len(world.days) - 7)
+    today = draw.choice(days)
     venues = [place.name for place in world.places(world.city(resident.city)) if not place.is_address]
     drawn: dict[str, Value] = {
         "today": world.days[today],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..draws import Row
@@ -123,10 +124,33 @@ class FlowRequest:
             said: What tools say otherwise than they do: columns of their output, by tool.
             blind: Whether the first row of a search is picked, whatever it is.
         """
-        making = _Run(self, preference or self.preference, said or {}, blind)
-        making.go(self.flow)
-        used, gaps = frozenset(making.used), tuple(making.gaps)
-        return Gold(tuple(making.calls), tuple(making.outputs.values()), used, making.picked_from, gaps)
+        wanted = preference or self.preference
+        return follow(wanted, self.resident, self.slots, partial(execute, self.world), said=said, blind=blind)
+
+
+def follow(
+    preference: Preference,
+    resident: Resident,
+    slots: Slots,
+    answer: Callable[[Mapping[str, Any]], Output],
+    *,
+    said: Mapping[str, Mapping[str, Value]] | None = None,
+    blind: bool = False,
+) -> Gold:
+    """What should be done by a preference's flow, one call after the other. They end where one cannot run.
+
+    Args:
+        preference: What decides it.
+        resident: Who asks.
+        slots: What the request says.
+        answer: What a tool says to a call.
+        said: As for `FlowRequest.gold`.
+        blind: Likewise.
+    """
+    making = _Run(preference, resident, slots, answer, said or {}, blind)
+    making.go(FLOWS[preference.flow])
+    used, gaps = frozenset(making.used), tuple(making.gaps)
+    return Gold(tuple(making.calls), tuple(making.outputs.values()), used, making.picked_from, gaps)
 
 
 class _EndsHereError(Exception):
@@ -135,8 +159,10 @@ class _EndsHereError(Exception):
 
 @dataclass(slots=True)
 class _Run:
-    request: FlowRequest
     preference: Preference
+    resident: Resident
+    slots: Slots
+    answer: Callable[[Mapping[str, Any]], Output]
     said: Mapping[str, Mapping[str, Value]]
     blind: bool
     calls: list[GoldCall] = field(default_factory=list)
@@ -180,14 +206,14 @@ class _Run:
         made = {name: self._value(expression) for name, expression in step.arguments.items()}
         arguments = {name: value for name, (value, _) in made.items()}
         call = GoldCall(step.tool, arguments, {name: provenance for name, (_, provenance) in made.items()})
-        output = execute(self.request.world, call.call())
+        output = self.answer(call.call())
         self.outputs[step.tool] = {**output, **self.said.get(step.tool, {})} if isinstance(output, dict) else output
         self.calls.append(call)
         if "error" in output:
             raise _EndsHereError
 
     def _value(self, expression: Expression) -> tuple[Value, Provenance]:
-        resident, slots = self.request.resident, self.request.slots
+        resident, slots = self.resident, self.slots
         match expression:
             case Query(slot):
                 return slots[slot], "query"

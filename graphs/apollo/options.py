@@ -1,0 +1,170 @@
+"""What a user chooses for an APOLLO run: one axis each for what a table may vary."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import Field, field_validator, model_validator
+
+from dialoom import personas
+from dialoom.graphs.recipe import RecipeError, RecipeOptions
+from dialoom.personas import EMBEDDERS, check_embedder
+from dialoom.personas.apollo.source import ApolloSource, quarter_of_characters, read_source
+from dialoom.personas.apollo.source.history import TokenCounter
+from dialoom.roles.tokens import COUNTER, tokens
+
+from .loop import TURN_LIMIT
+
+Framework = Literal["function-calling", "reminder", "reflexion", "memory", "rag"]
+Protocol = Literal["native", "text", "auto"]
+Tokenizer = Literal["characters", "cl100k_base"]
+Evolving = Literal["no", "yes", "both"]
+FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
+COUNTERS: dict[Tokenizer, TokenCounter] = {"characters": quarter_of_characters, COUNTER: tokens}  # type: ignore[dict-item]
+NAMES: dict[Tokenizer, str] = {"characters": "characters / 4", "cl100k_base": COUNTER}
+
+SAMPLE = Path(personas.__file__).parent / "samples" / "apollo"
+_LENGTH = re.compile(r"(\d+)(k?)")
+
+
+class ApolloOptions(RecipeOptions):
+    """The options of the recipe `apollo`; what can be repeated is an axis of the table."""
+
+    source: Path | None = Field(None, description="A source folder; without it, the shipped sample.")
+    users: str = Field("all", description="all, or ids of users separated by commas.")
+    length: tuple[str, ...] = Field(
+        (), description="Tokens of the first message, such as 2k; 2k, 4k, 8k and 12k unless said otherwise. Repeatable."
+    )
+    history_sessions: tuple[int, ...] = Field((), description="Instead of a length: so many past sessions. Repeatable.")
+    position: tuple[str, ...] = Field(
+        (),
+        description="With history-sessions: where the session stands that matters, from 1, or all for each place; "
+        "drawn unless said. Repeatable.",
+    )
+    evolving: Evolving = Field(
+        "no", description="Whether earlier sessions tell preferences that no longer hold: no, yes, or both."
+    )
+    framework: tuple[Framework, ...] = Field(
+        ("function-calling",), description=f"How the agent is helped: {', '.join(FRAMEWORKS)}. Repeatable."
+    )
+    protocol: Protocol = Field(
+        "auto",
+        description="How calls are written: native, as the provider has them; text, in tags; auto: native where the "
+        "model is known to call functions.",
+    )
+    turn_limit: int = Field(TURN_LIMIT, ge=1, description="The most turns of the agent.")
+    reflections: int = Field(1, ge=1, description="How many more attempts reflexion has after one that failed.")
+    embedder: str = Field("lexical", description=f"What rag compares sessions with: {EMBEDDERS}.")
+    tokenizer: Tokenizer = Field(
+        "characters", description="What counts tokens: characters (a quarter of them), or cl100k_base."
+    )
+    limit: int | None = Field(None, ge=1, description="Plan no more than this many samples.")
+
+    @field_validator("length", "history_sessions", "position", "framework")
+    @classmethod
+    def _none_twice(cls, values: tuple[object, ...]) -> tuple[object, ...]:
+        return tuple(dict.fromkeys(values))
+
+    @field_validator("length")
+    @classmethod
+    def _lengths(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            if not _tokens(value):
+                raise ValueError(f"{value!r}: give tokens, such as 2k or 2000")
+        return values
+
+    @field_validator("history_sessions")
+    @classmethod
+    def _positive(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+        if any(value < 1 for value in values):
+            raise ValueError("give numbers from 1")
+        return values
+
+    @field_validator("position")
+    @classmethod
+    def _places(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            if value != "all" and not (value.isdecimal() and int(value)):
+                raise ValueError(f"{value!r}: give a number from 1, or all")
+        return values
+
+    @field_validator("framework")
+    @classmethod
+    def _some(cls, values: tuple[object, ...]) -> tuple[object, ...]:
+        if not values:
+            raise ValueError("give at least one")
+        return values
+
+    @field_validator("source")
+    @classmethod
+    def _absolute(cls, path: Path | None) -> Path | None:
+        return None if path is None else path.expanduser().absolute()
+
+    @field_validator("embedder")
+    @classmethod
+    def _known(cls, embedder: str) -> str:
+        check_embedder(embedder)
+        return embedder
+
+    @model_validator(mode="after")
+    def _one_size(self) -> ApolloOptions:
+        if self.length and self.history_sessions:
+            raise ValueError("length and history_sessions both say how long a history is; give one of them")
+        if self.position and not self.history_sessions:
+            raise ValueError("position is a place among so many sessions; give history_sessions, too")
+        if self.position and self.evolving != "no":
+            raise ValueError("position is where the one session stands that matters; evolving has several")
+        return self
+
+    def loaded(self) -> ApolloSource:
+        """The source.
+
+        Raises:
+            DataError: If a file of it is missing or broken.
+        """
+        return read_source(self.source or SAMPLE)
+
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths in tokens; none where the number of sessions is given."""
+        if self.history_sessions:
+            return ()
+        return tuple(dict.fromkeys(map(_tokens, self.length or ("2k", "4k", "8k", "12k"))))
+
+    def places(self, sessions: int) -> tuple[int | None, ...]:
+        """The places of the session that matters among so many; `None` for one that is drawn.
+
+        Raises:
+            RecipeError: If a place is not among them.
+        """
+        if not self.position:
+            return (None,)
+        if "all" in self.position:
+            return tuple(range(1, sessions + 1))
+        for place in self.position:
+            if int(place) > sessions:
+                raise RecipeError(
+                    f"position {place}: there are {sessions} sessions; give a place from 1 to that", setting="position"
+                )
+        return tuple(map(int, self.position))
+
+    def chosen_users(self, source: ApolloSource) -> list[str]:
+        """The ids of the users wanted.
+
+        Raises:
+            RecipeError: If there is none of that id.
+        """
+        wanted = [part.strip() for part in self.users.split(",") if part.strip()]
+        if wanted == ["all"]:
+            return list(source.users)
+        for user in wanted or [self.users]:
+            if user not in source.users:
+                raise RecipeError(f"users: there is no {user!r}; there are {', '.join(source.users)}", setting="users")
+        return list(dict.fromkeys(wanted))
+
+
+def _tokens(text: str) -> int:
+    """A length in tokens; 0 of what is none."""
+    found = _LENGTH.fullmatch(text.strip().lower())
+    return int(found[1]) * (1000 if found[2] else 1) if found else 0

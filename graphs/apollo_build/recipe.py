@@ -1,0 +1,143 @@
+"""The `apollo-build` recipe: a scenario is a user; its outcome's details are the user's sessions and pairs."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypedDict
+
+from dialoom.graphs.outcome import Episode, Outcome
+from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.reporting.table import Cell, Table
+from dialoom.graphs.stage import Scene, Stage, Update, node
+from dialoom.personas.apollo import World
+from dialoom.personas.apollo.source import FORMS, ApolloMeta
+from dialoom.personas.apollo.source.diversity import topic_diversity
+from dialoom.personas.apollo.source.people import drawn_users
+from dialoom.personas.apollo.source.scripted import user_part
+from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
+
+from .options import BuildOptions
+from .scenario import BuildScenario
+
+
+class BuildState(TypedDict, total=False):
+    """What is checkpointed: rows of the source's files."""
+
+    sessions: list[dict[str, Any]]
+    pairs: list[dict[str, Any]]
+
+
+class ApolloBuild(Recipe):
+    """Data for agents with tools (APOLLO, section 3.3), from templates: no model is called."""
+
+    name = "apollo-build"
+    summary = "Users, sessions and queries for APOLLO, from templates: no model is called."
+    languages = ("en",)
+    roles: ClassVar[Mapping[str, float]] = {}
+    prompts = ()
+    options_type = BuildOptions
+    scenario_type = BuildScenario
+
+    def scenarios(
+        self, options: BuildOptions, draw: random.Random, note: Callable[[str], None]
+    ) -> Iterator[BuildScenario]:
+        """One user after the other."""
+        seed, world = draw.randrange(2**32), World(options.world)
+        people = drawn_users(world, options.users, seed)
+        note(f"{len(people)} users in the world {world.hash[:12]}")
+        for place, user in enumerate(people):
+            yield BuildScenario(
+                user=user,
+                is_first=place == 0,
+                pairs=options.pairs,
+                errands=options.errands,
+                seed=seed,
+                world_seed=options.world,
+                world=world.hash,
+            )
+
+    def graph(self, options: BuildOptions) -> Graph:  # noqa: ARG002
+        """A single node: a user is made in a second or two."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
+        builder = StateGraph(BuildState, context_schema=Stage)
+        builder.add_node("build", node(_build))
+        builder.add_edge(START, "build")
+        builder.add_edge("build", END)
+        return builder
+
+    def initial(self, scenario: BuildScenario) -> dict[str, Any]:  # noqa: ARG002
+        """Nothing yet."""
+        return {"sessions": [], "pairs": []}
+
+    def outcome(self, scenario: BuildScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """The user's rows of the source's files."""
+        meta = ApolloMeta(seed=scenario.seed, world_seed=scenario.world_seed, world=scenario.world)
+        sessions, pairs = state["sessions"], state["pairs"]
+        return Outcome(
+            messages=(),
+            ended_by="error" if failed else "made",
+            counts={"sessions": len(sessions), "pairs": len(pairs)},
+            details={
+                META: [meta.model_dump()] if scenario.is_first else [],
+                USERS: [scenario.user.model_dump()],
+                SESSIONS: sessions,
+                PAIRS: pairs,
+            },
+        )
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """What the pairs are like, and how diverse the sessions are."""
+        topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
+        pairs: Counter[tuple[str, str]] = Counter()
+        for episode in episodes:
+            for session in episode.outcome.details[SESSIONS]:
+                topics[session["kind"]].append(session["topic"])
+            pairs.update((pair["form"], pair["query_kind"]) for pair in episode.outcome.details[PAIRS])
+        return [_pairs(pairs), _topics(topics)]
+
+    def exporters(self) -> Mapping[str, Exporter]:
+        """The source folder."""
+        described = "the source folder that the recipe apollo plays: users, sessions, pairs and meta"
+        return {"apollo-source": Exporter(described, "lists", _rows)}
+
+
+async def _build(_: BuildState, scene: Scene) -> Update:
+    """All of a user's sessions and pairs."""
+    scenario: BuildScenario = scene.scenario
+    world = World(scenario.world_seed)
+    if world.hash != scenario.world:
+        raise RecipeError(f"world: the run was planned in {scenario.world[:12]}, and this version's is another")
+    chosen = (world, scenario.user, scenario.pairs, scenario.errands, scenario.seed)
+    sessions, pairs = await asyncio.to_thread(user_part, *chosen)  # so that the run can be stopped meanwhile
+    return {"sessions": [each.model_dump() for each in sessions], "pairs": [each.model_dump() for each in pairs]}
+
+
+def _rows(episode: Episode, *_: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every row with the name of its file."""
+    for name, rows in episode.outcome.details.items():
+        yield from (((name,), row) for row in rows)
+
+
+def _pairs(counts: Counter[tuple[str, str]]) -> Table:
+    kinds = ("reactive", "proactive")
+    rows: list[Sequence[Cell]] = [
+        [form, sum(counts[form, kind] for kind in kinds), *(counts[form, kind] for kind in kinds)] for form in FORMS
+    ]
+    rows.append(["all", counts.total(), *(sum(counts[form, kind] for form in FORMS) for kind in kinds)])
+    return Table("pairs", "Pairs by the form of the session and the kind of the query", ["form", "pairs", *kinds], rows)
+
+
+def _topics(topics: Mapping[str, list[str]]) -> Table:
+    rows: list[Sequence[Cell]] = []
+    for kind, found in {**topics, "all": [topic for each in topics.values() for topic in each]}.items():
+        rows.append([kind, *topic_diversity(found)])
+    columns = ["sessions of kind", "sessions", "topics (K)", "entropy H / log K", "topics over 2 %"]
+    notes = ["A topic is a domain and a first tool. The paper's sessions, by another measure, come to 0.960 and 19."]
+    return Table("topics", "How diverse the sessions are", columns, rows, notes, {"entropy H / log K": 3})
+
+
+RECIPE = ApolloBuild()

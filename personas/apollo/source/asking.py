@@ -1,0 +1,97 @@
+"""Queries: what is asked later on, in words that hold all that the calls need and nothing of what is preferred."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date, timedelta
+
+from ..flows import FLOWS
+from ..tools import Value
+from .content import capital, filled
+from .pair import ApolloPair, ApolloUser, QueryKind
+from .phrases import phrases
+from .telling import NUMBERS, REQUESTS, day_of_month, place_words
+from .words import stem, stems, words_of
+
+_PRONOUNS = {"woman": ("she", "her", "her"), "man": ("he", "him", "his")}
+
+
+def query_text(flow: str, kind: QueryKind, user: ApolloUser, slots: Mapping[str, Value], draw: random.Random) -> str:
+    """What is asked: in the user's own words, or as a description of what goes on around them."""
+    they, them, their = _PRONOUNS.get(user.gender, ("they", "them", "their"))
+    words = {**place_words(slots), "name": user.name, "they": they, "them": them, "their": their}
+    if "date" in slots:
+        words["day"] = day_phrases(str(slots["today"]), str(slots["date"]))[0]
+    return capital(filled(draw.choice(REQUESTS["flows"][flow][kind]), words, draw))
+
+
+def day_phrases(today: str, day: str) -> list[str]:
+    """How one may call a day, the most usual way first."""
+    ahead, named = (date.fromisoformat(day) - date.fromisoformat(today)).days, date.fromisoformat(day)
+    near = {0: ["today"], 1: ["tomorrow"]}.get(ahead, [f"on {named:%A}"] if 0 < ahead < 7 else [])
+    return [*near, day_of_month(day), f"{named:%B} {named.day}", day]
+
+
+def missing_slot(pair: ApolloPair) -> str | None:
+    """What the query should say and does not, or not clearly; None if it says all."""
+    query = pair.query.casefold()
+    for name, value in pair.slots.items():
+        if name == "today":
+            continue
+        if name == "date":
+            said = _days_said(query, pair.today)
+            found = said == {value}
+        elif name == "start":
+            found = stems(pair.query) & stems("home work") == stems(str(value))
+        elif name == "nights":
+            found = any(f"{number} night" in query for number in (value, NUMBERS.get(int(value))))
+        else:
+            found = str(value).casefold() in query
+        if not found:
+            return f"{name} {value!r} cannot be found in the query {pair.query!r}"
+    return None
+
+
+def _days_said(query: str, today: str) -> set[str]:
+    """The days in four weeks from today that a query names."""
+    days = [(date.fromisoformat(today) + timedelta(days=ahead)).isoformat() for ahead in range(28)]
+    return {day for day in days if any(_says(query, phrase) for phrase in day_phrases(today, day))}
+
+
+def _says(text: str, phrase: str) -> bool:
+    """Whether a text holds a phrase, and not as a part of other words."""
+    return re.search(rf"(?<!\w){re.escape(phrase.casefold())}(?!\w)", text) is not None
+
+
+def leak(pair: ApolloPair, user: ApolloUser) -> str | None:
+    """The word of the query, or of what is told of the user, that says something about a facet; None if none does."""
+    return _giveaway("\n".join([pair.query, *user.information(pair.today)]), pair.flow, pair.values)
+
+
+def leaking_place(flow: str, slots: Mapping[str, Value]) -> str | None:
+    """What is wrong with a place to ask about whose very name says something about a facet of the flow."""
+    return _giveaway(str(slots.get("destination", "")), flow, phrases()[flow])
+
+
+def _giveaway(text: str, flow: str, names: Iterable[str]) -> str | None:
+    words, folded = {stem(word): word for word in words_of(text)}, text.casefold()
+    for name in names:
+        facet = phrases()[flow][name]
+        for value in FLOWS[flow].facet(name).values:
+            said = [words[found] for found in sorted(words.keys() & facet.words[value])]
+            said += [each for each in facet.names[value] if each in folded and _says(folded, each)]
+            if said:
+                return f"{said[0]!r} says something about {name}"
+    return None
+
+
+def blind_values(pair: ApolloPair, user: ApolloUser) -> dict[str, Value]:
+    """What one would take each facet for who has not read the history: what the words hint at, or the first value."""
+    words = stems("\n".join([pair.query, *user.information(pair.today)]))
+    guessed: dict[str, Value] = {}
+    for name in pair.values:
+        values, known = FLOWS[pair.flow].facet(name).values, phrases()[pair.flow][name].words
+        guessed[name] = next((value for value in values if words & known[value]), values[0])
+    return guessed

@@ -1,0 +1,221 @@
+"""Histories: the session that tells a preference among unrelated ones, and the tools that go with them.
+
+A shorter history's unrelated sessions are among a longer one's, so that lengths can be compared: histories grow by
+steps of 1,000 tokens.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, permutations
+from typing import Any
+
+from dialoom.errors import DialoomError
+
+from .pair import ApolloPair, ApolloUser
+from .phrases import preference_words
+from .session import ApolloSession
+from .source import ApolloSource
+
+TokenCounter = Callable[[str], int]
+SHORTEST, STEP, TOOLS_OFFERED = 2_000, 1_000, 8
+LEAST_FILLED = 0.9
+
+
+class HistoryError(DialoomError):
+    """A history that cannot be made: how many sessions or tokens there are, and how many it takes."""
+
+
+def quarter_of_characters(text: str) -> int:
+    """Tokens as a quarter of the characters, rounded up."""
+    return -(-len(text) // 4)
+
+
+@dataclass(frozen=True, slots=True)
+class ApolloHistory:
+    """What precedes a query.
+
+    Attributes:
+        sessions: Oldest first.
+        tools: What the agent may call, by name.
+        place: Where the session stands that tells the preference, from 1.
+        earlier: Where those stand that tell what no longer holds, oldest first; with `stale` only when evolving.
+        stale: The calls that each of them would ask for.
+        tokens: Of the first message.
+        borrowed: How many of the tools the shortest history does not show.
+    """
+
+    sessions: tuple[ApolloSession, ...]
+    tools: tuple[str, ...]
+    place: int
+    earlier: tuple[int, ...]
+    stale: tuple[tuple[dict[str, Any], ...], ...]
+    tokens: int
+    borrowed: int
+
+
+def first_message(user: ApolloUser, pair: ApolloPair, sessions: Sequence[ApolloSession]) -> str:
+    """What an agent is told first: the user, the history, the request. Lengths are counted on it."""
+    return "\n".join(
+        [
+            "<user_information>",
+            *user.information(pair.today),
+            "</user_information>",
+            "",
+            "<conversation_history>",
+            "Past conversations with the user, the oldest first.",
+            *(line for number, session in enumerate(sessions, 1) for line in session_lines(session, number)),
+            "</conversation_history>",
+            "",
+            "<request>",
+            pair.query,
+            "</request>",
+        ]
+    )
+
+
+def session_lines(session: ApolloSession, number: int | str) -> tuple[str, ...]:
+    """A session of a history."""
+    return f'<session n="{number}">', *session.lines, "</session>"
+
+
+def history(
+    source: ApolloSource,
+    pair: ApolloPair,
+    *,
+    length: int | None = None,
+    sessions: int | None = None,
+    place: int | None = None,
+    evolving: bool = False,
+    counter: TokenCounter = quarter_of_characters,
+) -> ApolloHistory:
+    """The history of a sample.
+
+    Args:
+        source: Where its sessions come from.
+        pair: The query and the session that matters to it.
+        length: How many tokens it may have; it has nine tenths of them or more.
+        sessions: Or how many sessions it has.
+        place: Where the session that matters stands, from 1; by the pair's draw if left out.
+        evolving: Whether sessions of the user's other preferences for the flow stand before it.
+        counter: Of tokens.
+
+    Raises:
+        HistoryError: If the user has too few sessions for it, or the place is outside it.
+    """
+    if (length is None) == (sessions is None):
+        raise HistoryError("a history is made to a length or to a number of sessions: give one of them")
+    user = source.users[pair.user]
+    told = [*(_earlier(source, pair) if evolving else ()), pair]
+    telling = [source.sessions[each.session] for each in told]
+    order = _unrelated(source, told)
+    if sessions is not None:
+        chosen = order[: sessions - len(telling)]
+        if sessions < len(telling) or len(chosen) + len(telling) < sessions:
+            raise HistoryError(
+                f"sessions {sessions}: pair {pair.id} has {len(telling)} that matter and {len(order)} unrelated ones"
+            )
+    else:
+        chosen = _filled(user, pair, telling, order, length or 0, counter)
+    arranged, places = _arranged(pair, telling, chosen, place)
+    tokens = counter(first_message(user, pair, arranged))
+    if length is not None and not LEAST_FILLED * length <= tokens <= length:
+        raise HistoryError(
+            f"length {length:,}: the history of pair {pair.id} comes to {tokens:,} tokens with {len(chosen)} of "
+            f"{len(order)} unrelated sessions; it should fill at least nine tenths"
+        )
+    tools, borrowed = _tools(source, pair, counter)
+    stale = tuple(tuple(pair.request(source.world, user, each.preference).gold().plain()) for each in told[:-1])
+    return ApolloHistory(tuple(arranged), tools, places[-1], tuple(places[:-1]), stale, tokens, borrowed)
+
+
+def _draw(pair: ApolloPair, purpose: str) -> random.Random:
+    return random.Random(f"history {pair.id} {purpose}")
+
+
+def _earlier(source: ApolloSource, pair: ApolloPair) -> tuple[ApolloPair, ...]:
+    """One pair of each other preference of the user's for the flow, such that the calls change from one to the next."""
+    draw, by_set = _draw(pair, "evolving"), dict[int, list[ApolloPair]]()
+    for sibling in source.pairs_for[pair.user, pair.flow]:
+        if sibling.preference_set != pair.preference_set:
+            by_set.setdefault(sibling.preference_set, []).append(sibling)
+    drawn = [draw.choice(siblings) for siblings in by_set.values()]
+    draw.shuffle(drawn)
+    user = source.users[pair.user]
+    golds = {each.id: pair.request(source.world, user, each.preference).gold() for each in (*drawn, pair)}
+    for count in range(len(drawn), 0, -1):
+        for before in permutations(drawn, count):
+            if not any(golds[one.id].same_calls(golds[next_.id]) for one, next_ in pairwise((*before, pair))):
+                return before
+    raise HistoryError(f"evolving: user {pair.user} has no other preference for {pair.flow} that changes {pair.id}")
+
+
+def _unrelated(source: ApolloSource, told: Sequence[ApolloPair]) -> list[ApolloSession]:
+    """The user's unrelated sessions in the pair's order, without those that hold a word of what is preferred."""
+    pair = told[-1]
+    words = frozenset[str]().union(*(preference_words(each.flow, each.values) for each in told))
+    order = [session for session in source.unrelated[pair.user] if not words & session.stems]
+    _draw(pair, "order").shuffle(order)
+    return order
+
+
+def _filled(
+    user: ApolloUser,
+    pair: ApolloPair,
+    telling: Sequence[ApolloSession],
+    order: Sequence[ApolloSession],
+    length: int,
+    counter: TokenCounter,
+) -> list[ApolloSession]:
+    """Unrelated sessions that fit, in their order: step by step, so that a longer history has those of a shorter."""
+    left = list(order)
+    chosen: list[ApolloSession] = []
+    used = counter(first_message(user, pair, telling))
+    for limit in (*range(min(STEP, length), length, STEP), length):
+        for session in list(left):
+            tokens = counter("\n".join(session_lines(session, 99)) + "\n")
+            if used + tokens <= limit:
+                used += tokens
+                chosen.append(session)
+                left.remove(session)
+    while chosen and counter(first_message(user, pair, [*telling, *chosen])) > length:
+        chosen.pop()
+    return sorted(chosen, key=order.index)
+
+
+def _arranged(
+    pair: ApolloPair, telling: Sequence[ApolloSession], chosen: Sequence[ApolloSession], place: int | None
+) -> tuple[list[ApolloSession], list[int]]:
+    """All sessions, and where those stand that matter: each at a share of the history that is the pair's own."""
+    draw, count = _draw(pair, "place"), len(chosen) + 1
+    before = [int(share * count) for share in sorted(draw.random() for _ in telling)]
+    if place is not None:
+        if len(telling) > 1 or not 1 <= place <= count:
+            raise HistoryError(f"place {place}: give one from 1 to {count}, and none where preferences evolve")
+        before = [place - 1]
+    arranged = list(chosen)
+    for number, (session, unrelated) in enumerate(zip(telling, before, strict=True)):
+        arranged.insert(unrelated + number, session)
+    return arranged, [unrelated + number + 1 for number, unrelated in enumerate(before)]
+
+
+def _tools(source: ApolloSource, pair: ApolloPair, counter: TokenCounter) -> tuple[tuple[str, ...], int]:
+    """The flow's tools among others that the shortest history shows, shuffled; and how many are borrowed."""
+    user, telling, order = source.users[pair.user], [source.sessions[pair.session]], _unrelated(source, [pair])
+    shown = _filled(user, pair, telling, order, SHORTEST, counter)
+    draw = _draw(pair, "tools")
+    missing = TOOLS_OFFERED - len(pair.tools)
+    seen = _others(pair, [*telling, *shown])
+    drawn = draw.sample(seen, min(missing, len(seen)))
+    borrowed = [tool for tool in _others(pair, order) if tool not in drawn][: missing - len(drawn)]
+    tools = [*pair.tools, *drawn, *borrowed]
+    draw.shuffle(tools)
+    return tuple(tools), len(borrowed)
+
+
+def _others(pair: ApolloPair, sessions: Iterable[ApolloSession]) -> list[str]:
+    """Tools that sessions use and the flow does not."""
+    used = dict.fromkeys(tool for session in sessions for tool in session.tools)
+    return [tool for tool in used if tool not in pair.tools]

@@ -1,0 +1,85 @@
+"""What makes a pair fit to be kept: all checks of a pair and its session, each refusal by its name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..executor import execute
+from ..flows import FLOWS, FlowRequest, refusal
+from ..scores import compare
+from ..world import World
+from .asking import blind_values, leak, missing_slot
+from .pair import ApolloPair, ApolloUser
+from .session import ApolloSession, PastCall
+from .telling import read_preference, slots_of, spoken
+
+
+def pair_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: ApolloSession) -> str | None:
+    """The first check that a pair or its session fails, and how; None if both can be kept.
+
+    Args:
+        world: Where the calls are made.
+        user: Whose pair it is.
+        pair: The pair.
+        session: The session that tells its preference.
+    """
+    return _query_refusal(world, user, pair) or _session_refusal(world, user, pair, session)
+
+
+def unrelated_refusal(world: World, session: ApolloSession) -> str | None:
+    """What is wrong with a session that should tell no preference: it tells one, or has a call that is not true."""
+    told = read_preference(spoken(session))
+    if told is not None:
+        values = ", ".join(f"{name} {value}" for name, value in told.values.items())
+        return f"told twice: it tells a preference for {told.flow} too ({values})"
+    return untrue_call(world, session)
+
+
+def untrue_call(world: World, session: ApolloSession) -> str | None:
+    """The first call of a session that does not answer what stands there."""
+    for turn in session.turns:
+        if isinstance(turn, PastCall):
+            said = execute(world, turn.call())
+            if said != turn.output or "error" in said:
+                return f"wrong past call: {turn.name} answers {said}"
+    return None
+
+
+def _query_refusal(world: World, user: ApolloUser, pair: ApolloPair) -> str | None:
+    missing = missing_slot(pair)
+    if missing is not None:
+        return f"missing: {missing}"
+    leaked = leak(pair, user)
+    if leaked is not None:
+        return f"leak: {leaked}"
+    request = pair.request(world, user)
+    gold = request.gold()
+    if [call.call() for call in gold.calls] != pair.calls():
+        return f"wrong gold: the flow makes the calls {gold.plain()}"
+    refused = refusal(request, gold)
+    if refused is not None:
+        return refused
+    guessed = request.gold(replace(pair.preference, values=blind_values(pair, user)), blind=True)
+    if compare(guessed.plain(), gold.plain()).accuracy:
+        return "guessed: who has not read the history makes the same calls"
+    return None
+
+
+def _session_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: ApolloSession) -> str | None:
+    """The session tells the preference, in its form, and its calls are what it asks for."""
+    told = read_preference(spoken(session))
+    if told is not None and (told.flow, told.form, dict(told.values)) != (pair.flow, pair.form, pair.values):
+        values = ", ".join(f"{name} {value}" for name, value in told.values.items())
+        return f"told otherwise: the session tells {told.flow} as {told.form}: {values}"
+    untrue = untrue_call(world, session)
+    if untrue is not None:
+        return untrue
+    made = [turn.call() for turn in session.turns if isinstance(turn, PastCall)]
+    request = FlowRequest(world, pair.preference, user.resident, slots_of(FLOWS[pair.flow], session, user))
+    try:
+        right = request.gold().plain()
+    except KeyError as error:
+        return f"wrong past call: the session never says {error}, so {pair.flow} cannot be done"
+    if not compare(made, right).accuracy:
+        return f"wrong past call: by the preference the session's calls would be {right}"
+    return None

@@ -1,0 +1,143 @@
+"""How one facet of a preference is asked about, told in each form, and read again from what was said."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+from ..flows import FLOWS
+from ..tools import Value
+from .content import Filling, capital, content, listed
+from .pair import PreferenceForm
+from .words import stems
+
+CONTENT = content("preferences")
+_FRAMES: Mapping[str, Sequence[str]] = CONTENT["frames"]
+_ORDINALS: Sequence[str] = tuple(CONTENT["ordinals"].values())
+_LISTING: tuple[PreferenceForm, ...] = ("choice", "anti")
+
+
+class FacetPhrases:
+    """What is said about a facet of a flow.
+
+    Args:
+        flow: The flow's name.
+        facet: The facet's.
+    """
+
+    def __init__(self, flow: str, facet: str) -> None:
+        self.flow, self.facet = flow, facet
+        said = CONTENT["facets"][f"{flow}.{facet}"]
+        table = CONTENT["values"][said["values"]]
+        self.asks: Sequence[str] = said["ask"]
+        self.plain: bool = said.get("plain", False)
+        self._said: Mapping[str, Any] = said
+        self._values: Mapping[Value, Mapping[str, Any]] = {
+            value: table[str(value).lower() if isinstance(value, bool) else str(value)]
+            for value in FLOWS[flow].facet(facet).values
+        }
+
+    def form(self, wanted: PreferenceForm) -> PreferenceForm:
+        """How the facet is told in a session of a form: a plain one outright, unless it is chosen from a list."""
+        return "explicit" if self.plain and wanted != "choice" else wanted
+
+    def exchange(self, value: Value, form: PreferenceForm, draw: random.Random, used: set[str]) -> tuple[str, str]:
+        """A question about it, and an answer that tells the value, in a frame that is not `used` if there is one."""
+        ask, form = draw.choice(self.asks), self.form(form)
+        words = self._values[value]
+        if form == "facts":
+            return ask, draw.choice(words["facts"])
+        if form not in _LISTING:
+            frame = self._frame(form, draw, used)
+            return ask, frame.format_map(Filling(name=draw.choice(words["names"]), rest=self._rest(value)))
+        options = draw.sample(list(self._values), len(self._values))
+        ask = f"{ask} {capital(listed([self._label(option) for option in options]))}?"
+        if form == "choice":
+            return ask, self._frame(form, draw, used).format_map(Filling(ordinal=_ORDINALS[options.index(value)]))
+        return ask, _sentences([draw.choice(self._values[option]["grumbles"]) for option in options if option != value])
+
+    def read(self, asked: str, reply: str) -> tuple[PreferenceForm, Value] | None:
+        """The form and the value that an answer tells; None if it does not answer a question about this facet."""
+        ask = next((ask for ask in self.asks if ask in asked), None)
+        if ask is None:
+            return None
+        if reply in self.replies:
+            return self.replies[reply]
+        offered = asked.partition(ask)[2].casefold()
+        places = {value: offered.find(self._label(value).casefold()) for value in self._values}
+        if min(places.values()) < 0:
+            return None
+        options = sorted(places, key=lambda value: places[value])
+        for frame in _FRAMES["choice"]:
+            for number, value in enumerate(options):
+                if reply == frame.format_map(Filling(ordinal=_ORDINALS[number])):
+                    return "choice", value
+        return self._left_over(reply.casefold())
+
+    @cached_property
+    def replies(self) -> Mapping[str, tuple[PreferenceForm, Value]]:
+        """Every answer that stands for itself, with the form and the value that it tells."""
+        made: dict[str, tuple[PreferenceForm, Value]] = {}
+        for value, words in self._values.items():
+            forms: tuple[PreferenceForm, ...] = ("explicit",) if self.plain else ("explicit", "comparison", "tone")
+            for form in forms:
+                for frame in self._frames(form):
+                    for name in words["names"]:
+                        made[frame.format_map(Filling(name=name, rest=self._rest(value)))] = form, value
+            made |= dict.fromkeys(words.get("facts", ()), ("facts", value))
+        return made
+
+    @cached_property
+    def words(self) -> Mapping[Value, frozenset[str]]:
+        """The stems of the words that give each value away."""
+        return {value: stems(" ".join(said.get("words", ()))) for value, said in self._values.items()}
+
+    @cached_property
+    def names(self) -> Mapping[Value, Sequence[str]]:
+        """What each value is called."""
+        return {value: tuple(name.casefold() for name in said["names"]) for value, said in self._values.items()}
+
+    def _frames(self, form: PreferenceForm) -> Sequence[str]:
+        frames: Sequence[str] = self._said.get(form, _FRAMES[form])
+        return frames
+
+    def _frame(self, form: PreferenceForm, draw: random.Random, used: set[str]) -> str:
+        frame = draw.choice([frame for frame in self._frames(form) if frame not in used] or self._frames(form))
+        used.add(frame)
+        return frame
+
+    def _rest(self, value: Value) -> str:
+        return listed([str(other["names"][0]) for one, other in self._values.items() if one != value])
+
+    def _label(self, value: Value) -> str:
+        words = self._values[value]
+        return str(words.get("label", words["names"][0]))
+
+    def _left_over(self, reply: str) -> tuple[PreferenceForm, Value] | None:
+        """The one value that nothing was said against."""
+        spared = [
+            value
+            for value, words in self._values.items()
+            if not any(grumble.casefold() in reply for grumble in words.get("grumbles", ()))
+        ]
+        return ("anti", spared[0]) if len(spared) == 1 else None
+
+
+@lru_cache(maxsize=1)
+def phrases() -> Mapping[str, Mapping[str, FacetPhrases]]:
+    """The phrases of every facet, by flow, in the order in which they come up."""
+    asks = content("requests")["flows"]
+    return {flow: {facet: FacetPhrases(flow, facet) for facet in asks[flow]["asks"]} for flow in FLOWS}
+
+
+def preference_words(flow: str, values: Mapping[str, Value]) -> frozenset[str]:
+    """Stems of the words that give a preference away."""
+    return frozenset[str]().union(*(phrases()[flow][name].words[value] for name, value in values.items()))
+
+
+def _sentences(clauses: list[str]) -> str:
+    """Clauses in pairs, as sentences."""
+    pairs = [clauses[start : start + 2] for start in range(0, len(clauses), 2)]
+    return " ".join(capital(", and ".join(pair)) + "." for pair in pairs)

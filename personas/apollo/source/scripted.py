@@ -1,0 +1,148 @@
+"""The scripted source: users, sessions and pairs made of templates, with no model, the same for the same seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import partial
+
+from ..flows import FLOWS, FlowError, FlowPair, find_sets
+from ..flows.expressions import Flow
+from ..world import World
+from .asking import leaking_place, query_text
+from .errands import unrelated_sessions
+from .keeping import pair_refusal, unrelated_refusal
+from .pair import FORMS, ApolloPair, ApolloUser, PreferenceForm, QueryKind
+from .people import MOST_USERS, drawn_users
+from .session import ApolloSession
+from .source import ApolloMeta, ApolloSource
+from .telling import flow_tools, told_turns
+
+SETS, PAIRS_OF_SET, ERRANDS = 3, 4, 3
+_EXPLICIT = 5
+_TRIES = 50
+
+
+def scripted_source(
+    users: int = MOST_USERS,
+    pairs_of_set: int = PAIRS_OF_SET,
+    errands: int = ERRANDS,
+    seed: int = 0,
+    world_seed: int = 0,
+) -> ApolloSource:
+    """A source made of templates.
+
+    Args:
+        users: How many there are.
+        pairs_of_set: Pairs for each of the three preferences that a user has for each of the nine flows.
+        errands: How many unrelated sessions each user has for each of the 31 unrelated tools.
+        seed: Of every draw.
+        world_seed: The world's.
+
+    Raises:
+        UsersError: If there are not that many people.
+        FlowError: If no request can be found for any preferences for a flow.
+        PairError: If no wording of a pair passes the checks.
+    """
+    world = World(world_seed)
+    people = drawn_users(world, users, seed)
+    made = [user_part(world, user, pairs_of_set, errands, seed) for user in people]
+    return ApolloSource.of(
+        people,
+        (session for sessions, _ in made for session in sessions),
+        (pair for _, pairs in made for pair in pairs),
+        ApolloMeta(seed=seed, world_seed=world_seed, world=world.hash),
+    )
+
+
+def user_part(
+    world: World, user: ApolloUser, pairs_of_set: int, errands: int, seed: int
+) -> tuple[list[ApolloSession], list[ApolloPair]]:
+    """A user's sessions and pairs, which depend on nobody else's.
+
+    Raises:
+        FlowError: As `scripted_source`.
+    """
+    sessions, pairs = [], []
+    for place, flow in enumerate(FLOWS.values()):
+        for pair, session in _user_pairs(world, user, flow, pairs_of_set, place + int(user.id[1:]), seed):
+            pairs.append(pair)
+            sessions.append(session)
+    for session in unrelated_sessions(world, user, errands, seed):
+        refused = unrelated_refusal(world, session)
+        if refused is not None:
+            raise PairError(f"session {session.id}: {refused}")
+        sessions.append(session)
+    return sessions, pairs
+
+
+class PairError(FlowError):
+    """A pair or a session that no check lets pass: which, and what is wrong with it."""
+
+
+def _user_pairs(
+    world: World, user: ApolloUser, flow: Flow, pairs_of_set: int, turn: int, seed: int
+) -> Iterator[tuple[ApolloPair, ApolloSession]]:
+    """A user's pairs for a flow, with their sessions."""
+    draw = random.Random(f"pairs {seed} {user.id} {flow.name}")
+    labels = _labels(SETS * pairs_of_set, turn, draw)
+    sets = find_sets(world, flow, user.resident, draw, SETS, pairs_of_set, partial(leaking_place, flow.name))
+    for set_, found in enumerate(sets, start=1):
+        for number, one in enumerate(found, start=1):
+            form, kind = labels.pop()
+            yield _told_and_asked(world, user, one, f"{user.id}-{flow.name}-{set_}-{number}", form, kind, draw)
+
+
+def _labels(count: int, turn: int, draw: random.Random) -> list[tuple[PreferenceForm, QueryKind]]:
+    """Forms and kinds of queries: of twelve pairs five explicit and each implicit form once or more; half reactive."""
+    implicit = FORMS[1:]
+    explicit = max(1, count * _EXPLICIT // 12)
+    forms = [FORMS[0]] * explicit + [implicit[(turn + n) % len(implicit)] for n in range(count - explicit)]
+    kinds: tuple[QueryKind, QueryKind] = ("reactive", "proactive")
+    labels = [(form, kinds[(turn + n) % 2]) for n, form in enumerate(forms)]
+    draw.shuffle(labels)
+    return labels
+
+
+def _told_and_asked(
+    world: World,
+    user: ApolloUser,
+    found: FlowPair,
+    name: str,
+    form: PreferenceForm,
+    kind: QueryKind,
+    draw: random.Random,
+) -> tuple[ApolloPair, ApolloSession]:
+    """A pair and its session, in words that pass the checks."""
+    told, told_gold, asked, gold = found
+    refused = None
+    for _ in range(_TRIES):
+        turns = told_turns(told, told_gold, form, draw)
+        session = ApolloSession(
+            id=f"s-{name}",
+            user=user.id,
+            kind="preference",
+            topic=f"{told.flow.domain}/{told_gold.calls[0].name}",
+            turns=tuple(turns),
+        )
+        pair = ApolloPair(
+            id=name,
+            user=user.id,
+            flow=asked.flow.name,
+            preference_set=int(name.split("-")[-2]),
+            form=form,
+            query_kind=kind,
+            kind=asked.flow.kind,
+            query=query_text(asked.flow.name, kind, user, asked.slots, draw),
+            today=str(asked.slots["today"]),
+            slots=dict(asked.slots),
+            values=dict(asked.preference.values),
+            order=asked.preference.order,
+            gold=gold.calls,
+            tools=flow_tools(asked.flow),
+            session=session.id,
+        )
+        refused = pair_refusal(world, user, pair, session)
+        if refused is None:
+            return pair, session
+    raise PairError(f"pair {name}: none of {_TRIES} wordings will do, the last for this: {refused}")

@@ -1,0 +1,141 @@
+"""Sessions in which a preference is told: made in a form, and read again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+from ..flows import FlowRequest, Gold
+from ..flows.expressions import Flow, FlowStep, If, Query, User
+from ..tools import Value
+from .content import capital, content, filled
+from .pair import ApolloUser, PreferenceForm
+from .phrases import phrases
+from .session import ApolloSession, PastCall, Speech
+
+REQUESTS = content("requests")
+
+
+@dataclass(frozen=True, slots=True)
+class ToldPreference:
+    """What a session tells.
+
+    Attributes:
+        flow: The flow's name.
+        form: How it is told.
+        values: What the preference gives each facet.
+    """
+
+    flow: str
+    form: PreferenceForm
+    values: Mapping[str, Value]
+
+
+def told_turns(request: FlowRequest, gold: Gold, form: PreferenceForm, draw: random.Random) -> list[PastCall | Speech]:
+    """A session about a request: what is wanted, how it is liked, the calls, and how it ends.
+
+    The assistant makes no call before it has been told all, and repeats nothing of it.
+    """
+    said, flow = REQUESTS["flows"][request.flow.name], request.flow.name
+    turns: list[PastCall | Speech] = [_user(filled(draw.choice(said["openings"]), _slots(request), draw))]
+    used: set[str] = set()
+    for number, (name, facet) in enumerate(phrases()[flow].items()):
+        if name in request.preference.values:
+            ask, reply = facet.exchange(request.preference.values[name], form, draw, used)
+            lead = draw.choice(REQUESTS["leads" if number else "greetings"])
+            turns += [Speech(speaker="assistant", text=f"{lead} {ask}".strip()), _user(reply)]
+    for call, output in zip(gold.calls, gold.outputs, strict=True):
+        turns.append(PastCall(name=call.name, arguments=dict(call.arguments), output=output))
+    answered = output[0] if isinstance(output, list) else output
+    done = filled(draw.choice(REQUESTS["done"][call.name]), answered, draw)
+    return [*turns, Speech(speaker="assistant", text=done), _user(filled(draw.choice(REQUESTS["farewells"]), {}, draw))]
+
+
+def read_preference(turns: Iterable[tuple[str, str]]) -> ToldPreference | None:
+    """The preference that a session of the scripted source tells; None if it tells none.
+
+    Args:
+        turns: Who speaks (`user` or `assistant`) and what they say, in order; calls are left out.
+    """
+    said = list(turns)
+    answers = [(asked, text) for (asker, asked), (_, text) in pairwise(said) if asker == "assistant"]
+    for flow, facets in phrases().items():
+        found = {
+            name: read for asked, text in answers for name, facet in facets.items() if (read := facet.read(asked, text))
+        }
+        if found:
+            forms = [form for name, (form, _) in found.items() if not facets[name].plain] or ["explicit"]
+            return ToldPreference(
+                flow, max(forms, key=forms.count), {name: value for name, (_, value) in found.items()}
+            )
+    return None
+
+
+def spoken(session: ApolloSession) -> list[tuple[str, str]]:
+    """Who says what in a session."""
+    return [(turn.speaker, turn.text) for turn in session.turns if isinstance(turn, Speech)]
+
+
+def slots_of(flow: Flow, session: ApolloSession, user: ApolloUser) -> dict[str, Value]:
+    """What a session's request said, as its calls have it."""
+    slots: dict[str, Value] = {}
+    for turn in session.turns:
+        for step in _steps(flow):
+            if isinstance(turn, PastCall) and turn.name == step.tool:
+                slots |= _said(step, turn.arguments, user)
+    return slots
+
+
+def _steps(flow: Flow) -> list[FlowStep]:
+    last = [flow.last.then, flow.last.otherwise] if isinstance(flow.last, If) else [flow.last]
+    return [*flow.lookups, *last]
+
+
+def flow_tools(flow: Flow) -> tuple[str, ...]:
+    """Every tool that a flow may need, both ends of a rule among them."""
+    return tuple(dict.fromkeys(step.tool for step in _steps(flow)))
+
+
+def _said(step: FlowStep, arguments: Mapping[str, Value], user: ApolloUser) -> dict[str, Value]:
+    slots: dict[str, Value] = {}
+    for name, expression in step.arguments.items():
+        if isinstance(expression, Query) and name in arguments:
+            slots[expression.slot] = arguments[name]
+        elif expression == User("start"):
+            slots["start"] = "home" if arguments.get(name) == user.home else "work"
+    return slots
+
+
+def _slots(request: FlowRequest) -> dict[str, Any]:
+    """What braces stand for in a session, where days have their dates."""
+    return {
+        **place_words(request.slots),
+        "day": f"on {day_of_month(str(request.slots.get('date', request.slots['today'])))}",
+    }
+
+
+def place_words(slots: Mapping[str, Value]) -> dict[str, Any]:
+    """What braces for places and nights stand for."""
+    start, nights = slots.get("start", "home"), int(slots.get("nights", 1))
+    return {
+        **slots,
+        "from": f"from {start}",
+        "at": f"at {start}",
+        "nights": f"{NUMBERS[nights]} night{'s'[: nights > 1]}",
+    }
+
+
+def day_of_month(day: str) -> str:
+    """A day as one says it, such as `9 March`."""
+    return f"{date.fromisoformat(day).day} {date.fromisoformat(day):%B}"
+
+
+NUMBERS: Mapping[int, str] = dict(enumerate("no one two three four five six".split()))
+
+
+def _user(text: str) -> Speech:
+    return Speech(speaker="user", text=capital(text))

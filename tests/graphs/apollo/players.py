@@ -1,0 +1,69 @@
+"""Agents that do what they are told, and keep what they were sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dialoom
+from dialoom.graphs import Episode
+from dialoom.graphs.apollo import RECIPE
+from dialoom.personas.apollo.source import ApolloPair, ApolloSource
+from dialoom.personas.apollo.text_protocol import call_text
+from tests.graphs.apollo.invented import source, write
+
+FINISH = "[Finish]"
+Messages = list[dict[str, str]]
+
+
+def gold_lines(pair: ApolloPair) -> list[str]:
+    """What an agent says that does exactly what it should."""
+    return [*map(call_text, pair.calls()), FINISH]
+
+
+class Agent:
+    """Says the lines that it has for a request, one after the other; then that it has finished.
+
+    Args:
+        lines: By request.
+    """
+
+    def __init__(self, lines: Mapping[str, Sequence[str]]) -> None:
+        self._lines = lines
+        self.sent: list[Messages] = []
+
+    async def __call__(self, messages: Sequence[Any]) -> str:
+        plain = [{"role": message["role"], "content": message["content"]} for message in messages]
+        self.sent.append(plain)
+        lines = self._lines[plain[1]["content"].split("<request>\n")[1].split("\n</request>")[0]]
+        turn = sum(message["role"] == "assistant" for message in plain)
+        return lines[turn] if turn < len(lines) else FINISH
+
+
+def played(
+    folder: Path,
+    assistant: Any,
+    made: ApolloSource | None = None,
+    *,
+    models: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> dialoom.Run:
+    """A run over a source; by default samples of 2,000 tokens."""
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = {"source": write(folder / "source", made or source()), "length": ("2k",), **options}
+    players = {"assistant": assistant, **(models or {})}
+    return dialoom.play(RECIPE, path=folder / "run.db", options=chosen, models=players)
+
+
+def episodes(run: dialoom.Run) -> dict[str, Episode]:
+    """The episodes of a run by their pairs; all must have come to an end."""
+    found = list(run.episodes())
+    assert all(episode.state == "done" for episode in found), [episode.error for episode in found]
+    return {str(episode.facets["pair"]): episode for episode in found}
+
+
+def scores(episode: Episode) -> tuple[Any, Any]:
+    """Accuracy and F1."""
+    found = {judgement.metric: judgement.score for judgement in episode.outcome.judgements}
+    return found["accuracy"], found["f1"]

@@ -1,0 +1,131 @@
+"""How an agent is helped: what each framework adds to its request, and when a further attempt is made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialoom.graphs.reporting import share_of
+from dialoom.personas.apollo.source import history
+from dialoom.personas.apollo.text_protocol import call_text
+from tests.graphs.apollo.invented import source
+from tests.graphs.apollo.players import FINISH, Agent, Messages, gold_lines, played, scores
+
+PAIR = source(["flight"]).pairs["flight-1"]
+GOLD = gold_lines(PAIR)
+
+
+def first_of(agent: Agent) -> tuple[str, str]:
+    """The system message and the first user message."""
+    system, user = agent.sent[0][:2]
+    return system["content"], user["content"]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """What the baseline sends."""
+    agent = Agent({PAIR.query: GOLD})
+    played(tmp_path_factory.mktemp("plain"), agent, source(["flight"]), limit=1)
+    return first_of(agent)
+
+
+def test_a_reminder_adds_a_paragraph_to_the_system_message(tmp_path: Path, plain: tuple[str, str]) -> None:
+    """And nothing else."""
+    agent = Agent({PAIR.query: GOLD})
+    played(tmp_path, agent, source(["flight"]), framework=("reminder",), limit=1)
+    system, user = first_of(agent)
+    assert user == plain[1]
+    added = set(system.splitlines()) - set(plain[0].splitlines())
+    assert len(added) == 1 and "prefers" in added.pop()
+
+
+def test_memory_notes_each_session_once_for_all_samples(tmp_path: Path, plain: tuple[str, str]) -> None:
+    """Notes go into the system message with their session's number; a reply that is none notes nothing."""
+    asked: list[str] = []
+
+    async def memory(messages: Messages) -> str:
+        session = messages[1]["content"]
+        asked.append(session)
+        if "number 1:" in session:
+            return "I cannot do that."
+        return json.dumps({"notes": ["Flies direct.", "Pays by card."] if "I want this" in session else []})
+
+    agent = Agent({PAIR.query: GOLD})
+    options = {"framework": ("memory",), "length": ("2k", "4k")}
+    run = played(tmp_path, agent, source(["flight"]), models={"memory": memory}, **options)
+    short, long = run.episodes()
+    place = short.facets["place"]
+    system, user = first_of(agent)
+    assert f"<notes>\nsession {place}: Flies direct.\nsession {place}: Pays by card.\n</notes>" in system
+    assert user == plain[1]
+    again = sum("number 1:" in session for session in asked) > 0
+    assert len(asked) == long.facets["sessions"] + again, "a shorter history's sessions are among the longer one's"
+    assert long.outcome.details["notes"] == [
+        {"session": long.facets["place"], "text": text} for text in ("Flies direct.", "Pays by card.")
+    ]
+
+
+def test_rag_shows_three_sessions_with_their_numbers(tmp_path: Path) -> None:
+    """Those nearest to the request, the oldest first; and whether the one that matters is among them."""
+    made = source(["flight"])
+    agent = Agent({PAIR.query: GOLD})
+    (episode,) = played(tmp_path, agent, made, framework=("rag",), limit=1).episodes()
+    found = episode.outcome.details["retrieved"]
+    sessions = history(made, PAIR, length=2000).sessions
+    shown = first_of(agent)[1].split("<conversation_history>\n")[1].split("\n</conversation_history>")[0]
+    wanted = [f'<session n="{n}">\n' + "\n".join(sessions[n - 1].lines) + "\n</session>" for n in found]
+    assert found == sorted(found) and len(found) == 3
+    assert shown.split("\n", 1)[1] == "\n".join(wanted)
+    assert episode.outcome.details["hit"] == (episode.facets["place"] in found)
+
+
+def test_reflexion_shows_a_failed_attempt_and_scores_the_last(tmp_path: Path) -> None:
+    """Its calls, what they were answered and its last words; never gold. One that is right ends it."""
+    made = source(["flight"])
+    sent: list[Messages] = []
+
+    async def agent(messages: Messages) -> str:
+        sent.append([dict(each) for each in messages])
+        turn = len(messages) // 2 - 1
+        if "<failed_attempt>" not in messages[1]["content"]:
+            return [GOLD[0], "I leave it at that.", FINISH][turn]
+        return GOLD[turn]
+
+    (episode,) = played(tmp_path, agent, made, framework=("reflexion",), reflections=3).episodes()
+    assert scores(episode) == (True, 1.0)
+    assert episode.outcome.counts["attempts"] == 2
+    assert [call["name"] for call in episode.outcome.details["attempts"][0]] == ["search_flight"]
+    shown = sent[-1][1]["content"].split("<failed_attempt>\n")[1]
+    rows = len(episode.outcome.details["outputs"][0])
+    assert shown.startswith("assistant: search_flight(") and f"\ntool: {rows} rows\nflight_id FL" in shown
+    assert "\nassistant: I leave it at that.\n" in shown and "book_flight" not in shown
+    assert len(next(each for each in sent if "<failed_attempt>" in each[1]["content"])) == 2
+
+
+def test_reflexion_gives_up_when_its_attempts_are_used(tmp_path: Path) -> None:
+    """The last one counts, all are kept."""
+    agent: Any = Agent({PAIR.query: ["No.", "No."]})
+    (episode,) = played(tmp_path, agent, source(["flight"]), framework=("reflexion",)).episodes()
+    assert scores(episode) == (False, 0.0)
+    assert (episode.outcome.counts["attempts"], episode.outcome.ended_by) == (2, "silent")
+
+
+def test_with_preferences_that_changed_the_latest_counts(tmp_path: Path) -> None:
+    """Who follows an earlier one is told apart."""
+    made = source(["flight"], sets=2)
+    old, new = made.pairs["flight-1"], made.pairs["flight-2"]
+    stale = new.request(made.world, made.users["u1"], old.preference).gold().plain()
+    agent = Agent({new.query: [*map(call_text, stale), FINISH], old.query: gold_lines(old)})
+    run = played(tmp_path, agent, made, evolving="yes")
+    found = {episode.facets["pair"]: episode for episode in run.episodes()}
+    assert scores(found["flight-1"]) == (True, 1.0)
+    assert found["flight-1"].outcome.details["scores"]["stale"] is False
+    assert found["flight-2"].outcome.details["scores"]["stale"] is True
+    assert scores(found["flight-2"])[0] is False
+    told = [line.role for line in found["flight-2"].outcome.messages if line.role.startswith("session")]
+    assert len(told) == 2
+    (table,) = [table for table in run.report().tables if table.name == "evolving"]
+    assert [row[-1] for row in table.rows] == [share_of(1, 2)]

@@ -1,0 +1,188 @@
+"""Every number of APOLLO's tables, from samples whose scores are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dialoom.graphs import Episode, Estimate, Judgement, Outcome, Table
+from dialoom.graphs.apollo import RECIPE
+
+READINGS = {"strict": False, "any_order": True, "f1_multiset": 0.5, "actions": True, "stale": None}
+FACETS = {
+    "pair": "p1",
+    "user": "u1",
+    "domain": "food",
+    "flow": "food",
+    "kind": "direct",
+    "form": "explicit",
+    "query": "reactive",
+    "framework": "function-calling",
+    "length": 2000,
+    "sessions": 7,
+    "place": 3,
+    "tokens": 1900,
+    "evolving": False,
+}
+
+
+def sample(
+    right: bool, f1: float, *, failed: bool = False, hit: bool | None = None, ended_by: str = "finished", **facets: Any
+) -> Episode:
+    """A finished sample with these scores; `stale` and `flags` may be among the facets."""
+    given = {**FACETS, **facets}
+    stale, flags = given.pop("stale", None), given.pop("flags", [])
+    if failed:
+        return Episode("id", given, "failed", Outcome(messages=(), ended_by="error"))
+    scores = {**READINGS, "accuracy": right, "f1": f1, "stale": stale}
+    details = {"protocol": "text", "flags": flags, "scores": scores, "error": None if right else "hallucination"}
+    details |= {} if hit is None else {"hit": hit}
+    judgements = (
+        Judgement(metric="accuracy", target="assistant", score=right),
+        Judgement(metric="f1", target="assistant", score=f1),
+    )
+    outcome = Outcome(messages=(), ended_by=ended_by, details=details, judgements=judgements)
+    return Episode("id", given, "done", outcome)
+
+
+def tables(*samples: Episode, label: str = "m") -> dict[str, Table]:
+    """The tables of a run over these, by name."""
+    return {table.name: table for table in RECIPE.compared([(label, samples)])}
+
+
+def means(cells: Iterable[Any]) -> list[Any]:
+    """The means of cells that have one, else the cells."""
+    return [round(cell.mean, 4) if isinstance(cell, Estimate) else cell for cell in cells]
+
+
+def rows(table: Table) -> list[list[Any]]:
+    """A table's rows with means for estimates."""
+    return [means(row) for row in table.rows]
+
+
+def test_each_length_has_its_column_and_the_mean_is_over_all() -> None:
+    """Of a table with one length there is no mean."""
+    made = [
+        sample(True, 1.0, pair="p1"),
+        sample(False, 0.5, pair="p2"),
+        sample(False, 0.0, pair="p1", length=12000),
+        sample(False, 0.5, pair="p2", length=12000),
+    ]
+    found = tables(*made)
+    assert found["accuracy"].columns == ["model", "framework", "2k %", "12k %", "mean %"]
+    assert rows(found["accuracy"]) == [["m", "function-calling", 0.5, 0.0, 0.25]]
+    assert rows(found["f1"]) == [["m", "function-calling", 0.75, 0.25, 0.5]]
+    assert list(tables(*made[:2])["accuracy"].columns) == ["model", "framework", "2k %"]
+
+
+def test_the_mean_over_lengths_resamples_pairs_and_a_single_length_has_wilsons_interval() -> None:
+    """Six pairs whose lengths agree say no more than six: not as much as twelve samples would."""
+    made = [
+        sample(right, 1.0, pair=f"p{n}", length=length)
+        for n, right in enumerate([True] * 3 + [False] * 3)
+        for length in (2000, 4000)
+    ]
+    ((_, _, short, _, mean),) = tables(*made)["accuracy"].rows
+    assert isinstance(short, Estimate) and isinstance(mean, Estimate)
+    assert (short.n, mean.n) == (6, 12)
+    assert short.low is not None and round(short.low, 3) == 0.188, "Wilson's of 3 of 6"
+    assert (mean.low, mean.high) == (1 / 6, 5 / 6), "no narrower than that of six"
+
+
+def test_forms_kinds_of_query_and_domains_have_their_rows() -> None:
+    """In the order of the forms, the implicit ones also together."""
+    found = tables(
+        sample(False, 0.2, form="tone", pair="p1", query="proactive"),
+        sample(True, 1.0, form="choice", pair="p2", kind="indirect", domain="travel"),
+        sample(True, 0.9, pair="p3"),
+    )
+    assert [row[2:] for row in rows(found["form"])] == [
+        ["explicit", 1.0, 0.9],
+        ["choice", 1.0, 1.0],
+        ["tone", 0.0, 0.2],
+        ["all implicit", 0.5, 0.6],
+    ]
+    assert [row[2:] for row in rows(found["query"])] == [["proactive", 0.0, 0.2], ["reactive", 1.0, 0.95]]
+    assert [row[2:] for row in rows(found["kind"])] == [["direct", 0.5, 0.55], ["indirect", 1.0, 1.0]]
+    assert [row[2] for row in found["domain"].rows] == ["food", "travel"]
+
+
+def test_places_are_told_where_the_number_of_sessions_was_given() -> None:
+    """And drawn as a chart."""
+    made = [sample(place < 3, 0.5, length=0, sessions=10, place=place, pair="p1") for place in (3, 1, 2)]
+    found = tables(*made)
+    assert rows(found["place"]) == [
+        ["m", "function-calling", "10 sessions", place, float(place < 3), 0.5] for place in (1, 2, 3)
+    ]
+    assert "place" not in tables(sample(True, 1.0))
+    (chart,) = RECIPE.charts([("m", made)])
+    assert (chart.name, [*chart.series[0].x], [*chart.series[0].y]) == ("place-10", [1, 2, 3], [1.0, 1.0, 0.0])
+
+
+def test_samples_with_changed_preferences_stand_in_a_table_of_their_own() -> None:
+    """Beside those of the same length without; they count in no other."""
+    found = tables(
+        sample(True, 1.0, pair="p1"),
+        sample(False, 0.4, pair="p1", evolving=True, stale=True),
+        sample(False, 0.6, pair="p2", evolving=True, stale=False),
+    )
+    assert [row[3:] for row in rows(found["evolving"])] == [["no", 1.0, 1.0, None], ["yes", 0.0, 0.5, 0.5]]
+    assert rows(found["accuracy"]) == [["m", "function-calling", 1.0]]
+
+
+def test_endings_flags_and_failures_are_counted() -> None:
+    """A framework of which nothing was finished has a row, too."""
+    found = tables(
+        sample(True, 1.0, flags=["asked", "mixed"]),
+        sample(False, 0.0, pair="p2", ended_by="silent", flags=["asked"]),
+        sample(False, 0.0, pair="p3", failed=True),
+        sample(False, 0.0, pair="p4", failed=True, framework="rag"),
+    )
+    assert found["dialogues"].columns[2:] == [
+        "protocol",
+        "samples",
+        "failed",
+        "finished",
+        "silent",
+        "turn limit",
+        "mixed",
+        "asked",
+    ]
+    assert [row[1:] for row in found["dialogues"].rows] == [
+        ["function-calling", "text", 3, 1, 1, 1, 0, 1, 2],
+        ["rag", "", 1, 1, 0, 0, 0, 0, 0],
+    ]
+    assert [row[2:] for row in rows(found["readings"])] == [[0.5, 0.5, 0.0, 1.0, 0.5, 1.0]]
+
+
+def test_what_the_rule_says_of_failures_is_shown_as_shares() -> None:
+    """Of the samples that failed; without a judge there is no kappa."""
+    found = tables(sample(True, 1.0), *(sample(False, 0.0, pair=f"p{n}") for n in (2, 3)))["errors"]
+    assert [row[2:] for row in rows(found)] == [["rule", 2, 0.0, 0.0, 1.0, 0.0]]
+    assert "errors" not in tables(sample(True, 1.0))
+
+
+def test_recall_of_retrieval_stands_beside_its_accuracy() -> None:
+    """By length."""
+    made = [sample(hit, 1.0, pair=f"p{n}", framework="rag", hit=hit) for n, hit in enumerate((True, False))]
+    assert rows(tables(*made)["retrieval"]) == [["m", "rag", "2k", 0.5, 0.5]]
+
+
+def test_several_runs_stand_in_one_table_by_their_models_and_frameworks() -> None:
+    """Models as the runs were named, frameworks as the paper has them; a line of the chart for each."""
+    runs = [
+        ("z", [sample(True, 1.0, framework="rag"), sample(False, 0.0), sample(True, 1.0, length=4000)]),
+        ("a", [sample(False, 0.5), sample(False, 0.5, length=4000)]),
+    ]
+    found = {table.name: table for table in RECIPE.compared(runs)}
+    assert rows(found["accuracy"]) == [
+        ["z", "function-calling", 0.0, 1.0, 0.5],
+        ["z", "rag", 1.0, None, 1.0],
+        ["a", "function-calling", 0.0, 0.0, 0.0],
+    ]
+    (chart,) = RECIPE.charts(runs)
+    assert {series.label: [*series.x] for series in chart.series} == {
+        "z function-calling": [2000, 4000],
+        "z rag": [2000],
+        "a function-calling": [2000, 4000],
+    }

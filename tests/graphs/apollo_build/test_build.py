@@ -1,0 +1,60 @@
+"""`apollo-build`: a run makes a source folder, the same for the same seed, and says how diverse it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import dialoom
+from dialoom.personas.apollo.source import ApolloSource, read_source
+from tests.conftest import Command, MadeOnce
+from tests.personas.test_apollo_source import FOLDER, SOURCE
+
+FILES = ("meta.jsonl", "pairs.jsonl", "sessions.jsonl", "users.jsonl")
+
+
+def build(dialoom: Command, folder: Path) -> None:  # noqa: ARG001
+    """A run of one user, as the shipped sample was made with two."""
+    dialoom("run", "apollo-build", "--users", "1", "--pairs", "1", "-o", "build.db", code=0)
+
+
+def exported(dialoom: Command, made: Path, name: str) -> ApolloSource:
+    """The source folder of the run."""
+    dialoom("export", "build.db", "--format", "apollo-source", "-o", name, code=0)
+    return read_source(made / name)
+
+
+def test_a_run_makes_the_source_that_is_shipped(made_once: MadeOnce, dialoom: Command) -> None:
+    """Row for row, for the users that both have; and exported twice it is the same, byte for byte."""
+    made = made_once(build)
+    source = exported(dialoom, made, "source")
+    exported(dialoom, made, "again")
+    assert sorted(path.name for path in (made / "source").iterdir()) == sorted(FILES)
+    assert all((made / "source" / name).read_bytes() == (made / "again" / name).read_bytes() for name in FILES)
+    assert source.meta == SOURCE.meta
+    for name in FILES[1:]:
+        lines = (made / "source" / name).read_text().splitlines()
+        assert lines == [line for line in (FOLDER / name).read_text().splitlines() if _user_of(line) == "u01"]
+
+
+def _user_of(line: str) -> str:
+    row = json.loads(line)
+    return str(row.get("user", row["id"]))
+
+
+def test_the_report_tells_what_was_made(made_once: MadeOnce, dialoom: Command) -> None:
+    """Pairs by form and kind, and the figures of the paper's appendix A.2."""
+    made_once(build)
+    said = dialoom("report", "build.db", code=0).stdout
+    assert "How diverse the sessions are" in said
+    rows = [line.split() for line in said.splitlines()]
+    assert ["all", "27", "13", "14"] in rows
+    assert ["unrelated", "93", "31", "1.000", "31"] in rows
+
+
+def test_users_that_there_are_not_are_refused(tmp_path: Path) -> None:
+    """By the name of the option."""
+    with pytest.raises(dialoom.DialoomError, match="users"):
+        dialoom.play("apollo-build", path=tmp_path / "run.db", options={"users": 21})

@@ -1,0 +1,309 @@
+"""Sources for agents with tools: preferences told in forms, queries that leak nothing, sessions about other things."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialoom import personas
+from dialoom.personas.apollo import TOOLS, execute
+from dialoom.personas.apollo.flows import FLOWS
+from dialoom.personas.apollo.source import (
+    FORMS,
+    ApolloPair,
+    ApolloSession,
+    ApolloSource,
+    ApolloUser,
+    PastCall,
+    Speech,
+    read_source,
+)
+from dialoom.personas.apollo.source.asking import leak, missing_slot, query_text
+from dialoom.personas.apollo.source.diversity import topic_diversity
+from dialoom.personas.apollo.source.errands import UNRELATED_TOOLS
+from dialoom.personas.apollo.source.keeping import pair_refusal, unrelated_refusal
+from dialoom.personas.apollo.source.people import MOST_USERS, UsersError, drawn_users
+from dialoom.personas.apollo.source.phrases import FacetPhrases, phrases
+from dialoom.personas.apollo.source.scripted import _labels
+from dialoom.personas.apollo.source.telling import read_preference, spoken
+
+FOLDER = Path(personas.__file__).parent / "samples" / "apollo"
+SOURCE = read_source(FOLDER)
+WORLD = SOURCE.world
+FACETS = [(flow, facet) for flow, facets in phrases().items() for facet in facets.values()]
+
+
+def parts(pair: ApolloPair) -> tuple[ApolloUser, ApolloPair, ApolloSession]:
+    """A pair with whose it is and where its preference is told."""
+    return SOURCE.users[pair.user], pair, SOURCE.sessions[pair.session]
+
+
+def pair_of(flow: str, **wanted: str) -> ApolloPair:
+    """The first pair of a flow that is so."""
+    pairs = (pair for pair in SOURCE.pairs.values() if pair.flow == flow)
+    return next(pair for pair in pairs if all(getattr(pair, name) == value for name, value in wanted.items()))
+
+
+def refused(pair: ApolloPair, session: ApolloSession | None = None, user: ApolloUser | None = None) -> str:
+    """Why a pair is not kept."""
+    owner, _, told = parts(pair)
+    return str(pair_refusal(WORLD, user or owner, pair, session or told))
+
+
+def test_the_shipped_sample_passes_all_checks() -> None:
+    """As it did when it was made."""
+    assert read_source(FOLDER, thorough=True) == SOURCE
+    assert drawn_users(WORLD, 2, SOURCE.meta.seed) == list(SOURCE.users.values())
+
+
+def test_the_sample_has_all_flows_forms_and_kinds() -> None:
+    """Every flow for each user and preference, every form, and as many reactive as proactive queries."""
+    pairs = SOURCE.pairs.values()
+    assert Counter((pair.user, pair.flow, pair.preference_set) for pair in pairs) == {
+        (user, flow, set_): 1 for user in SOURCE.users for flow in FLOWS for set_ in (1, 2, 3)
+    }
+    assert {pair.form for pair in pairs} == set(FORMS)
+    kinds = Counter(pair.query_kind for pair in pairs)
+    assert kinds["reactive"] == kinds["proactive"]
+
+
+def test_twelve_pairs_have_five_explicit_ones_and_every_implicit_form() -> None:
+    """Half of them are reactive."""
+    for turn in range(10):
+        labels = _labels(12, turn, random.Random(turn))
+        forms = Counter(form for form, _ in labels)
+        assert forms["explicit"] == 5
+        assert all(forms[form] >= 1 for form in FORMS)
+        assert Counter(kind for _, kind in labels) == {"reactive": 6, "proactive": 6}
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_every_wording_singles_out_its_value(flow: str) -> None:
+    """Of every value in every form there are three wordings or more, and each is read as what it was made for."""
+    draw = random.Random(flow)
+    for name, facet in phrases()[flow].items():
+        for value in FLOWS[flow].facet(name).values:
+            for form in FORMS:
+                exchanges = [facet.exchange(value, form, draw, set()) for _ in range(30)]
+                assert len({reply for _, reply in exchanges}) >= (2 if form == "anti" else 3)
+                for ask, reply in exchanges:
+                    assert facet.read(ask, reply) == (facet.form(form), value), (name, form, ask, reply)
+
+
+def test_a_value_has_three_names_and_facts_and_two_grumbles() -> None:
+    """So that there are three wordings and more in each form; a limit is said outright or chosen."""
+    for flow, facet in FACETS:
+        values = FLOWS[flow].facet(facet.facet).values
+        told = Counter(facet.replies.values())
+        for value in values:
+            assert told["explicit", value] >= 9
+            if not facet.plain:
+                assert told["facts", value] >= 3, (flow, facet.facet, value)
+                assert min(told["comparison", value], told["tone", value]) >= 9
+        if not facet.plain:
+            assert all(re.search(r"\w", word) for words in facet.words.values() for word in words or {""} if words)
+
+
+def test_what_is_asked_about_one_facet_is_not_asked_about_another() -> None:
+    """A question tells what is answered: no one holds another of the same flow, or one of another flow that is it."""
+    for flow, facets in phrases().items():
+        asks = [(name, ask) for name, facet in facets.items() for ask in facet.asks]
+        assert not [(one, other) for name, one in asks for at, other in asks if name != at and one in other], flow
+
+
+def test_a_preference_session_has_its_calls_and_says_nothing_of_it_before_the_user() -> None:
+    """The assistant names options at most; the calls come when all is told; what follows repeats nothing."""
+    for pair in SOURCE.pairs.values():
+        session = SOURCE.sessions[pair.session]
+        facets = phrases()[pair.flow]
+        names = {name for facet, value in pair.values.items() for name in facets[facet].names[value]}
+        first = next(place for place, turn in enumerate(session.turns) if isinstance(turn, PastCall))
+        after = [turn.text.casefold() for turn in session.turns[first:] if isinstance(turn, Speech)]
+        before = [turn.text for turn in session.turns[:first] if isinstance(turn, Speech)]
+        assert not [name for name in names for text in after if name in text], session.id
+        assert len(before) == 1 + 2 * len(pair.values)
+        assert session.turns[-1].speaker == "user"  # type: ignore[union-attr]
+        told = read_preference(spoken(session))
+        assert told is not None
+        assert (told.flow, told.form, told.values) == (pair.flow, pair.form, pair.values)
+        assert session.tools[-1] in pair.tools
+
+
+def test_queries_hold_their_slots_and_no_word_of_a_facet() -> None:
+    """All templates of all flows, for everybody."""
+    for pair in SOURCE.pairs.values():
+        user = SOURCE.users[pair.user]
+        for kind in ("reactive", "proactive"):
+            for seed in range(6):
+                query = query_text(pair.flow, kind, user, pair.slots, random.Random(seed))
+                changed = pair.model_copy(update={"query": query})
+                assert missing_slot(changed) is None
+                assert leak(changed, user) is None
+                assert (user.name in query) == (kind == "proactive")
+
+
+def test_nothing_that_is_told_of_anybody_gives_a_preference_away() -> None:
+    """People, and the addresses that they get in any world."""
+    for user in drawn_users(WORLD, MOST_USERS, 7):
+        for flow in FLOWS:
+            assert leak(pair_of(flow).model_copy(update={"query": "Well?"}), user) is None
+
+
+def test_a_number_of_users_beyond_the_people_is_refused() -> None:
+    """With what there is."""
+    with pytest.raises(UsersError, match=r"^users 21: there are 20 people"):
+        drawn_users(WORLD, 21, 0)
+
+
+@pytest.mark.parametrize(
+    ("flow", "query", "leaked"),
+    [
+        (
+            "hotel",
+            "{to_city}, {date}, SUITES, {nights} nights.",
+            "'SUITES' says something about room_type",
+        ),
+        ("food", "I am at {start}, hungry, and have no forks.", "'forks' says something about cutlery"),
+        ("music", "Play something melancholic.", "'melancholic' says something about mood"),
+        ("commute-bus", "From {start} to the {destination}; I wait 15 min at the most.", "'15 min' says something"),
+    ],
+)
+def test_a_planted_leak_is_refused(flow: str, query: str, leaked: str) -> None:
+    """A value, a synonym or a word that gives it away, in any form."""
+    pair = pair_of(flow)
+    assert refused(pair.model_copy(update={"query": query.format_map(pair.slots)})).startswith(f"leak: {leaked}")
+
+
+def test_a_leak_in_what_is_told_of_the_user_is_refused() -> None:
+    """The agent is shown it as it is shown the query."""
+    user = SOURCE.users["u01"].model_copy(update={"persona": "Plays jazz in a cellar."})
+    assert refused(pair_of("music"), user=user) == "leak: 'jazz' says something about genre"
+
+
+def test_a_query_that_does_not_say_all_is_refused() -> None:
+    """Or says two days."""
+    pair = pair_of("movie")
+    assert refused(pair.model_copy(update={"query": "I want to see a film."})).startswith("missing: date ")
+    two = f"I want to see a film on {pair.slots['date']} or on 9 April."
+    assert refused(pair.model_copy(update={"query": two})).startswith("missing: date ")
+
+
+def test_wrong_gold_is_refused() -> None:
+    """A value that the preference does not have."""
+    pair = pair_of("music")
+    calls = pair.model_dump()["gold"]
+    calls[0]["arguments"]["mood"] = next(m for m in ("calm", "cheerful") if m != pair.values["mood"])
+    assert refused(ApolloPair.model_validate(pair.model_dump() | {"gold": calls})).startswith("wrong gold: ")
+
+
+def test_a_second_match_is_refused() -> None:
+    """On a day on which two hotels are what is wanted."""
+    pair = pair_of("hotel")
+    user, facet = SOURCE.users[pair.user], "area" if "area" in pair.values else "view"
+    for day in WORLD.days[14:20]:
+        slots = {**pair.slots, "date": day, "nights": 1}
+        moved = pair.model_copy(update={"slots": slots, "query": f"A hotel in {slots['to_city']}, {day}, one night."})
+        gold = moved.request(WORLD, user).gold()
+        if gold.picked_from is not None and gold.picked_from[1] == 2:
+            answer = refused(moved.model_copy(update={"gold": gold.calls}))
+            assert re.fullmatch(r"pick: 2 of \d rows match, which should be one of 3 or more", answer), facet
+            return
+    pytest.fail("no day has two matches")
+
+
+def test_an_idle_lookup_is_refused() -> None:
+    """With the other way of joining them, the second lookup can say what it likes."""
+    pair = pair_of("commute-rule")
+    user = SOURCE.users[pair.user]
+    values = {**pair.values, "joined": "both" if pair.values["joined"] == "either" else "either"}
+    other = pair.model_copy(update={"values": values})
+    calls = other.request(WORLD, user).gold().calls
+    assert refused(other.model_copy(update={"gold": calls})).startswith("idle lookup: whatever get_")
+
+
+def turned(session: ApolloSession, change: Callable[[dict[str, Any]], None]) -> ApolloSession:
+    """A session whose last call is another."""
+    turns = session.model_dump()["turns"]
+    change([turn for turn in turns if "output" in turn][-1])
+    return ApolloSession.model_validate(session.model_dump() | {"turns": turns})
+
+
+def test_a_wrong_past_call_is_refused() -> None:
+    """One whose output is not what the tool says, and one that is not what the preference asks for."""
+    pair = pair_of("food")
+    session = SOURCE.sessions[pair.session]
+    lied = turned(session, lambda call: call["output"].update(eta_min=3))
+    assert refused(pair, lied).startswith("wrong past call: order_food_delivery answers {'order_id': ")
+
+    def otherwise(call: dict[str, Any]) -> None:
+        call["arguments"]["cutlery"] = not call["arguments"]["cutlery"]
+        call["output"] = execute(WORLD, call)
+
+    assert refused(pair, turned(session, otherwise)).startswith("wrong past call: by the preference ")
+
+
+def test_a_session_that_tells_something_else_is_refused() -> None:
+    """As that of another pair does."""
+    one, other, _ = SOURCE.pairs_for["u01", "music"]
+    assert refused(one, SOURCE.sessions[other.session]).startswith("told otherwise: the session tells music as ")
+
+
+def test_a_preference_in_a_second_session_is_refused() -> None:
+    """It is told in one session and in no other."""
+    told = SOURCE.sessions[pair_of("beverage").session].model_copy(update={"kind": "unrelated"})
+    assert str(unrelated_refusal(WORLD, told)).startswith("told twice: it tells a preference for beverage too (")
+
+
+def test_unrelated_sessions_use_all_tools_and_are_true() -> None:
+    """For each user: all 31, no preference, no two the same, of a size, and what tools say is what they say."""
+    for user, sessions in SOURCE.unrelated.items():
+        assert {tool for session in sessions for tool in session.tools} == set(UNRELATED_TOOLS)
+        assert len(UNRELATED_TOOLS) == 31 == sum(tool.domain not in _told_domains() for tool in TOOLS.values())
+        assert len({session.lines for session in sessions}) == len(sessions) >= 45, user
+        for session in sessions:
+            assert 150 <= -(-len("\n".join(session.lines)) // 4) <= 450, session.id
+            assert unrelated_refusal(WORLD, session) is None
+            assert not [text for _, text in spoken(session) if re.search(r"[{}\[\]_]", text)], session.id
+
+
+def _told_domains() -> set[str]:
+    return {flow.domain for flow in FLOWS.values()}
+
+
+def test_diversity_of_topics() -> None:
+    """By hand: halves and quarters; one topic alone; the share that counts is above two in a hundred."""
+    some, one, rare = topic_diversity("aabc"), topic_diversity("aaaa"), topic_diversity([*"a" * 98, "b", "b"])
+    assert some.entropy == pytest.approx(1.5 / 1.584962500721156)
+    assert rare.entropy == pytest.approx(0.1414405)
+    assert [(each.sessions, each.topics, each.frequent) for each in (some, one, rare)] == [
+        (4, 3, 3),
+        (4, 1, 1),
+        (100, 2, 1),
+    ]
+    assert one.entropy == 0
+    assert topic_diversity(session.topic for session in SOURCE.sessions.values()).entropy > 0.96
+
+
+def test_a_source_of_these_is_found_again_by_id() -> None:
+    """And a user's pairs by flow."""
+    made = ApolloSource.of(SOURCE.users.values(), SOURCE.sessions.values(), SOURCE.pairs.values(), SOURCE.meta)
+    assert made == SOURCE
+    assert [pair.preference_set for pair in made.pairs_for["u02", "hotel"]] == [1, 2, 3]
+
+
+def _facet(flow: str, facet: str) -> FacetPhrases:
+    return phrases()[flow][facet]
+
+
+def test_options_are_listed_in_any_order_and_chosen_by_their_place() -> None:
+    """What is first on the list is chosen no more often than chance has it."""
+    facet, draw = _facet("beverage", "category"), random.Random(3)
+    replies = Counter(facet.exchange("tea", "choice", draw, set())[1] for _ in range(300))
+    first = sum(count for reply, count in replies.items() if "first" in reply.casefold())
+    assert 25 < first < 75

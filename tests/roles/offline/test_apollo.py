@@ -1,0 +1,169 @@
+"""APOLLO's understudies keep to their stated rule, so accuracy is what the rule says, exactly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom.graphs.apollo import RECIPE
+from dialoom.personas.apollo import TOOLS, compare, execute
+from dialoom.personas.apollo.source import ApolloPair, ApolloSession, ApolloSource, history, write_source
+from dialoom.personas.apollo.source.scripted import scripted_source
+from dialoom.personas.apollo.text_protocol import read_turn, responses_text
+from dialoom.prompts import PromptLibrary, Utterance
+from dialoom.roles import offline
+from dialoom.roles.offline.apollo.requests import asked_flow
+
+PROMPTS = PromptLibrary.load(RECIPE.prompts)
+HARD = ("facts", "tone")
+READ = 24
+
+
+@lru_cache(maxsize=1)
+def source() -> ApolloSource:
+    """One user, with a pair for each of three preferences for each flow."""
+    return scripted_source(users=1, pairs_of_set=2)
+
+
+def act(
+    model: str, pair: ApolloPair, sessions: Sequence[ApolloSession], tools: Sequence[str], **helped: Any
+) -> list[Any]:
+    """The calls that an understudy makes, each answered by the tool, until it has finished."""
+    made, said = source(), list[Utterance]()
+    definitions = [json.dumps(TOOLS[name].definition()) for name in tools]
+    inputs = {
+        "calling": PROMPTS["apollo/calling"].render({"tools": definitions})[0]["content"],
+        "reminder": False,
+        "notes": [],
+        "user": made.users[pair.user].information(pair.today),
+        "sessions": [{"number": n, "lines": session.lines} for n, session in enumerate(sessions, start=1)],
+        "request": pair.query,
+        "failed": [],
+        **helped,
+    }
+    calls: list[Any] = []
+    while True:
+        messages = PROMPTS["apollo/agent"].render({**inputs, "history": said})
+        text = offline.answer(model, messages, system="apollo", role="assistant")
+        if text == "[Finish]":
+            return calls
+        _, (call,) = read_turn(text)
+        calls.append(call)
+        output = json.dumps(execute(made.world, call, tools))
+        said += [{"speaker": "assistant", "content": text}, {"speaker": "tool", "content": responses_text([output])}]
+
+
+def is_right(calls: Sequence[Any], pair: ApolloPair) -> bool:
+    """Whether they are the gold ones."""
+    return compare(calls, pair.calls()).accuracy
+
+
+def test_every_query_is_understood() -> None:
+    """The flow, and all that the query says."""
+    assert {pair.query_kind for pair in source().pairs.values()} == {"reactive", "proactive"}
+    for pair in source().pairs.values():
+        asked = asked_flow(pair.query, pair.today)
+        assert asked is not None and (asked.flow, dict(asked.slots)) == (pair.flow, pair.slots), pair.query
+
+
+def test_what_is_right_follows_from_form_and_place_to_the_sample() -> None:
+    """Facts and tones are understood with a reminder and after a failure; nobody reads beyond the 24th session."""
+    seen = set()
+    for number, pair in enumerate(source().pairs.values()):
+        length = (2000, 12000)[number % 2]
+        made = history(source(), pair, length=length)
+        within = made.place <= READ
+        seen.add((pair.form in HARD, within))
+        for helped, understood in (
+            ({}, pair.form not in HARD),
+            ({"reminder": True}, True),
+            ({"failed": ["assistant: search_music()"]}, True),
+        ):
+            calls = act("attentive", pair, made.sessions, made.tools, **helped)
+            assert is_right(calls, pair) is (understood and within), (pair.id, helped)
+    assert seen == {(True, True), (True, False), (False, True), (False, False)}
+
+
+def test_three_sessions_are_understood_in_any_form() -> None:
+    """If the one that matters is among them; else nothing is known."""
+    for pair in list(source().pairs.values())[::3]:
+        made = history(source(), pair, length=2000)
+        telling = made.sessions[made.place - 1]
+        others = [session for session in made.sessions if session is not telling]
+        assert is_right(act("attentive", pair, [*others[:2], telling], made.tools), pair)
+        assert not is_right(act("attentive", pair, others[:3], made.tools), pair)
+
+
+def test_notes_tell_everything_wherever_the_session_stands() -> None:
+    """The memory notes every form, nothing of unrelated sessions, and the agent goes by the latest notes."""
+    for pair in list(source().pairs.values())[::3]:
+        made = history(source(), pair, length=4000, evolving=True)
+        notes = [
+            {"session": number, "text": text}
+            for number, session in enumerate(made.sessions, start=1)
+            for text in noted("attentive", session)
+        ]
+        assert {note["session"] for note in notes} == {*made.earlier, made.place}
+        others = [session for session in made.sessions if session.kind == "unrelated"]
+        assert is_right(act("attentive", pair, others, made.tools, notes=notes), pair)
+
+
+def noted(model: str, session: ApolloSession) -> list[str]:
+    """The memory's notes on a session."""
+    messages = PROMPTS["apollo/notes"].render({"session": session.lines})
+    found: list[str] = json.loads(offline.answer(model, messages, system="apollo", role="memory"))["notes"]
+    return found
+
+
+def test_the_generic_one_is_never_right_and_never_quite_wrong() -> None:
+    """It makes the same calls whatever the history; its memory notes no facts and no tones."""
+    scores = []
+    for pair in source().pairs.values():
+        made = history(source(), pair, length=2000)
+        calls = act("generic", pair, made.sessions, made.tools)
+        assert calls == act("generic", pair, made.sessions[:1], made.tools, reminder=True)
+        scores.append(compare(calls, pair.calls()))
+        telling = source().sessions[pair.session]
+        assert bool(noted("generic", telling)) is (pair.form not in HARD)
+    assert not any(score.accuracy for score in scores)
+    assert 0 < sum(score.f1 for score in scores) / len(scores) < 0.5
+
+
+def test_what_is_asked_otherwise_is_left_alone() -> None:
+    """Of a session that tells half of it, the calls that can be made; of a query of somebody else's, none."""
+    pair = next(pair for pair in source().pairs.values() if pair.flow == "flight" and pair.form == "explicit")
+    made = history(source(), pair, length=2000)
+    telling = source().sessions[pair.session]
+    told = telling.model_dump()
+    half = ApolloSession.model_validate({**told, "turns": told["turns"][:5]})
+    assert act("attentive", pair.model_copy(update={"query": "Do something."}), made.sessions, made.tools) == []
+    assert [call["name"] for call in act("attentive", pair, [half], made.tools)] == ["search_flight"]
+    assert offline.answer("attentive", [{"role": "user", "content": "Hello."}], system="apollo", role="assistant")
+
+
+@pytest.mark.parametrize("protocol", ["text", "native"])
+def test_a_run_comes_to_what_the_rule_says(tmp_path: Path, protocol: str) -> None:
+    """Through the door, with calls as text and beside the words: by form, and recall decides with retrieval."""
+    pairs = list(source().pairs.values())[::9]
+    whole = source()
+    write_source(tmp_path / "source", ApolloSource.of(whole.users.values(), whole.sessions.values(), pairs, whole.meta))
+    frameworks = ("function-calling", "rag", "memory") if protocol == "text" else ("function-calling",)
+    options = {"source": tmp_path / "source", "length": ("2k",), "framework": frameworks, "protocol": protocol}
+    run = dialoom.play(RECIPE, path=tmp_path / "run.db", options=options)
+    found = list(run.episodes())
+    assert len(found) == len(pairs) * len(frameworks)
+    for episode in found:
+        facets, outcome = episode.facets, episode.outcome
+        wanted = {
+            "function-calling": facets["form"] not in HARD,
+            "rag": outcome.details.get("hit"),
+            "memory": True,
+        }[facets["framework"]]
+        assert outcome.judgements[0].score is wanted, episode.id
+        assert (outcome.details["protocol"], outcome.ended_by) == (protocol, "finished")
