@@ -98,7 +98,7 @@ async def agent(state: AgentState, scene: Scene) -> Update:
         return _answered(scenario, call)
 
     history = (utterances if state["is_native"] else _as_text)(_current(state))
-    given = agent_inputs(scenario, state, _calling(scenario, state, scene))
+    given = agent_inputs(scenario, state, "" if state["is_native"] else _calling(scene))
     reply = await scene.act("apollo/agent", definitions, run, **given, history=history)
     if any(reply.outputs):
         return {"messages": _own_loop(reply.content, reply.tool_calls, reply.outputs, len(messages)), **_OWN_LOOP}
