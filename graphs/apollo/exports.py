@@ -11,6 +11,7 @@ from dialoom.graphs.recipe import Exporter
 from dialoom.prompts import PromptLibrary
 
 from .scenario import ApolloScenario
+from .training import RolloutOptions, grpo_rows, sft_rows
 
 
 def sample_rows(
@@ -50,5 +51,15 @@ def _json(value: Any) -> str:
 EXPORTERS: Mapping[str, Exporter] = {
     "apollo": Exporter(
         "a row per sample: its axes, the gold calls, those that were made, and the scores", "lines", sample_rows
+    ),
+    "grpo": Exporter(
+        "prompts with the calls that should follow, for TRL's and verl's rewards",
+        "lines",
+        grpo_rows,
+        RolloutOptions,
+        tasks=("reinforcement-learning",),
+    ),
+    "sft": Exporter(
+        "the right dialogue: messages, or TRL prompt-completion by step", "lines", sft_rows, RolloutOptions
     ),
 }

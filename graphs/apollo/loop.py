@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-FINISH = "[Finish]"
+from dialoom.personas.apollo.text_protocol import FINISH, says_finish
+
 TURN_LIMIT = 12
 FINISHED, SILENT, OUT_OF_TURNS = "finished", "silent", "turn_limit"
 ENDINGS = (FINISHED, SILENT, OUT_OF_TURNS, "error")
@@ -41,7 +42,7 @@ class AgentTurn(NamedTuple):
     @property
     def finishes(self) -> bool:
         """Whether it says that all is done. Words beside a call do not count."""
-        return not self.calls and FINISH.lower() in self.words.lower()
+        return not self.calls and says_finish(self.words)
 
 
 def ending(turns: Sequence[AgentTurn], limit: int) -> str | None:

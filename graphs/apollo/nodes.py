@@ -98,7 +98,8 @@ async def agent(state: AgentState, scene: Scene) -> Update:
         return _answered(scenario, call)
 
     history = (utterances if state["is_native"] else _as_text)(_current(state))
-    reply = await scene.act("apollo/agent", definitions, run, **_inputs(state, scene), history=history)
+    given = agent_inputs(scenario, state, _calling(scenario, state, scene))
+    reply = await scene.act("apollo/agent", definitions, run, **given, history=history)
     if any(reply.outputs):
         return {"messages": _own_loop(reply.content, reply.tool_calls, reply.outputs, len(messages)), **_OWN_LOOP}
     turn = said(
@@ -243,12 +244,18 @@ async def _noted(scenario: ApolloScenario, scene: Scene) -> list[dict[str, Any]]
     return [note for notes in await asyncio.gather(*map(of, scenario.history)) for note in notes]
 
 
-def _inputs(state: AgentState, scene: Scene) -> dict[str, Any]:
-    scenario = _scenario(scene)
+def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> dict[str, Any]:
+    """What the agent's prompt says, besides its turns.
+
+    Args:
+        scenario: The sample.
+        state: Where it stands.
+        calling: How calls are written as text; empty where the provider has them.
+    """
     pair, retrieved = scenario.pair, state.get("retrieved")
     shown = [each for each in scenario.history if retrieved is None or each.number in retrieved]
     return {
-        "calling": "" if state["is_native"] else _calling(scene),
+        "calling": calling,
         "reminder": state["framework"] == "reminder",
         "notes": state.get("notes", []),
         "user": scenario.user.information(pair.today),
@@ -258,12 +265,15 @@ def _inputs(state: AgentState, scene: Scene) -> dict[str, Any]:
     }
 
 
+def calling_inputs(scenario: ApolloScenario) -> dict[str, Any]:
+    """What the prompt says that tells how calls are written as text."""
+    names = scenario.case.value.tools
+    return {"tools": [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in names]}
+
+
 def _calling(scene: Scene) -> str:
     """How calls are written as text."""
-    definitions = [
-        json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in _scenario(scene).case.value.tools
-    ]
-    return scene.rendered("apollo/calling", tools=definitions)[0]["content"]
+    return scene.rendered("apollo/calling", **calling_inputs(_scenario(scene)))[0]["content"]
 
 
 def _as_text(messages: Sequence[BaseMessage]) -> list[Utterance]:

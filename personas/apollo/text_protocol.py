@@ -11,7 +11,35 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+FINISH = "[Finish]"
+"""What an agent says, by itself, when all is done."""
+
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_NOT_ITS_OWN = re.compile(rf"{_THOUGHT.pattern}|(?P<output><tool_response>.*?(?:</tool_response>|\Z))", re.DOTALL)
+_TURN_ENDS = "\0"
+
+
+def says_finish(words: str) -> bool:
+    """Whether words say that all is done; others may stand beside."""
+    return FINISH.lower() in words.lower()
+
+
+def without_thoughts(text: str) -> str:
+    """A turn without its reasoning: `<think>` blocks, and all that follows one that was never closed.
+
+    Where a template has opened the first block in the prompt, the turn has but its end: what is before it goes, too.
+    """
+    return _THOUGHT.sub("\n", text).rpartition("</think>")[2]
+
+
+def own_words(rollout: str) -> str:
+    """What a model wrote itself in a text that holds a whole rollout: no reasoning, and nothing that tools said.
+
+    A block that is cut off by the end of the text goes with all that follows.
+    """
+    turns = _NOT_ITS_OWN.sub(lambda block: _TURN_ENDS if block["output"] else "\n", rollout).split(_TURN_ENDS)
+    return "\n".join(map(without_thoughts, turns))
 
 
 def read_turn(text: str) -> tuple[str, list[dict[str, str]]]:

@@ -1,0 +1,96 @@
+"""APOLLO's reward, for trainers: accuracy of the calls that a model made. The paper's section 5, and no weight.
+
+It needs the standard library alone, and works as `dialoom.apollo_reward` and as a file: TRL takes `reward`, and verl
+the path of this file and the name `compute_score`. The matcher is that of dialoom's own evaluation.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["compute_score", "reward", "tool_definitions", "tool_functions"]
+_FOLDER = "dialoom_apollo"
+
+
+def _light(module: str) -> ModuleType:
+    """A module of the folder that holds the matcher, by its path: the packages above it import pydantic and more."""
+    if _FOLDER not in sys.modules:
+        folder = ModuleType(_FOLDER)
+        folder.__path__ = [str(Path(__file__).parent / "personas" / "apollo")]
+        sys.modules[_FOLDER] = folder
+    return import_module(f"{_FOLDER}.{module}")
+
+
+if TYPE_CHECKING:
+    from dialoom.personas.apollo import completions as _completions
+else:
+    _completions = _light("completions")
+
+
+def reward(completions: Sequence[Any], gold_calls: Sequence[str], **kwargs: Any) -> list[float]:  # noqa: ARG001
+    """For TRL: 1.0 for each completion whose calls are the gold ones, in number, order, names and arguments, else 0.0.
+
+    Args:
+        completions: Each a list of messages, with `tool_calls` or with calls in their text, or a text.
+        gold_calls: The column of that name: for each, the calls that should be made, as JSON. Where these are none,
+            what is right is to say that all is done.
+        **kwargs: The other columns, which do not matter.
+
+    Raises:
+        ValueError: If the gold calls cannot be read; what a completion holds never raises.
+    """
+    read, gold = _completions.read_completion, _completions.read_gold
+    return [
+        _completions.worth(read(completion), gold(calls))[0]
+        for completion, calls in zip(completions, gold_calls, strict=True)
+    ]
+
+
+def compute_score(
+    data_source: str,  # noqa: ARG001
+    solution_str: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001
+    **kwargs: Any,  # noqa: ARG001
+) -> dict[str, float]:
+    """For verl: the score, which is accuracy, with accuracy and F1 by name.
+
+    Args:
+        data_source: Does not matter.
+        solution_str: The whole rollout as it was decoded. Reasoning and what tools said are left out.
+        ground_truth: The calls that should be made, as JSON.
+        extra_info: Does not matter.
+        **kwargs: Do not matter.
+
+    Raises:
+        ValueError: As `reward`.
+    """
+    accuracy, f1 = _completions.worth(_completions.read_rollout(solution_str), _completions.read_gold(ground_truth))
+    return {"score": accuracy, "acc": accuracy, "f1": f1}
+
+
+def tool_definitions(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
+    """Tools as OpenAI functions; all of them, or those that are named."""
+    tools = _light("tools").TOOLS
+    return [tools[name].definition() for name in (tools if names is None else names)]
+
+
+def tool_functions(names: Iterable[str] | None = None, seed: int = 0) -> list[Callable[..., str]]:
+    """Tools as typed and documented functions that give what the tool says, as JSON text.
+
+    A call that is wrong raises nothing: its answer says what would be right.
+
+    Args:
+        names: Which; all of them unless said.
+        seed: Of the world that they look into: `world_seed` of a row's `extra_info`.
+
+    Raises:
+        ValueError: If there is no such tool.
+    """
+    made: list[Callable[..., str]] = _light("functions").tool_functions(names, seed)
+    return made
