@@ -30,8 +30,9 @@ demo: $(VENV)/.installed
 	@echo "dialogues.jsonl (one dialogue a line), report/ (Markdown and CSV)."
 	@echo "Look further: $(BIN)/dialoom show demo/run.db | head; $(BIN)/dialoom status demo/run.db; $(BIN)/dialoom --help"
 
+# With bytecode, whatever the environment says: without it every process compiles, and pytest rewrites, all modules anew.
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 # Thousands of dialogues with a provider that often fails, and kills in between: one or two minutes.
 test-soak: $(VENV)/.installed-dev

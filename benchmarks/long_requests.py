@@ -34,9 +34,9 @@ WORDS = "she asked once for a table near the window and later for a quiet seat w
 
 
 def text(seed: str, size: int) -> str:
-    """A text of so many letters that only this seed gives."""
+    """A text of so many letters that only this seed gives, or one less, as a reply ends in no space."""
     draw = random.Random(seed)
-    return (seed + " " + " ".join(draw.choices(WORDS, k=size // 3)))[:size]
+    return (seed + " " + " ".join(draw.choices(WORDS, k=size // 3)))[:size].rstrip()
 
 
 def preference(pair: int) -> str:

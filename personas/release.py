@@ -51,6 +51,8 @@ class PersonaLensRelease:
             raise DataError(root, "holds no data/profile folder; give the folder of a PersonaLens release")
         schema = root / "res" / "schema.json"
         self.schema = AffinitySchema.read(schema) if schema.exists() else None
+        own = [domain for domain, _ in self.schema.types] if self.schema is not None else []
+        self._domain_names = tuple(dict.fromkeys((*own, *DOMAINS)))
 
     def user_ids(self) -> list[str]:
         """The ids of all people, `user2` before `user10`."""
@@ -132,7 +134,7 @@ class PersonaLensRelease:
         """The section keyed by proper domain names."""
         mended: dict[str, Any] = {}
         for key, value in values.items():
-            name = mending.domain_name(key, DOMAINS)
+            name = mending.domain_name(key, self._domain_names)
             if name != key:
                 self.mendings[mending.STRAY_KEY] += 1
             if name in mended:

@@ -48,17 +48,7 @@ class AffinitySchema(BaseModel):
         Raises:
             DataError: If the file is missing, is not JSON, or is not such a list.
         """
-        try:
-            values = well_formed_value(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, RecursionError) as error:
-            raise DataError(path, f"the affinity schema cannot be read: {error}") from error
-        if not isinstance(values, list):
-            raise DataError(path, f"the affinity schema is a list of domains, not {type(values).__name__}")
-        try:
-            domains = [DomainSchema.model_validate(value) for value in values]
-        except ValidationError as error:
-            place, message, _ = first_problem(error)
-            raise DataError(path, f"{place}: {message}") from error
+        domains = read_domains(path)
         return cls(types={(d.domain, a.name): a for d in domains for a in d.affinities})
 
     def outside(self, domain: str, name: str, value: Affinity) -> int:
@@ -69,3 +59,27 @@ class AffinitySchema(BaseModel):
         listed = {option.casefold() for option in known.possible_values}
         values = (value,) if isinstance(value, str) else value
         return sum(option.casefold() not in listed for option in values)
+
+
+def read_domains(path: Path) -> list[DomainSchema]:
+    """The domains of a `schema.json`, in its order.
+
+    Raises:
+        DataError: If the file is missing, is not JSON, or is not such a list.
+    """
+    try:
+        values = well_formed_value(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(path, f"the affinity schema cannot be read: {error}") from error
+    if not isinstance(values, list):
+        raise DataError(path, f"the affinity schema is a list of domains, not {type(values).__name__}")
+    try:
+        return [DomainSchema.model_validate(value) for value in values]
+    except ValidationError as error:
+        place, message, _ = first_problem(error)
+        raise DataError(path, f"{place}: {message}") from error
+
+
+def shipped_schema() -> list[DomainSchema]:
+    """The domains of the sample people."""
+    return read_domains(Path(__file__).parent / "samples" / "res" / "schema.json")

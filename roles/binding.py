@@ -122,10 +122,16 @@ class Bindings:
     objects: Mapping[str, OwnPlayer] = field(default_factory=dict)
 
 
+Players: TypeAlias = "ModelLike | list[ModelLike] | tuple[ModelLike, ...]"
+"""Who plays a role: one, or several where judges may be several."""
+
+
 class PlayerSettings(TypedDict, total=False):
-    """How players sample, and where they are served. What is said of one role wins over what is said of all.
+    """Who plays and how they sample. What is said of one role wins over what is said of all.
 
     Attributes:
+        models: Who plays which role; several judges, in a list, judge one after the other, each into judgements of
+            its own.
         temperature: Of every role, or by role; the one that a `Model` has itself wins.
         api_base: Where every role's model is served that has an address at all, or by role.
         structured: How every role's model is held to the form of a reply, or by role.
@@ -133,6 +139,7 @@ class PlayerSettings(TypedDict, total=False):
         params: Parameters of sampling by name, by role; under the empty name, of every role.
     """
 
+    models: Mapping[str, Players] | None
     temperature: float | Mapping[str, float] | None
     api_base: str | Mapping[str, str] | None
     structured: str | Mapping[str, str] | None
@@ -143,7 +150,6 @@ class PlayerSettings(TypedDict, total=False):
 def bind(
     roles: Mapping[str, float],
     model: ModelLike | None = None,
-    models: Mapping[str, ModelLike] | None = None,
     reply_limits: Mapping[str, int] | None = None,
     **settings: Unpack[PlayerSettings],
 ) -> Bindings:
@@ -152,9 +158,8 @@ def bind(
     Args:
         roles: The roles with their default temperatures.
         model: Plays every role that `models` does not name.
-        models: Who plays which role.
         reply_limits: The roles' own limits, where they have some.
-        **settings: How they sample, and where they are served; see `PlayerSettings`.
+        **settings: Who plays, and how; see `PlayerSettings`.
 
     Raises:
         BindingError: If a role is unknown or left without a model, a temperature is no number from 0 to 2, an address
@@ -162,7 +167,7 @@ def bind(
             no kind that there is.
     """
     told = _Told(
-        models=models or {},
+        models=settings.get("models") or {},
         temperature=_by_role(settings.get("temperature")),
         api_base=_by_role(settings.get("api_base")),
         structured=_by_role(settings.get("structured")),
@@ -177,6 +182,8 @@ def bind(
         given = told.models.get(role, model)
         if given is None:
             raise BindingError(f"models: role {role!r} has no model", setting="models")
+        if isinstance(given, list | tuple):
+            raise BindingError(f"models: role {role!r} is played by one model, not by {len(given)}", setting="models")
         chosen = given if isinstance(given, Model) else Model(given)
         name = _name(chosen.player, objects)
         bound[role] = told.binding(role, name, chosen, usual, (reply_limits or {}).get(role))
@@ -187,7 +194,7 @@ def bind(
 class _Told:
     """What was said of roles, each by the role's name; what is for all of them stands under the empty name."""
 
-    models: Mapping[str, ModelLike]
+    models: Mapping[str, Players]
     temperature: Mapping[str, float]
     api_base: Mapping[str, str]
     structured: Mapping[str, str]

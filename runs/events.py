@@ -40,12 +40,14 @@ class Retrying:
 
     Attributes:
         failed: Failed scenarios (or, of a later set of judgements, judgings) that go on.
+        too_long: Those that do not: a request was longer than its model reads, and no window was given now.
         anew: Scenarios that start from their beginning; what was judged of them is dropped.
         unparsed: Scenarios whose unparsed judgements are made again.
         judging: The set of judgements, if it is one.
     """
 
     failed: int | None = None
+    too_long: int = 0
     anew: int | None = None
     unparsed: int | None = None
     judging: str | None = None

@@ -22,6 +22,9 @@ _FEW = 20
 _FASTEST = 10**12
 """A minute; more is a slip of the hand."""
 
+_WIDEST = 10**9
+"""Tokens; more is a slip of the hand."""
+
 _LONGEST = 86_400.0
 """Seconds; a try of more than a day is a slip of the hand."""
 
@@ -31,9 +34,12 @@ Timeouts: TypeAlias = "float | Mapping[str, float | None] | None"
 Rates: TypeAlias = "int | Mapping[str, int | None] | None"
 """A rate for every model, or by model; `None` for a model takes its rate away."""
 
+Context: TypeAlias = "Mapping[str, int | None] | None"
+"""Tokens that a model reads, request and reply together, by model; `None` for a model takes what was said away."""
+
 
 class RunLimits(BaseModel):
-    """Budget, prices, rates and time-outs of a run, as its file keeps them; whoever goes on with it keeps to them.
+    """Budget, prices, rates, time-outs and context windows of a run, as its file keeps them for whoever goes on.
 
     Attributes:
         budget: The most that the run may take in all.
@@ -41,6 +47,7 @@ class RunLimits(BaseModel):
         rpm: Requests per minute by model; under the empty name, for every model.
         tpm: Tokens per minute, likewise.
         timeouts: Seconds that one try of a call may take, by role; under the empty name, of every role.
+        context: Tokens that models read, by model; what is longer is not sent.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,6 +56,7 @@ class RunLimits(BaseModel):
     rpm: Mapping[str, int] = {}
     tpm: Mapping[str, int] = {}
     timeouts: Mapping[str, float] = {}
+    context: Mapping[str, int] = {}
 
     def changed(
         self,
@@ -58,6 +66,7 @@ class RunLimits(BaseModel):
         rpm: Rates = None,
         tpm: Rates = None,
         timeout: Timeouts = None,
+        context: Context = None,
         roles: Collection[str] = (),
     ) -> RunLimits:
         """These limits with what is given now, which wins; what is not given stays as it is.
@@ -68,16 +77,19 @@ class RunLimits(BaseModel):
             rpm: Requests per minute.
             tpm: Tokens per minute.
             timeout: Seconds of a try.
+            context: Tokens that models read.
             roles: Those that a time-out may be of.
 
         Raises:
-            RunError: If a rate is no whole number from 1, a time-out no number of seconds, or of no role that there is.
+            RunError: If a rate or a window is no whole number from 1, a time-out no number of seconds, or of no role
+                that there is.
         """
         return RunLimits(
             budget=self.budget.changed(budget),
             prices={**self.prices, **(prices or {})},
             rpm=_changed("rpm", self.rpm, rpm),
             tpm=_changed("tpm", self.tpm, tpm),
+            context=_changed("context", self.context, context, _WIDEST),
             timeouts=_changed_timeouts(self.timeouts, timeout, roles),
         )
 
@@ -102,6 +114,7 @@ class RunLimits(BaseModel):
             replay_only=replay_only,
             patience=patience,
             timeouts=self.timeouts,
+            context=self.context,
         )
 
     def check_prices(self, models: Iterable[str]) -> None:
@@ -175,13 +188,13 @@ class FailOnError:
         return None
 
 
-def _changed(setting: str, kept: Mapping[str, int], given: Rates) -> dict[str, int]:
+def _changed(setting: str, kept: Mapping[str, int], given: Rates, most: int = _FASTEST) -> dict[str, int]:
     if given is None:
         return dict(kept)
     rates: dict[str, int | None] = {**kept, **(given if isinstance(given, Mapping) else {"": given})}
     for rate in rates.values():
-        if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int) or not 1 <= rate <= _FASTEST):
-            raise RunError(f"{setting} {rate!r:.40} is no whole number from 1 to {_FASTEST:,}", setting=setting)
+        if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int) or not 1 <= rate <= most):
+            raise RunError(f"{setting} {rate!r:.40} is no whole number from 1 to {most:,}", setting=setting)
     return {model: rate for model, rate in rates.items() if rate is not None}
 
 

@@ -54,7 +54,7 @@ class Apollo(Recipe):
     scenario_type = ApolloScenario
     metrics = nodes.METRICS
     split_by = "user"
-    resampled = "pairs"
+    resampled = "users"
     evaluated = "assistant"
 
     def roles_used(self, options: ApolloOptions) -> Mapping[str, float]:

@@ -110,7 +110,7 @@ def _errors(results: ApolloResults) -> Table:
     by = ("rule", "judge") if judged else ("rule",)
     named = [label.replace("_", " ") for label in LABELS]
     table = Table("errors", "Why samples failed", [*_HELD, "by", "samples", *(f"{name} %" for name in named), "kappa"])
-    for key, group in results.grouped(results.samples, _HELD):
+    for key, group in results.grouped((sample for sample in results.samples if sample.error), _HELD):
         for who in by:
             labels = [label for each in group if (label := each.error if who == "rule" else each.judged_error)]
             shares: list[Cell] = [share_of(labels.count(label), len(labels)) for label in LABELS]
@@ -121,7 +121,7 @@ def _errors(results: ApolloResults) -> Table:
     meanings = " ".join(f"{name.capitalize()}: {LABELS[label]}." for name, label in zip(named, LABELS, strict=True))
     agreement = [_KAPPA] if judged else []
     table.notes = [f"Of samples whose calls are not the gold ones. {meanings}", _RULE, *agreement]
-    return table if any(sample.error for sample in results.samples) else Table("errors", "", [])
+    return table
 
 
 def _others(results: ApolloResults) -> Table:

@@ -62,7 +62,7 @@ def _by_topic(results: ItemResults) -> list[Table]:
         for setting in results.some(group.__contains__):
             shares = [results.share(setting, topic) for topic in results.topics]
             table.rows.append([*map(setting.told, axes), results.average(setting), *shares])
-        table.notes = [_ACCURACY]
+        table.notes = [_ACCURACY, *_too_long(results, group)]
         tables.append(table)
     return tables if len(results.topics) > 1 else []
 
@@ -96,8 +96,13 @@ def _across(results: ItemResults, axis: str, settings: list[Setting], table: Tab
     for group in grouped(settings, but=(axis,)):
         found = {getattr(setting, axis): results.average(setting) for setting in group}
         table.rows.append([*map(group[0].told, axes), *map(found.get, columns)])
-    table.notes += [_ACCURACY, _TURNS]
+    table.notes += [_ACCURACY, _TURNS, *_too_long(results, settings)]
     return table
+
+
+def _too_long(results: ItemResults, settings: list[Setting]) -> list[str]:
+    count = sum(results.total(setting).too_long for setting in settings)
+    return [f"Not counted, as a request was longer than the model reads: {count:,} items."] if count else []
 
 
 def _retrieval(results: ItemResults) -> Table:

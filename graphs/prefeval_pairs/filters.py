@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from dialoom.graphs.asking import ask_each
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.preferences import Draft, PairRating
 
 from .scenario import PairsScenario
-from .stages import Found, PairsState, ask_each, still_in
+from .stages import Found, PairsState, still_in
 
 LEVELS = ("low", "medium", "high")
 VIOLATES = "prefeval/judge-violates"

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from dialoom.graphs.asking import ask_each
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.preferences import Draft
 from dialoom.personas.similarity import content_words
 
 from .replies import OfferedChoice, PersonaNumber, PersonaTalk
 from .scenario import PairsScenario
-from .stages import Found, PairsState, ask_each, still_in
+from .stages import Found, PairsState, still_in
 
 
 async def offer(state: PairsState, scene: Scene) -> Update:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Annotated, Any, TypedDict, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypedDict
 
 from dialoom.graphs.conversation import joined
-from dialoom.graphs.stage import Scene
 from dialoom.personas.preferences import Draft
-from dialoom.roles import UnparsedReplyError
 
-Key = TypeVar("Key", bound=Hashable)
 Found = dict[str, dict[str, Any]]
 """What a stage says of some drafts: fields of `Draft`, by the draft's place in `written`."""
 
@@ -40,9 +36,6 @@ REASONS: Mapping[str, str] = {
     "conflict unparsed": "options",
 }
 """Why a pair is out, and the stage that says so. Others are somebody's own words."""
-
-_AT_ONCE = 16
-"""Calls under way in a stage: a topic may want thousands."""
 
 
 class PairsState(TypedDict, total=False):
@@ -80,33 +73,3 @@ def still_in(state: Mapping[str, Any], wanted: Callable[[Draft], bool] | None = 
     """The drafts that are in, by their places; only those of which something is wanted, if that is said."""
     left = {str(at): draft for at, draft in enumerate(drafts_of(state)) if not draft.dropped}
     return {at: draft for at, draft in left.items() if wanted is None or wanted(draft)}
-
-
-async def ask_each(
-    scene: Scene, prompt: str, inputs: Mapping[Key, Mapping[str, Any]], role: Callable[[Key], str] | None = None
-) -> dict[Key, Any]:
-    """The replies to several requests, by their keys; `None` where one could not be read.
-
-    Each makes one call, so that the order in which replies come decides nothing.
-
-    Args:
-        scene: The node's.
-        prompt: The prompt of all of them.
-        inputs: What each is about.
-        role: Who is asked, if it is not the prompt's own role.
-    """
-
-    async def asked(key: Key) -> Any:
-        try:
-            if role is None:
-                return await scene.ask(prompt, **inputs[key])
-            return await scene.ask_role(role(key), prompt, **inputs[key])
-        except UnparsedReplyError:
-            return None
-
-    keys: Sequence[Key] = list(inputs)
-    found: dict[Key, Any] = {}
-    for start in range(0, len(keys), _AT_ONCE):
-        some = keys[start : start + _AT_ONCE]
-        found |= zip(some, await asyncio.gather(*map(asked, some)), strict=True)
-    return found

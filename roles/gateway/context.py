@@ -49,7 +49,12 @@ def advice(told: str, request: Request | None) -> str:
     asked, reads = _figure(_ASKED, told), _figure(_READS, told)
     if asked is None and request is not None:
         asked = f"about {request.letters // 4:,}"
-    lengths = [f"{asked} tokens"] if asked else []
+    return too_long(asked and f"{asked} tokens", reads, request)
+
+
+def too_long(asked: str | None, reads: str | None, request: Request | None) -> str:
+    """What is so, with both lengths as far as they are known, and what to do."""
+    lengths = [asked] if asked else []
     lengths += [f"it reads {reads}"] if reads else []
     length = f" ({'; '.join(lengths)})" if lengths else ""
     role = f"the role {request.role}" if request else "its role"

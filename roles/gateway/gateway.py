@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding, OwnPlayer
-from dialoom.roles.errors import BindingError, BudgetError, DrainedError, NotRecordedError, ProviderError
+from dialoom.roles.errors import BindingError, BudgetError, ContextError, DrainedError, NotRecordedError, ProviderError
 
 from .attempts import MAX_ATTEMPTS, Attempts, Backend
 from .budget import Account, Budget, Taken, tokens_taken
@@ -25,6 +25,7 @@ from .providers import provider_of
 from .structure import Shapes
 from .tracing import Tracing
 from .under_way import UnderWay
+from .windows import Windows
 
 __all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model", "check_parameters"]
 
@@ -43,6 +44,7 @@ class Limits:
         replay_only: Make no call at all: the ledger and the cache must hold every reply.
         patience: Seconds that calls wait for a provider that is away; 0 to let them fail.
         timeouts: Seconds that an attempt may take, by role; under the empty name, of every role.
+        context: Tokens that models read, request and reply together, where the user has said so.
     """
 
     concurrency: int = 16
@@ -54,6 +56,7 @@ class Limits:
     replay_only: bool = False
     patience: float = 0.0
     timeouts: Mapping[str, float] = field(default_factory=dict)
+    context: Mapping[str, int] = field(default_factory=dict)
 
 
 class Gateway:
@@ -91,6 +94,7 @@ class Gateway:
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
         self._presences: dict[tuple[str, str | None], Presence] = {}
         self._pauses = Pauses()
+        self._windows = Windows(self._limits.context)
         self._asked: dict[str, asyncio.Future[None]] = {}
         self._listener: Callable[[Tidings], None] = lambda _tidings: None
         self._under_way: dict[str, UnderWay] = {}
@@ -129,6 +133,7 @@ class Gateway:
         """The reply to a request made at a place.
 
         Raises:
+            ContextError: If the request is longer than the model reads.
             ProviderError: If the model failed for good, or transiently in each of `MAX_ATTEMPTS` attempts.
             BudgetError: If the budget does not allow the call.
             DrainedError: If the work is to stop, and the call would have to wait before it is sent.
@@ -172,6 +177,13 @@ class Gateway:
             return await self._booked(shared, key, request, place)
         if self._limits.replay_only:
             return await self._replayed(key, request, place)
+        await self._backend_for_call(request.model)  # whose table may be asked for the window
+        try:
+            self._windows.check(request)
+        except ContextError:
+            if (known := await self._ledger.find(key, place)) is not None:
+                return known
+            raise
         expected = self._expected(request)
         try:
             self._account.reserve(expected)

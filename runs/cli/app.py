@@ -22,6 +22,7 @@ from .exit_codes import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING
 from .export_command import register as register_export
 from .flags import WHERE, with_more
 from .personas_command import register as register_personas
+from .push_command import push
 from .run_command import register as register_run
 from .step_command import register as register_step
 from .step_command import register_replay
@@ -309,7 +310,7 @@ def report(
 _CALLING = (resume, retry, judge, review)
 """The commands that make calls, besides `run`."""
 _COMMANDS: Mapping[str, Callable[..., None]] = {
-    command.__name__: command for command in (*_CALLING, status, show, report, agree, describe, compact, doctor)
+    command.__name__: command for command in (*_CALLING, status, show, report, agree, describe, push, compact, doctor)
 }
 _REGISTERED: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
     "run": register_run,

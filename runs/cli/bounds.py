@@ -55,6 +55,7 @@ class RunBounds:
         told += [
             f"{role or 'every role'}: at most {seconds:g} s a try" for role, seconds in self.limits.timeouts.items()
         ]
+        told += [f"{model}: reads {window:,} tokens" for model, window in self.limits.context.items()]
         told += [f"{model}: priced {_priced(price)} a million tokens" for model, price in self.limits.prices.items()]
         told += [
             f"{model}: {each.attempts:,} attempts failed, {each.throttled:,} of them throttled"

@@ -86,6 +86,17 @@ KEPT: Flags = {
         ],
         None,
     ),
+    "context": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="MODEL=N|none",
+                help=f"Tokens that a model reads, request and reply; what cannot fit is not sent. Repeatable. {_KEPT}"
+                "[default: what LiteLLM knows]",
+            ),
+        ],
+        None,
+    ),
     "timeout": (
         Annotated[
             list[str] | None,
@@ -97,7 +108,7 @@ KEPT: Flags = {
         None,
     ),
 }
-"""Budget, prices, rates and time-outs: the run's file keeps those that were given last."""
+"""Budget, prices, rates, time-outs and context windows: the run's file keeps those that were given last."""
 
 ANEW: Flags = {
     "env_file": (

@@ -32,6 +32,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Take away": {
         "describe": "What is in a dataset: a run, a release, or a file of dialogues.",
         "export": "Write a run's scenarios for other programs.",
+        "push": "Hand an exported folder to a dataset hub.",
         "compact": "Give back the room of checkpoints that nothing refers to.",
     },
 }

@@ -16,7 +16,7 @@ def describe(
         Path,
         typer.Argument(
             metavar="WHAT",
-            help="A run, a release's folder, or a file of rows with conversations (JSON Lines, Parquet).",
+            help="A run, an exported folder, a file of rows with conversations, or a release's folder.",
             show_default=False,
         ),
     ],
@@ -28,11 +28,12 @@ def describe(
         Path | None,
         typer.Option("-o", "--out", metavar="DIR", help="Write tables, charts and one HTML page instead."),
     ] = None,
+    card: Annotated[bool, typer.Option("--card", help="Put the figures into the exported folder's card.")] = False,
     where: Annotated[str | None, WHERE] = None,
     trust: TrustFlag = False,
 ) -> None:
     """What is in a dataset: lengths, endings, variety, copies, personal data, coverage, faults; or in a release."""
-    from dialoom.runs.describe import describe_path
+    from dialoom.runs.describe import add_to_card, describe_path
 
     from .reporting import write_report
     from .tables import print_tables
@@ -40,8 +41,11 @@ def describe(
     from .trusting import trust as trusting
 
     found = describe_path(path, against or [], where=where, trust=trusting(trust))
+    if card:
+        say(str(add_to_card(path, found)))
     if out is not None:
         write_report(found, out)
+    if card or out is not None:
         return
     say(found.title)
     print_tables(found.tables)

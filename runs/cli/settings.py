@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from dialoom.runs.errors import RunError
 
 from .parameters import UNBOUNDED, joined, parameters, reply_limits, timeouts
 
+_FORMS = {**dict.fromkeys(("rpm", "tpm"), "N, or MODEL=N for one model"), "context": "MODEL=N, in tokens"}
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -45,6 +46,7 @@ class _Common(BaseModel):
     price: list[str] | str | dict[str, str | list[float]] | None = None
     rpm: list[str] | int | str | dict[str, int] | None = None
     tpm: list[str] | int | str | dict[str, int] | None = None
+    context: list[str] | str | dict[str, int | str | None] | None = None
     timeout: list[str] | float | str | dict[str, float | str | None] | None = None
     env_file: Path | None = None
     fail_on_error: int | str | None = None
@@ -55,7 +57,7 @@ class _Common(BaseModel):
     log_format: Literal["text", "json"] | None = None
 
 
-_ADDED = ("model", "temperature", "api_base", "structured", "max_reply", "price", "rpm", "tpm", "timeout")
+_ADDED = ("model", "temperature", "api_base", "structured", "max_reply", "price", "rpm", "tpm", "context", "timeout")
 """What flags say of one role or model leaves alone what the file says of others."""
 
 
@@ -84,7 +86,7 @@ def merged(
     params = joined(*(parameters(each.get("param")) for each in (from_file, common)))
     return {
         "path": chosen.out,
-        **players(chosen.model_dump()),
+        **players(chosen.model_dump(), recipe.judging_roles() if recipe.judging() is not None else ()),
         "params": params,
         "options": {**own, **given},
         "seed": chosen.seed or 0,
@@ -95,11 +97,13 @@ def merged(
     }, chosen.log_format
 
 
-def players(given: Mapping[str, Any]) -> dict[str, Any]:
+def players(given: Mapping[str, Any], several: Collection[str] = ()) -> dict[str, Any]:
     """Who plays, and how they sample, as the door takes it.
 
     Args:
         given: By the names of the flags.
+        several: Roles whom several may play, each in judgements of its own; of another role the last that is named
+            plays.
 
     Raises:
         RunError: Naming the flag and the value that is wrong.
@@ -107,7 +111,7 @@ def players(given: Mapping[str, Any]) -> dict[str, Any]:
     models = _models_by_role(given)
     return {
         "model": models.pop("", [None])[-1],
-        "models": {role: named[0] if len(named) == 1 else named for role, named in models.items()},
+        "models": {role: named if role in several and named[1:] else named[-1] for role, named in models.items()},
         "temperature": numbers("temperature", _texts(given.get("temperature"))),
         "api_base": texts_by_name(_texts(given.get("api_base"))),
         "structured": texts_by_name(_texts(given.get("structured")), "structured"),
@@ -170,6 +174,7 @@ def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> d
         "prices": _prices(_texts(given.get("price"))),
         "rpm": _rates("rpm", _texts(given.get("rpm"))),
         "tpm": _rates("tpm", _texts(given.get("tpm"))),
+        "context": _windows(_texts(given.get("context"))),
         "timeout": timeouts(texts_by_name(_texts(given.get("timeout")), "timeout")),
         "fail_on_error": given.get("fail_on_error"),
         "patience": _seconds("patience", given.get("patience"), DEFAULT_PATIENCE),
@@ -302,6 +307,14 @@ def _prices(texts: list[str]) -> dict[str, Price] | None:
     return prices or None
 
 
+def _windows(texts: list[str]) -> dict[str, int | None] | None:
+    """`MODEL=N` texts, in tokens; `none` takes away what was said."""
+    for text in texts:
+        if "=" not in text:
+            raise RunError(f"context {text!r} names no model; give MODEL=N, in tokens", setting="context")
+    return _rates("context", texts)
+
+
 def _rates(setting: str, texts: list[str]) -> dict[str, int | None] | None:
     """`N` and `MODEL=N` texts, a minute; `none` takes a rate away."""
     rates: dict[str, int | None] = {}
@@ -312,7 +325,5 @@ def _rates(setting: str, texts: list[str]) -> dict[str, int | None] | None:
         elif figure.isdecimal() and int(figure):
             rates[model] = int(figure)
         else:
-            raise RunError(
-                f"{setting} {figure!r} is no whole number from 1; give N, or MODEL=N for one model", setting=setting
-            )
+            raise RunError(f"{setting} {figure!r} is no whole number from 1; give {_FORMS[setting]}", setting=setting)
     return rates or None

@@ -331,6 +331,11 @@ def _say_what_is_retried(event: Retrying) -> None:
     if event.failed is not None:
         what = "scenarios" if event.judging is None else "judgings"
         say(f"{event.failed:,} failed {what} are tried again")
+        if event.too_long:
+            say(
+                f"{event.too_long:,} stay failed: a request was longer than its model reads; if that reads more now, "
+                "say so with --context MODEL=N"
+            )
     if event.anew is not None:
         say(f"scenarios played anew: {event.anew:,}; what was judged of them is dropped")
     if event.unparsed is not None:

@@ -80,6 +80,24 @@ class RunDataset:
             )
 
 
+class SeveralDataset:
+    """Several sets as one.
+
+    Args:
+        name: What it is called.
+        parts: The sets.
+    """
+
+    def __init__(self, name: str, parts: Sequence[Dataset]) -> None:
+        self.name = name
+        self._parts = parts
+
+    def dialogues(self) -> Iterator[DescribedDialogue]:
+        """Those of one set after those of the other."""
+        for part in self._parts:
+            yield from part.dialogues()
+
+
 class RowsDataset:
     """A file of rows, JSON Lines or Parquet, each with a conversation or a text.
 

@@ -7,14 +7,17 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from dialoom.runs.errors import RunError
+from dialoom.runs.export.exported import CARD, ExportedFolder
 from dialoom.runs.report import Report
+from dialoom.runs.report.writing import markdown
 from dialoom.runs.store import RunFile
 from dialoom.runs.trust import Trust
 
-from .dataset import Dataset, RowsDataset, RunDataset
+from .dataset import Dataset, RowsDataset, RunDataset, SeveralDataset
 from .dialogues import describe_dialogues
 from .people import describe_release
 
+_ON_CARDS = frozenset({"sizes", "endings", "lexical", "duplicates", "languages", "personal-data", "facets"})
 _SQLITE = b"SQLite format 3\x00"
 
 
@@ -24,7 +27,8 @@ def describe_path(
     """Tables and charts of what is in a dataset.
 
     Args:
-        path: A run, a folder in the PersonaLens release's layout, or a file of rows (JSON Lines, Parquet).
+        path: A run, an exported folder, a file of rows (JSON Lines, Parquet), or a folder in the PersonaLens release's
+            layout.
         against: Runs or files of rows in which copies of its dialogues are looked for.
         where: Only scenarios of a run that this expression holds of.
         trust: What of the code that a run names may be used.
@@ -55,6 +59,17 @@ def describe_run(
         return _described(RunDataset(file, where), against, opened, trust)
 
 
+def add_to_card(folder: Path, found: Report) -> Path:
+    """Put what was found in an exported folder into its card, once; returns the card's path.
+
+    Raises:
+        RunError: If it is no exported folder.
+    """
+    tables = [table for table in found.tables if table.name in _ON_CARDS]
+    text = markdown(tables, "What is in it").replace("\n## ", "\n### ").replace("# What", "## What", 1)
+    return ExportedFolder.of(folder).add_to_card(text)
+
+
 def _described(dataset: Dataset, against: Sequence[Path], opened: ExitStack, trust: Trust | None) -> Report:
     tables, charts = describe_dialogues(dataset, [_opened(each, opened, trust) for each in against])
     count = next((row[1] for table in tables if table.name == "sizes" for row in table.rows), 0)
@@ -65,7 +80,9 @@ def _described(dataset: Dataset, against: Sequence[Path], opened: ExitStack, tru
 
 def _opened(path: Path, opened: ExitStack, trust: Trust | None) -> Dataset:
     if path.is_dir():
-        raise RunError(f"{path} is a folder without data/profile; give a run, a release or a file of rows")
+        if not (path / CARD).is_file():
+            raise RunError(f"{path} is neither an exported folder, with a {CARD}, nor a release, with data/profile")
+        return SeveralDataset(path.name, [RowsDataset(path / file) for file in ExportedFolder.of(path).files])
     return RunDataset(opened.enter_context(RunFile(path, trust=trust))) if _is_run(path) else RowsDataset(path)
 
 

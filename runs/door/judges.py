@@ -7,18 +7,17 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dialoom.graphs import Recipe
-from dialoom.roles.binding import Bindings, ModelBinding, ModelLike
+from dialoom.roles.binding import Bindings, ModelBinding, ModelLike, Players, bind
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Ended
 
-Judges: TypeAlias = "ModelLike | list[ModelLike] | tuple[ModelLike, ...]"
-"""One judge, or several, each with a set of judgements of its own."""
+from .settings import JudgeSettings, players_of
 
 Seats: TypeAlias = "tuple[ModelLike | None, dict[str, ModelLike]]"
 """Who judges in every role, and who in which, in one set of judgements."""
 
 
-def seated(model: Judges | None, models: Mapping[str, Judges] | None) -> list[Seats]:
+def seated(model: Players | None, models: Mapping[str, Players] | None) -> list[Seats]:
     """Who judges in each set, from one judge or several of each role.
 
     Raises:
@@ -37,7 +36,20 @@ def seated(model: Judges | None, models: Mapping[str, Judges] | None) -> list[Se
     return [(each.pop("", None), each) for each in seats]
 
 
-def check_several(recipe: Recipe, models: Mapping[str, Judges] | None) -> None:
+def bound_judges(recipe: Recipe, model: Players | None, settings: JudgeSettings) -> list[Bindings]:
+    """The judges of each set, in the recipe's judging roles.
+
+    Raises:
+        RunError, BindingError: Naming what is wrong.
+    """
+    players, bound = players_of(settings), []
+    for one, by_role in seated(model, settings.get("models")):
+        players["models"] = by_role
+        bound.append(bind(recipe.judging_roles(), one, recipe.reply_limits, **players))
+    return bound
+
+
+def check_several(recipe: Recipe, models: Mapping[str, Players] | None) -> None:
     """Make sure that only judges are several, and that they can judge once all is played.
 
     Raises:
@@ -101,5 +113,5 @@ def together(before: Ended | None, now: Ended) -> Ended:
     return replace(now, done=before.done + now.done, failed=before.failed + now.failed, judging=before.judging)
 
 
-def _several(judges: Judges) -> Sequence[ModelLike]:
+def _several(judges: Players) -> Sequence[ModelLike]:
     return judges if isinstance(judges, list | tuple) else [judges]

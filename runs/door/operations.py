@@ -8,20 +8,29 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from typing import Any, Unpack
 
 from dialoom.graphs.gate.review import Review
-from dialoom.roles.binding import ModelLike, bind
+from dialoom.roles.binding import ModelLike, Players, bind
 from dialoom.runs.config import FLAG
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 from dialoom.runs.estimate import CostEstimate, estimated
-from dialoom.runs.events import Ended, Event, NodeSaid, Noted, Retrying
+from dialoom.runs.events import Ended, Event, NodeSaid, Noted
 from dialoom.runs.stepping import Session
 from dialoom.runs.store.branches import MAIN
 
 from .blocking import blocking
-from .judges import Judges, seated, set_names, together
+from .judges import bound_judges, set_names, together
 from .resolving import resolve
 from .run import Run
-from .settings import CallSettings, JudgeSettings, Options, PathLike, PlaySettings, RecipeLike, calls_of, players_of
+from .settings import (
+    CallSettings,
+    JudgeSettings,
+    Options,
+    PathLike,
+    PlaySettings,
+    RecipeLike,
+    calls_of,
+    players_of,
+)
 from .tasks import (
     OpenRun,
     judge_unparsed,
@@ -33,6 +42,7 @@ from .tasks import (
     play_pending,
     reopened,
     reopened_to_judge,
+    retry_failures,
     watched,
 )
 
@@ -42,7 +52,7 @@ async def aplay(
     *,
     path: PathLike,
     model: ModelLike | None = None,
-    models: Mapping[str, Judges] | None = None,
+    models: Mapping[str, Players] | None = None,
     temperature: float | Mapping[str, float] | None = None,
     api_base: str | Mapping[str, str] | None = None,
     structured: str | Mapping[str, str] | None = None,
@@ -149,16 +159,15 @@ async def aresume(
     """
     async with reopened(path, recipe, models, calls) as task:
         if retry_failed:
-            task.tell(Retrying(failed=task.store.retries.failed()))
+            retry_failures(task)
         ended = await play_pending(task, is_resumed=True)
     return _handle(task, recipe, ended, trust=calls.get("trust", False))
 
 
 async def ajudge(
     path: PathLike,
-    model: Judges | None = None,
+    model: Players | None = None,
     *,
-    models: Mapping[str, Judges] | None = None,
     name: str | None = None,
     repeat: int = 1,
     recipe: RecipeLike | None = None,
@@ -170,14 +179,14 @@ async def ajudge(
     Args:
         path: The run's file.
         model: Who judges, in every judging role that `models` does not name. Several, in a list, judge one after the
-            other, each into a set of its own; what they say together is the set `panel`.
-        models: Who judges in which role, one or several likewise.
+            other, each into a set of its own; what they say together is the set `panel`. So it is in `models`.
         name: What the set is called; by default the judges' models.
         repeat: How often each judge judges all of it, into as many sets (`NAME`, `NAME #2`, ...), which tell how far it
             agrees with itself.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
-        **settings: How judges sample and calls are made, as for `play`; see `JudgeSettings`.
+        **settings: Who judges in which role (`models`), how they sample, and how calls are made, as for `play`; see
+            `JudgeSettings`.
 
     Raises:
         StoreError: If it is no run, or another process writes it.
@@ -185,15 +194,11 @@ async def ajudge(
         BindingError, CacheError: Naming what is wrong.
     """
     with reopened_to_judge(path, recipe, settings) as store:
-        found, ended = store.recipe, None
-        judging_graph(found)  # whether it has one, before anything is bound
-        players, calls = players_of(settings), calls_of(settings)
-        bound = [
-            bind(found.judging_roles(), one, by_role, found.reply_limits, **players)
-            for one, by_role in seated(model, models)
-        ]
+        judge, ended = store.recipe, None
+        judging_graph(judge)  # whether it has one, before anything is bound
+        bound = bound_judges(judge, model, settings)
         for judges, named in set_names(bound, name, repeat):
-            ended = together(ended, await judged_anew(store, found, judges, named, retry_failed, calls))
+            ended = together(ended, await judged_anew(store, judge, judges, named, retry_failed, calls_of(settings)))
             if not ended.is_complete:
                 break
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
@@ -203,7 +208,6 @@ async def areview(
     path: PathLike,
     model: ModelLike | None = None,
     *,
-    models: Mapping[str, ModelLike] | None = None,
     name: str | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
@@ -217,7 +221,6 @@ async def areview(
     Args:
         path: The run's file.
         model: Who reviews; by default nobody.
-        models: The same by role: `{"reviewer": ...}`.
         name: What the set is called; by default `review by` the model.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed reviews again.
@@ -231,10 +234,9 @@ async def areview(
     with reopened_to_judge(path, recipe, settings) as store:
         await asyncio.to_thread(pass_gate, store)
         ended = None
-        if model is not None or models:
+        if model is not None or settings.get("models"):
             reviewing = Review(store.recipe)
-            roles, players = reviewing.judging_roles(), players_of(settings)
-            bound = bind(roles, model, models, reviewing.reply_limits, **players)
+            bound = bind(reviewing.judging_roles(), model, reviewing.reply_limits, **players_of(settings))
             ended = await judged_anew(store, reviewing, bound, name, retry_failed, calls_of(settings))
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 

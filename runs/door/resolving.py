@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
@@ -17,7 +16,7 @@ from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipes import find_recipe, option_names, parsed_options
 from dialoom.runs.trust import code_hashes, players_named, recipe_named
 
-from .judges import Judges, check_several, further_judges, seated
+from .judges import check_several, further_judges, seated
 from .settings import JudgeSettings, Options, PathLike, RecipeLike, call_policy, calls_of, players_of
 
 
@@ -44,7 +43,6 @@ def resolve(
     recipe: RecipeLike,
     *,
     model: ModelLike | None = None,
-    models: Mapping[str, Judges] | None = None,
     options: Options | None = None,
     seed: int = 0,
     sample: int | None = None,
@@ -63,18 +61,15 @@ def resolve(
         raise RunError(f"seed {seed!r} is no whole number", setting="seed")
     if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
         raise RunError(f"sample {sample!r} is no whole number from 1", setting="sample")
-    check_several(found, models)
-    bindings, *panel = [
-        bind(
-            found.roles_used(chosen),
-            DEFAULT_MODEL if model is None else model,
-            {**found.models_named(chosen), **players},
-            found.reply_limits,
-            **players_of(settings),
-        )
-        for _, players in seated(None, models)
-    ]
-    judges = further_judges(found, bindings, panel)
+    check_several(found, settings.get("models"))
+    players = players_of(settings)
+    bound = []
+    for _, by_role in seated(None, settings.get("models")):
+        players["models"] = {**found.models_named(chosen), **by_role}
+        usual = DEFAULT_MODEL if model is None else model
+        bound.append(bind(found.roles_used(chosen), usual, found.reply_limits, **players))
+    bindings, *others = bound
+    judges = further_judges(found, bindings, others)
     plain = chosen.model_dump(mode="json")
     if not re.fullmatch(rf"{FLAG}|retry [1-9]\d?", str(on_user_fault)):
         raise RunError(

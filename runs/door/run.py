@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
 from dialoom.graphs import DialogueFault, Recipe, Scenario
-from dialoom.roles.binding import ModelLike
+from dialoom.roles.binding import ModelLike, Players
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.errors import RunError
@@ -20,7 +20,6 @@ from dialoom.runs.selection import selected
 from dialoom.runs.store import JudgementSet, RunFile, Status
 from dialoom.runs.trust import Trust
 
-from .judges import Judges
 from .settings import CallSettings, PathLike, RecipeLike
 
 if TYPE_CHECKING:  # heavy, or an extra
@@ -336,9 +335,9 @@ class Run:
 
     def judge(
         self,
-        model: Judges | None = None,
+        model: Players | None = None,
         *,
-        models: Mapping[str, Judges] | None = None,
+        models: Mapping[str, Players] | None = None,
         name: str | None = None,
         repeat: int = 1,
         **calls: Unpack[CallSettings],
@@ -393,7 +392,8 @@ def describe(
     """What is in a dataset; of a run as `Run.describe`, of a release tables 1 and 6 to 10 of PersonaLens.
 
     Args:
-        path: A run, a folder in the PersonaLens release's layout, or a file of rows (JSON Lines, Parquet).
+        path: A run, an exported folder, a file of rows (JSON Lines, Parquet), or a folder in the PersonaLens release's
+            layout.
         against: As for `Run.describe`.
         where: Only scenarios of a run that this expression holds of.
         trust: As of `Run`.

@@ -17,10 +17,8 @@ from dialoom.runs.config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event
-from dialoom.runs.limits import FailOnError, Rates, RunLimits, Timeouts
+from dialoom.runs.limits import Context, FailOnError, Rates, RunLimits, Timeouts
 from dialoom.runs.store.connections import Synchronous
-
-from .judges import Judges
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 RecipeLike: TypeAlias = "str | Recipe | type[Recipe]"
@@ -35,7 +33,7 @@ Options: TypeAlias = "Mapping[str, Any] | RecipeOptions"
 class CallSettings(TypedDict, total=False):
     """How calls are made. Nothing of it changes what is said.
 
-    Budget, prices, rates and time-outs are kept for whoever goes on.
+    Budget, prices, rates, time-outs and context windows are kept for whoever goes on.
 
     Attributes:
         concurrency: Scenarios under way at once, and calls in flight for each model (16).
@@ -45,6 +43,8 @@ class CallSettings(TypedDict, total=False):
         tpm: Tokens per minute, likewise.
         timeout: Seconds that one try of a call may take, for every role or by role (600 for models); what is not
             answered by then is tried again. 0 takes the bound away again.
+        context: Tokens that models read, request and reply together, by model; a request that cannot fit is not sent,
+            and its scenario fails by the fault `context`. By default LiteLLM's table says it, where it knows the model.
         fail_on_error: Stop after so many failed scenarios, or `"5%"` of 20 or more.
         patience: Seconds to wait for a provider that is away before the work stops, to be gone on with (600); 0 to let
             scenarios fail.
@@ -63,6 +63,7 @@ class CallSettings(TypedDict, total=False):
     rpm: Rates
     tpm: Rates
     timeout: Timeouts
+    context: Context
     fail_on_error: int | str | None
     patience: float
     cache: PathLike | None
@@ -75,14 +76,13 @@ class CallSettings(TypedDict, total=False):
 
 
 class JudgeSettings(PlayerSettings, CallSettings, total=False):
-    """How judges and reviewers sample, and how calls are made; see `PlayerSettings` and `CallSettings`."""
+    """Who judges or reviews, and how calls are made; see `PlayerSettings` and `CallSettings`."""
 
 
 class PlaySettings(PlayerSettings, CallSettings, total=False):
     """What a new run may be told, besides its recipe and its file; see `play`."""
 
     model: ModelLike | None
-    models: Mapping[str, Judges] | None
     options: Options | None
     seed: int
     sample: int | None
@@ -144,6 +144,7 @@ def call_policy(
             rpm=settings.get("rpm"),
             tpm=settings.get("tpm"),
             timeout=settings.get("timeout"),
+            context=settings.get("context"),
             roles=roles,
         ),
         concurrency=concurrency,

@@ -48,6 +48,8 @@ class OpenRun:
     policy: CallPolicy
     tell: Callable[[Event], None]
     control: Control
+    is_wider: bool = False
+    """Whether context windows were given just now."""
 
 
 @contextlib.asynccontextmanager
@@ -99,14 +101,14 @@ async def reopened(
             store.permit([*([] if recipe else recipe_named(store.config.recipe)), *players])
             found = store.recipe
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
-            policy.limits.check_prices(store.config.model_names.values())
+            policy.limits.check_prices(each.model for cast in store.config.casts for each in cast.values())
             if not store.is_planned:
                 write_plan(store, found, lambda text: tell(Noted(text)), is_given_up)
             return found, policy
 
         found, policy = await in_thread(checked, lambda: control.is_draining)
         keep_limits(store, policy.limits)
-        yield OpenRun(store, found, store.config.models, policy, tell, control)
+        yield OpenRun(store, found, store.config.models, policy, tell, control, bool(calls.get("context")))
 
 
 async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
@@ -144,12 +146,19 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
     if anew or failed:
         await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
     if is_failed:
-        task.tell(Retrying(failed=store.retries.failed()))
+        retry_failures(task)
+        failed -= set(store.positions("failed"))
     for position in sorted(anew):
         store.retries.scenario(position)
     if anew:
         task.tell(Retrying(anew=len(anew)))
     return await play_pending(task, is_resumed=True, only=anew | failed)
+
+
+def retry_failures(task: OpenRun, judging: str | None = None) -> None:
+    """Make failures pending again; those by a request that was too long only if a model reads more now."""
+    again, left = task.store.retries.failed(judging, too_long=task.is_wider)
+    task.tell(Retrying(failed=again, too_long=left, judging=judging))
 
 
 @contextlib.contextmanager
@@ -162,9 +171,11 @@ def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSett
 
 
 async def judged_anew(
-    store: RunStore, judge: Recipe, bound: Bindings, name: str | None, retry_failed: bool, calls: CallSettings
+    store: RunStore, judge: Recipe, bound: Bindings, name: str | None, is_again: bool, calls: CallSettings
 ) -> Ended:
     """Make a set of judgements with the judging of a recipe: the run's own, or the reviewing of it.
+
+    With `is_again`, what failed in the set is tried again.
 
     Raises:
         RunError: If the recipe has no judging, or the name belongs to other judgements.
@@ -182,9 +193,9 @@ async def judged_anew(
     chosen = opened_set(store, name, bound.by_role)
     keep_limits(store, policy.limits)
     store.give(players_named(bound.by_role))
-    if retry_failed:
-        tell(Retrying(failed=store.retries.failed(chosen.name), judging=chosen.name))
-    task = OpenRun(store, judge, bound.by_role, policy, tell, control)
+    task = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
+    if is_again:
+        retry_failures(task, chosen.name)
     tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name), chosen.name))
     work = store.queue.to_judge(store.recipe, chosen.name)
     return await carry_out(task, graph, bound.by_role, work, chosen.name)
@@ -338,6 +349,6 @@ def _judging_advice(path: Path) -> Advice:
 
 
 def keep_limits(store: RunStore, limits: RunLimits) -> None:
-    """Keep budget, prices and rates in the run's file, if they are other ones than before."""
+    """Keep what bounds calls in the run's file, if it is other than before."""
     if limits != RunLimits.of(store):
         store.keep_limits(limits.model_dump_json())

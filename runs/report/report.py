@@ -9,7 +9,7 @@ from pathlib import Path
 from dialoom.graphs import Chart, Table
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.store import RunFile
+from dialoom.runs.store import PANEL, RunFile
 
 from .building import build, charts, compare
 from .page import page
@@ -50,7 +50,7 @@ class Report:
         """
         tables = compare(runs, judging, where) if len(runs) > 1 else build(runs[0], judging, where)
         known = [table.name for table in tables]
-        suffixes = {file_name(each.name) for run in runs for each in run.judgement_sets()}
+        suffixes = {PANEL, *(file_name(each.name) for run in runs for each in run.judgement_sets())}
         wanted = {found for name in names for found in _of_name(name, known, suffixes)}
         if unknown := [name for name in names if not _of_name(name, known, suffixes)]:
             raise RunError(f"tables {unknown[0]!r}: there are {', '.join(known) or 'none yet'}", setting="tables")

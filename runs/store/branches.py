@@ -162,7 +162,8 @@ class BranchTable:
 
         query = (
             "SELECT name, checkpoints.id, parent, metadata ->> 'source' AS source FROM checkpoints "
-            "JOIN threads ON threads.id = thread WHERE namespace = '' AND name IN (SELECT value FROM json_each(?))"
+            "JOIN checkpoint_frames AS frames ON frames.id = frame JOIN threads ON threads.id = thread "
+            "WHERE namespace = '' AND name IN (SELECT value FROM json_each(?))"
         )
         rows = self._reader.execute(query, (json.dumps(list(threads)),)).fetchall()
         held: dict[str, set[str]] = {}

@@ -12,6 +12,9 @@ from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 
 from .panel import words_of_panel
 from .passages import Said, beyond_words_of, read_messages, reading
+from .references import ReadText
+from .references import reading as restoring
+from .texts import reading as text_reading
 
 _PAGE = 200
 
@@ -68,7 +71,7 @@ def read_outcome(connection: sqlite3.Connection, position: int) -> Outcome:
     """A finished scenario's outcome, without judgements."""
     row = connection.execute("SELECT *, scenario AS position FROM outcomes WHERE scenario = ?", (position,)).fetchone()
     said, texts = _said(connection, [row])
-    return _outcome(row, said[position], texts, ())
+    return _outcome(row, said[position], texts, (), text_reading(connection))
 
 
 def _faults(text: str | None) -> tuple[DialogueFault, ...] | None:
@@ -84,27 +87,30 @@ def _page(
         rows = connection.execute(_EPISODES, (after, end, _PAGE)).fetchall()
         if not rows:
             return []
-        last = rows[-1]["position"]
+        by_position = [(row["position"], row) for row in rows]
+        last = by_position[-1][0]
         said, texts = _said(connection, rows)
         judgements = _of_sets(judging, partial(_judgements, connection, after, last))
         tokens = _output_tokens(connection, after, last)
+        read = text_reading(connection)
+        outcomes = [_outcome(row, said[at], texts, tuple(judgements.get(at, ())), read) for at, row in by_position]
     finally:
         connection.execute("COMMIT")
     return [
         (
-            row["position"],
+            position,
             RecordedEpisode(
                 id=row["id"],
                 facets=json.loads(row["facets"]),
                 state=row["state"],
-                outcome=_outcome(row, said[row["position"]], texts, tuple(judgements.get(row["position"], ()))),
-                output_tokens=tokens.get(row["position"], {}),
+                outcome=outcome,
+                output_tokens=tokens.get(position, {}),
                 error=row["error"],
                 at_fault=row["fault"],
                 branch=row["branch"] and BranchTaken.model_validate_json(row["branch"]),
             ),
         )
-        for row in rows
+        for (position, row), outcome in zip(by_position, outcomes, strict=True)
     ]
 
 
@@ -134,10 +140,15 @@ def _said(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> tuple[dict
 
 
 def _outcome(
-    row: sqlite3.Row, said: Sequence[Said], texts: Mapping[int, str], judgements: tuple[Judgement, ...]
+    row: sqlite3.Row,
+    said: Sequence[Said],
+    texts: Mapping[int, str],
+    judgements: tuple[Judgement, ...],
+    read: ReadText,
 ) -> Outcome:
     messages = tuple(_line(message, texts) for message in said)
-    counts, details = json.loads(row["counts"]), json.loads(row["details"] or "{}")
+    counts = json.loads(row["counts"])
+    details = json.loads(row["details"] or "{}", object_hook=restoring(lambda id_: texts.get(id_) or read(id_)))
     return Outcome(
         messages=messages,
         ended_by=row["ended_by"],

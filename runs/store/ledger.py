@@ -13,7 +13,7 @@ from dialoom.roles import CallPlace, Completion
 from dialoom.roles.gateway import Attempt, CallRecord, Request
 from dialoom.roles.gateway.kept_reply import kept_text, read_reply
 
-from .documents import canonical, digest
+from .documents import canonical
 from .passages import TOOLS, Passages, Said
 from .texts import Texts
 from .writer import Writer
@@ -139,7 +139,7 @@ class SQLiteLedger:
         """Write down where the reply of a common call is used; again, if a crash came in between."""
         booking = self._threads[place.scenario]
         where = (booking.judging, booking.branch, place.node, place.step, place.ordinal, place.ask)
-        connection.execute(_USE, (digest(repr((place.scenario, *where, key))), booking.position, *where, _key(key)))
+        connection.execute(_USE, (booking.position, *where, _key(key)))
 
     def _fill_in(self, connection: sqlite3.Connection, id_: int, record: CallRecord) -> None:
         row: dict[str, Any] = {
@@ -167,8 +167,11 @@ FROM calls JOIN texts ON texts.id = reply WHERE key = ? AND reply IS NOT NULL"""
 
 
 _USE = """
-INSERT OR IGNORE INTO common_uses (place, scenario, sample, judging, branch, node, step, ordinal, ask, key)
-SELECT ?1, position, sample, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM scenarios WHERE position = ?2"""
+INSERT INTO common_uses (scenario, sample, judging, branch, node, step, ordinal, ask, key)
+SELECT position, sample, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM scenarios WHERE position = ?1 AND NOT EXISTS (
+    SELECT 1 FROM common_uses AS used WHERE used.scenario = ?1 AND used.sample = scenarios.sample
+    AND judging IS ?2 AND used.branch IS ?3 AND node = ?4 AND step = ?5 AND ordinal = ?6 AND ask = ?7 AND key = ?8
+)"""
 
 
 def _key(key: str) -> bytes:

@@ -34,7 +34,26 @@ def _add_faults(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE outcomes ADD COLUMN faults TEXT")
 
 
-STEPS: dict[int, Step] = {1: _add_passages, 2: _add_common_uses, 3: _add_faults}
+def _make_smaller(connection: sqlite3.Connection) -> None:
+    """What checkpoints have in common stands once, and a use of a common call has no hash of its place."""
+    from .checkpoints.older import frame_checkpoints  # here, as LangGraph comes with the package
+
+    frame_checkpoints(connection)
+    for column in ("scenario", "key"):
+        connection.execute(f"DROP INDEX idx_common_uses_{column}")
+    columns = "scenario INTEGER, sample INTEGER, judging TEXT, branch TEXT, node TEXT, step INTEGER, ordinal INTEGER, "
+    connection.execute(f"CREATE TABLE smaller_uses ({columns} ask INTEGER, key BLOB)")
+    connection.execute(
+        "INSERT INTO smaller_uses SELECT scenario, sample, judging, branch, node, step, ordinal, ask, key "
+        "FROM common_uses"
+    )
+    connection.execute("DROP TABLE common_uses")
+    connection.execute("ALTER TABLE smaller_uses RENAME TO common_uses")
+    for column in ("scenario", "key"):
+        connection.execute(f"CREATE INDEX idx_common_uses_{column} ON common_uses ({column})")
+
+
+STEPS: dict[int, Step] = {1: _add_passages, 2: _add_common_uses, 3: _add_faults, 4: _make_smaller}
 """The steps, each under the version that it starts from."""
 
 

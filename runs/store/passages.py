@@ -26,6 +26,9 @@ LONG = 64
 """Lists of at most so many messages stay as they are: most do, and are read without a second look."""
 
 _SHORTEST, _LONGEST = 4, 64
+_FEW = 16
+"""Entries at most of a list that is cut; of passages, as every scenario has such a list of its own."""
+
 _REMEMBERED = 4096
 _GOLDEN = 0x9E3779B1
 _ONE_IN_16 = 28
@@ -48,8 +51,8 @@ class Passages:
         if len(messages) <= LONG:
             return _text(messages)
         entries: list[_Entry] = [*messages[:-1]]
-        while len(entries) > _LONGEST:
-            entries = self._cut(connection, entries)
+        while len(entries) > _FEW and len(cut := self._cut(connection, entries)) < len(entries):
+            entries = cut
         return _text([*entries, messages[-1]])
 
     def forget(self) -> None:

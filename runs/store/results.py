@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
@@ -13,6 +14,7 @@ from .documents import canonical
 from .judgement_sets import OWN_JUDGEMENTS
 from .judgements import insert_judgements, replace_unparsed
 from .passages import Passages, Said
+from .references import referring
 from .texts import Texts
 from .transactions import Transactions
 from .work import JudgeWork, PlayWork, RejudgeWork, Work
@@ -137,7 +139,10 @@ class Results:
             (line.role, self._texts.id_of(connection, line.content), *self._rest(connection, line))
             for line in outcome.messages
         ]
-        details = canonical(dict(outcome.details)) if outcome.details else None
+        details = None
+        if outcome.details:
+            plain = json.loads(canonical(dict(outcome.details)))
+            details = canonical(referring(plain, lambda text: self._texts.find(connection, text)))
         connection.execute(
             "INSERT INTO outcomes (scenario, ended_by, counts, messages, details, faults) VALUES (?, ?, ?, ?, ?, ?)",
             (

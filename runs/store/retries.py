@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import NamedTuple
 
 from .branches import NEXT_SAMPLE
 from .transactions import Transactions
+
+_TOO_LONG = "context"
+"""`Fault.CONTEXT`, whose module builds on this package."""
+
+
+class Retried(NamedTuple):
+    """What has come of failures.
+
+    Attributes:
+        again: How many are tried again.
+        left: How many stay failed, as they would fail again.
+    """
+
+    again: int
+    left: int
 
 
 class Retries:
@@ -18,7 +34,7 @@ class Retries:
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
 
-    def failed(self, judging: str | None = None) -> int:
+    def failed(self, judging: str | None = None, too_long: bool = True) -> Retried:
         """Make failed scenarios pending again, or what failed in a set of judgements; returns how many.
 
         They go on from their last step. Replies that the ledger holds are used again, unless it was a reply that a
@@ -26,16 +42,21 @@ class Retries:
 
         Args:
             judging: The name of the set, if its failures are meant instead of the scenarios'.
+            too_long: Also those by a request that was longer than its model reads: it will be so again.
 
         Raises:
             StoreError: If the file cannot be written.
         """
+        which = "state = 'failed'" if too_long else f"state = 'failed' AND fault IS NOT '{_TOO_LONG}'"
 
-        def retry_judging(connection: sqlite3.Connection) -> int:
-            delete = "DELETE FROM judged WHERE judging = ? AND state = 'failed'"
-            return connection.execute(delete, (judging,)).rowcount
+        def retry(connection: sqlite3.Connection) -> Retried:
+            if judging is None:
+                return Retried(_retry_scenarios(connection, which), _left(connection, "scenarios"))
+            delete = f"DELETE FROM judged WHERE judging = ? AND {which}"
+            count = connection.execute(delete, (judging,)).rowcount
+            return Retried(count, _left(connection, "judged", judging))
 
-        return self._transactions.now(_retry_scenarios if judging is None else retry_judging)
+        return self._transactions.now(retry)
 
     def scenario(self, position: int) -> None:
         """Make a scenario pending from its beginning, with replies of its own; what had come of it is dropped.
@@ -77,11 +98,16 @@ class Retries:
         return self._transactions.now(retry)
 
 
-def _retry_scenarios(connection: sqlite3.Connection) -> int:
-    connection.execute("DELETE FROM outcomes WHERE scenario IN (SELECT position FROM scenarios WHERE state = 'failed')")
+def _left(connection: sqlite3.Connection, table: str, *judging: str) -> int:
+    of = "state = 'failed'" + (" AND judging = ?" if judging else "")
+    return int(connection.execute(f"SELECT count(*) FROM {table} WHERE {of}", judging).fetchone()[0])
+
+
+def _retry_scenarios(connection: sqlite3.Connection, which: str) -> int:
+    connection.execute(f"DELETE FROM outcomes WHERE scenario IN (SELECT position FROM scenarios WHERE {which})")
     return connection.execute(
         f"UPDATE scenarios SET state = 'pending', sample = iif(fault = 'reply', {NEXT_SAMPLE}, sample), "
-        "fault = NULL, error = NULL WHERE state = 'failed'"
+        f"fault = NULL, error = NULL WHERE {which}"
     ).rowcount
 
 

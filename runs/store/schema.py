@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
 
 TABLES = frozenset(
     "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches "
-    "step_calls texts passages calls common_uses attempts threads checkpoints checkpoint_values "
-    "checkpoint_lists pending_writes".split()
+    "step_calls texts passages calls common_uses attempts threads checkpoints checkpoint_frames "
+    "checkpoint_values checkpoint_lists pending_writes".split()
 )
 """The tables that `create` makes."""
 
@@ -166,7 +166,6 @@ def _calls(database: Database) -> None:
     # Where the replies of calls are used that belong to no scenario.
     database.table("common_uses").create(
         {
-            "place": bytes,
             "scenario": int,
             "sample": int,
             "judging": str,
@@ -176,8 +175,7 @@ def _calls(database: Database) -> None:
             "ordinal": int,
             "ask": int,
             "key": bytes,
-        },
-        pk="place",
+        }
     )
     database.table("common_uses").create_index(["scenario"])
     database.table("common_uses").create_index(["key"])

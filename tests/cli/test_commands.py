@@ -289,7 +289,10 @@ def test_unknown_recipes_scenarios_formats_and_judgings_are_named(dialoom: Comma
     assert "personalens" in dialoom("run", "persona", "-o", "x.db", code=2).stderr
     assert "has no scenario 'nobody'" in dialoom("show", run, "nobody", code=2).stderr
     assert "beginning of several" in dialoom("show", run, "user7", code=2).stderr
-    assert "there are dialogues, personalens, sft" in dialoom("export", run, "--format", "x", "-o", "x", code=2).stderr
+    assert (
+        "there are dialogues, personalens, evaluations, sft"
+        in dialoom("export", run, "--format", "x", "-o", "x", code=2).stderr
+    )
     assert "no judgements named 'x'" in dialoom("report", run, "--judging", "x", code=2).stderr
     assert "there are scores, domains" in dialoom("report", run, "--table", "x", code=2).stderr
 

@@ -126,18 +126,18 @@ def test_a_rate_that_is_none_is_one_message(
 
 def test_rates_are_kept_and_all_calls_come_through(dialoom: Command, plan: list[object]) -> None:
     """So small that calls wait for them; `status` shows them, also when a resume has changed one."""
-    rates = ["--rpm", f"{MODEL}=300", "--tpm", 60_000]
+    rates = ["--rpm", f"{MODEL}=1500", "--tpm", 60_000]
     with serving(answer) as server:
         keyed = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
         dialoom(*plan, *rates, "--max-calls", 5, code=3, variables=keyed)
         limits = status_of(dialoom)["limits"]
-        assert (limits["rpm"], limits["tpm"]) == ({MODEL: 300}, {"": 60_000})
-        assert f"{MODEL}: at most 300 requests a minute" in dialoom("status", "run.db").stdout
+        assert (limits["rpm"], limits["tpm"]) == ({MODEL: 1500}, {"": 60_000})
+        assert f"{MODEL}: at most 1,500 requests a minute" in dialoom("status", "run.db").stdout
         assert "every model: at most 60,000 tokens a minute" in dialoom("status", "run.db").stdout
         dialoom("resume", "run.db", "--max-calls", "none", "--tpm", 6_000, variables=keyed)
         sent = len(server.requests)
     status = status_of(dialoom)
-    assert (status["limits"]["rpm"], status["limits"]["tpm"]) == ({MODEL: 300}, {"": 6_000})
+    assert (status["limits"]["rpm"], status["limits"]["tpm"]) == ({MODEL: 1500}, {"": 6_000})
     assert status["scenarios"]["done"] == 1
     assert status["calls"] == sent
     assert status["failed_calls"] == 0
@@ -146,7 +146,7 @@ def test_rates_are_kept_and_all_calls_come_through(dialoom: Command, plan: list[
 def test_rates_change_nothing_of_what_is_said(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
     """A run that keeps to some exports the same bytes as one that has none."""
     exports = []
-    for name, rates in (("free", []), ("bound", ["--rpm", 600, "--tpm", 100_000])):
+    for name, rates in (("free", []), ("bound", ["--rpm", 3000, "--tpm", 100_000])):
         with serving(lambda body, _number: answer(body, 0)) as server:
             keyed = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
             dialoom(*plan[:-1], f"{name}.db", *rates, variables=keyed)

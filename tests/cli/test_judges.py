@@ -10,6 +10,7 @@ import pytest
 
 import dialoom as door
 from dialoom.graphs.reporting.statistics import rank_correlation
+from dialoom.runs.cli.settings import merged
 from dialoom.runs.report.judges import alpha
 from tests.conftest import Command, MadeOnce
 from tests.invented import ALARM, write_release
@@ -69,8 +70,8 @@ def test_two_judges_are_a_panel_with_medians_and_ties(dialoom: Command, made_onc
     assert (said["task_completion.assistant"]["score"], said["task_completion.assistant"]["status"]) == (None, "tied")
     assert said["coherence.user"]["status"] == "unparsed"
     assert "2.5" in dialoom("show", "r.db", "--judging", "panel").stdout
-    text = " ".join(dialoom("report", "r.db").stdout.split())
-    assert "(judgements 'panel')" in text and "setting metric ok unparsed error tied" in text
+    text = " ".join(dialoom("report", "r.db", "--table", "scores", "--table", "judgements").stdout.split())
+    assert text.count("(judgements 'panel')") == 2 and "setting metric ok unparsed error tied" in text
     for command, told in (
         (("judge", "r.db", "--model", "offline/generic", "--name", "panel"), "--name 'panel' is kept for what several"),
         (("retry", "r.db", "--unparsed", "--judging", "panel"), "--judging 'panel': a panel says what its judges say"),
@@ -96,17 +97,16 @@ def test_a_run_has_several_judges_from_its_beginning(dialoom: Command, made_once
         said = [[each.outcome.judgements for each in run.episodes(judging)] for run in (one, two)]
         assert said[0] == said[1]
     (folder / "two.yaml").write_text(dialoom("status", "two.db", "--config").stdout)
-    again = dialoom("run", "personalens", "--config", "two.yaml", "--model", "judge=python:jury:fond", "-o", "three.db")
-    assert again.stdout.count("3 done, 0 failed") == 1, "the flags name all judges"
-    dialoom("run", "personalens", "--config", "two.yaml", "-o", "four.db")
-    assert door.open_run(folder / "four.db").config.panel == two.config.panel != ()
-    for roles, told in (
-        (["--model", "user=python:jury:user", "--model", "user=python:jury:assistant"], "one model plays 'user'"),
-        (["--model", "judge=python:jury:mild", "--model", "judge=python:jury:none"], "none"),
-    ):
-        assert told in dialoom("run", "personalens", *roles, "-o", "x.db", code=2).stderr
-    with pytest.raises(door.DialoomError, match="'aloe' has no judging of its own"):
-        door.plan("aloe", path=folder / "x.db", models={"judge": ["offline/generic", "offline/attentive"]})
+    given: dict[str, Any] = {"config": folder / "two.yaml", "out": folder / "x.db"}
+    for flags, found in (([], ["strict", "mild"]), (["judge=python:jury:fond"], "fond")):
+        settings, _ = merged(two.recipe, {}, {**given, "model": flags})
+        named = [f"python:jury:{name}" for name in found] if isinstance(found, list) else f"python:jury:{found}"
+        assert settings["models"]["judge"] == named, "what is printed names them all; flags do, too, if there are any"
+    unknown = ["--model", "judge=python:jury:mild", "--model", "judge=python:jury:nobody"]
+    assert "nobody" in dialoom("run", "personalens", *unknown, "-o", "x.db", code=2).stderr
+    for recipe, role, told in (("personalens", "user", "one model plays 'user'"), ("aloe", "judge", "has no judging")):
+        with pytest.raises(door.DialoomError, match=told):
+            door.plan(recipe, path=folder / "x.db", models={role: ["offline/generic", "offline/attentive"]})
 
 
 def test_judges_are_asked_one_after_the_other_and_again(dialoom: Command, made_once: MadeOnce) -> None:
@@ -121,15 +121,15 @@ def test_judges_are_asked_one_after_the_other_and_again(dialoom: Command, made_o
     said = _panel(dialoom)
     assert said["personalization.assistant"]["score"] == 2.5, "the median of 2, 3, 2 and 4, without those asked again"
     assert said["task_completion.assistant"]["score"] is True
-    dialoom("report", "r.db", "-o", "out")
-    judges = {row[0]: row for row in run.report()["judges"].rows}
+    report = run.report()
+    judges = {row[0]: row for row in report["judges"].rows}
     assert judges["personalization (assistant)"][1:3] == [4, 3]
     assert judges["personalization (assistant)"][3] == pytest.approx(alpha([[2, 3, 2, 4]] * 3))
-    own = {(row[0], row[2]): row for row in run.report()["repeats"].rows}
+    own = {(row[0], row[2]): row for row in report["repeats"].rows}
     fickle, fond = (own[f"python:jury:{name}", "personalization (assistant)"] for name in ("fickle", "fond"))
     assert (fickle[1], fickle[-1].mean, fond[-1].mean) == (2, 0.0, 1.0)  # type: ignore[union-attr]
     assert fond[-2] is None, "where all scores are the same, nothing can be said of chance"
-    pair = run.report()["compared-run-python-jury-mild"].rows[0]
+    pair = report["compared-run-python-jury-mild"].rows[0]
     assert pair[-1].mean == 0.0, "kappa of two judges who never vary"  # type: ignore[union-attr]
     refused = dialoom(*judging, "--name", "both", code=2).stderr
     assert "--name 'both': the sets of several judges are named after their models" in refused

@@ -105,8 +105,9 @@ def test_the_report_is_written_with_a_chart(dialoom: Command, runs: Path) -> Non
         dialoom("report", *three, "-o", runs / out)
     names = sorted(path.name for path in (runs / "one").iterdir())
     tables = ["alignment", "dialogues", "differences", "faults", "improvement", "judgements"]
-    files = ["report.md", "report.html", "alignment.png", "alignment.svg", *(f"{name}.csv" for name in tables)]
-    assert names == sorted(files)
+    assert names == sorted(
+        ["report.md", "report.html", "alignment.png", "alignment.svg", *(f"{name}.csv" for name in tables)]
+    )
     for name in names:
         assert (runs / "one" / name).read_bytes() == (runs / "two" / name).read_bytes()
     assert "![Alignment level by round](alignment.png)" in (runs / "one" / "report.md").read_text()

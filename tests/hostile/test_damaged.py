@@ -43,7 +43,8 @@ COLUMNS = [
     *(("judgements", each) for each in ("metric", "target", "turn", "score", "is_verdict", "status", "explanation")),
     *(("calls", each) for each in ("role", "model", "reply", "messages", "input_tokens", "cost", "latency", "sample")),
     *(("texts", "content"), ("documents", "content"), ("documents", "hash"), ("threads", "name")),
-    *(("checkpoints", each) for each in ("id", "channels", "seen", "metadata", "parent")),
+    *(("checkpoints", each) for each in ("id", "parent", "time", "frame", "held")),
+    *(("checkpoint_frames", each) for each in ("channels", "seen", "metadata")),
     *(("checkpoint_values", "content"), ("checkpoint_lists", "prefix"), ("checkpoint_lists", "elements")),
 ]
 

@@ -15,13 +15,15 @@ from dialoom.roles.replies import Score5, parse_reply
 from tests.invented import ALARM, write_release
 from tests.llm.conftest import Server
 
-RECIPES = ("personalens", "aloe", "aloe-eval", "persona-pool")
+RECIPES = ("personalens", "aloe", "aloe-eval", "prefeval", "persona-pool")
 
 
 def told(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]:
     """A small run of a recipe: few scenarios, short profiles, short replies."""
     if recipe == "personalens":
         options: dict[str, Any] = {"profiles": write_release(folder / "release", tasks=[ALARM]), "turn_limit": 1}
+    elif recipe == "prefeval":
+        options = {"limit": 1, "turns": [1], "method": ["self-critic"]}
     elif recipe == "persona-pool":
         seeds = folder / "seeds.jsonl"
         seeds.write_text("".join(json.dumps({"text": text}) + "\n" for text in ("He drives a tram.", "She bakes.")))

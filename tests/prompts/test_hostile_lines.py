@@ -20,7 +20,18 @@ PLAIN: dict[str, Any] = {
     "situation": {"location": "Rome", "time": "noon"},
     "demographics": {"age": "40"},
     "summaries": [{"domain": "Alarm", "text": "Gets up at six."}],
-    "domains": [{"name": "Alarm", "summary": "Gets up at six.", "affinities": {"sound": "bells"}}],
+    "domains": [
+        {
+            "name": "Alarm",
+            "description": "Waking up.",
+            "summary": "Gets up at six.",
+            "affinities": {"sound": "bells"},
+            "preferences": {"sound": "bells"},
+            "types": [{"name": "sound", "description": "What rings."}],
+        }
+    ],
+    "preferences": {"sound": "bells"},
+    "types": [{"name": "sound", "description": "What rings.", "several": True, "listed": True, "values": ["bells"]}],
     "examples": ["She lives in Rome."],
     "opening": False,
     "count": 3,

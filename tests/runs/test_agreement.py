@@ -99,6 +99,22 @@ def test_intervals_hold_the_estimate() -> None:
         assert -1 <= kappa.low < kappa.value < kappa.high <= 1
 
 
+def test_prefevals_agreement_is_the_share_of_equal_answers() -> None:
+    """Of 100 answers for each form (explicit, choice, persona), by checker."""
+    paper = {
+        "violates": (0.92, 0.86, 0.95),
+        "acknowledges": (0.88, 0.90, 0.97),
+        "hallucinates": (0.98, 0.96, 0.92),
+        "helpful": (0.96, 0.93, 0.90),
+    }
+    judge = _codes("10" * 50)
+    for shares in paper.values():
+        for share in shares:
+            other = round(100 * (1 - share))
+            person = np.concatenate([1 - judge[:other], judge[other:]])
+            assert observed(judge, person) == pytest.approx(share)
+
+
 def test_full_agreement_is_one_and_its_opposite_minus_one() -> None:
     """Two values, as often each."""
     for other, value in (("0101", 1.0), ("1010", -1.0)):

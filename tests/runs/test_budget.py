@@ -173,7 +173,14 @@ def test_limits_may_stand_in_the_configuration_file(dialoom: Command, players: l
     dialoom(*plan, "-o", "file.db", code=3)
     limits = status_of(dialoom, "file.db")["limits"]
     price = {"input": 1, "output": 2.5, "cached_input": None}
-    assert limits == {"max_calls": 3, "prices": {"m": price}, "rpm": {"": 6000}, "tpm": {"m": 9}, "timeouts": {}}
+    assert limits == {
+        "max_calls": 3,
+        "prices": {"m": price},
+        "rpm": {"": 6000},
+        "tpm": {"m": 9},
+        "timeouts": {},
+        "context": {},
+    }
     dialoom(*plan, "-o", "flag.db", "--max-calls", 4, code=3)
     assert status_of(dialoom, "flag.db")["calls"] == 4
     assert "4 of 4 calls taken" in dialoom("status", "flag.db").stdout

@@ -21,8 +21,8 @@ SELECT count(*) FROM calls, json_each(messages) WHERE json_extract(value, '$[1]'
 UNION ALL
 SELECT count(*) FROM calls WHERE reply NOT IN (SELECT id FROM texts)
 UNION ALL
-SELECT count(*) FROM checkpoints, json_each(channels) AS channel WHERE json_extract(channel.value, '$[1]') = 'list'
-AND json_extract(channel.value, '$[2]') NOT IN (SELECT id FROM checkpoint_lists)
+SELECT count(*) FROM checkpoints, json_each(held) AS part WHERE part.type = 'object'
+AND json_extract(part.value, '$.list') NOT IN (SELECT id FROM checkpoint_lists)
 """
 """What a whole transaction never shows: five counts that must be 0."""
 
@@ -38,7 +38,7 @@ async def user(messages):
     global asked
     asked += 1
     needed = ["is-kept-open"] if asked > 30 else []
-    needed += ["is-looked-at", "is-read"] if asked > 150 else []
+    needed += ["is-looked-at", "is-read"] if asked > 75 else []
     while not all(Path(name).exists() for name in needed):
         await asyncio.sleep(0.01)
     return await talker(messages)
@@ -51,7 +51,7 @@ def test_readers_neither_hold_up_a_run_nor_see_it_torn(dialoom: Command, players
     path = tmp_path / "run.db"
     (tmp_path / "patient.py").write_text(_USER)
     cast = ["--model", "user=python:patient:user", *players[2:]]
-    with Started(tmp_path, "run", "personalens", "--limit", 60, *cast, "--concurrency", 4, "-o", path) as run:
+    with Started(tmp_path, "run", "personalens", "--limit", 30, *cast, "--concurrency", 4, "-o", path) as run:
         while not (path.exists() and _done(path) > 0):
             assert run.poll() is None
             time.sleep(0.01)

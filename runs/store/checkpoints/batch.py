@@ -10,23 +10,26 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
+
+from dialoom.runs.store.references import TEXT, FindText
+from dialoom.runs.store.texts import Texts
 
 from .ids import HashedRows, Ids, Recent, insert_rows
 from .items import Put, PutWrite, PutWrites
 from .memory import Chain, Kept, Key, Packed, Thread, parts_of
 from .stretches import Stretch, cut
-from .values import Large, Value, json_text, text_of
+from .values import Large, Value, digest, json_text, text_of
 
 _REMEMBERED = 4096
+_SHORT = 96
+_REFERENCE = f'{{"{TEXT}":'
+"""What refers to a text that was said, and is of no more letters of JSON than that, stands where it is used."""
 
-_PUT = """
-INSERT OR FAIL INTO checkpoints (thread, id, parent, time, format, channels, seen, updated, metadata)
-"""
+_PUT = "INSERT OR FAIL INTO checkpoints (thread, id, parent, time, frame, held)"
 _AGAIN = """
 ON CONFLICT (thread, id) DO UPDATE SET parent = excluded.parent,
-time = excluded.time, format = excluded.format, channels = excluded.channels, seen = excluded.seen,
-updated = excluded.updated, metadata = excluded.metadata
+time = excluded.time, frame = excluded.frame, held = excluded.held
 """
 
 _Write: TypeAlias = tuple[PutWrites, PutWrite]
@@ -37,6 +40,31 @@ class UnknownPrefixError(LookupError):
     """A list builds on one that is not stored: it was compacted away, or its transaction failed."""
 
 
+class _Frame(NamedTuple):
+    """What a checkpoint has in common with those of the same step of other threads, as columns.
+
+    Attributes:
+        channels: The channels' versions by name, those first that hold something, in the order in which it is kept.
+    """
+
+    format: int
+    channels: str
+    seen: str
+    updated: str | None
+    metadata: str
+
+    @classmethod
+    def of(cls, put: Put) -> _Frame:
+        """A checkpoint's."""
+        names = (*put.values, *(name for name in put.versions if name not in put.values))
+        channels = ",".join(_version(name, put.versions.get(name)) for name in names)
+        return cls(put.format, f"{{{channels}}}", put.seen, put.updated, put.metadata)
+
+    @property
+    def hash(self) -> bytes:
+        return digest("\0".join(map(str, self)).encode())
+
+
 class Batches:
     """Writes checkpoints and pending writes. Used by the writer alone.
 
@@ -44,14 +72,23 @@ class Batches:
     """
 
     def __init__(self) -> None:
+        self._texts: Texts | None = None
+        self._short: Recent[bytes, str] = Recent(_REMEMBERED)
         self._threads = Ids[Thread]("threads", _REMEMBERED)
+        self._frames = HashedRows("checkpoint_frames", 7, _REMEMBERED)
         self._values = HashedRows("checkpoint_values", 3, _REMEMBERED)
         self._lists = HashedRows("checkpoint_lists", 4, _REMEMBERED)
         self._has_writes: Recent[Key, bool] = Recent(_REMEMBERED)
 
+    def refer_to(self, texts: Texts) -> None:
+        """From now on, let values refer to the file's texts instead of repeating them."""
+        self._texts = texts
+
     def forget(self) -> None:
         """Remember nothing."""
+        self._short.clear()
         self._threads.forget()
+        self._frames.ids.forget()
         self._values.ids.forget()
         self._lists.ids.forget()
         self._has_writes.clear()
@@ -66,12 +103,14 @@ class Batches:
         self._find_threads(connection, {thread for thread, _ in (*puts, *writes)})
         self._store_values(connection, _values_in(puts.values(), writes.values()))
         self._store_lists(connection, puts.values())
-        insert_rows(connection, _PUT, 9, [self._checkpoint_row(put) for put in puts.values()], _AGAIN)
+        insert_rows(connection, _PUT, 6, self._checkpoint_rows(connection, puts.values()), _AGAIN)
         for put in puts.values():
             self._delete_superseded(connection, put)
         self._insert_writes(connection, writes)
-        for recent in (self._threads.known, self._values.ids.known, self._lists.ids.known, self._has_writes):
-            recent.trim()
+        for ids in (self._threads, self._frames.ids, self._values.ids, self._lists.ids):
+            ids.known.trim()
+        self._short.trim()
+        self._has_writes.trim()
 
     def _find_threads(self, connection: sqlite3.Connection, threads: Iterable[Thread]) -> None:
         known = self._threads.known
@@ -86,7 +125,19 @@ class Batches:
                 connection.execute("INSERT INTO threads VALUES (?, ?, ?)", row)
 
     def _store_values(self, connection: sqlite3.Connection, values: dict[bytes, bytes]) -> None:
-        self._values.store(connection, values, lambda hash_: (text_of(values[hash_]),))
+        find = self._finding(connection)
+        known = self._values.ids.known
+        made: dict[bytes, str] = {}
+        for hash_, body in values.items():
+            if hash_ not in known and hash_ not in self._short:
+                text = text_of(body, find)
+                is_short = len(text) <= _SHORT and _REFERENCE in text
+                (self._short if is_short else made)[hash_] = text
+        self._values.store(connection, made, lambda hash_: (made[hash_],))
+
+    def _finding(self, connection: sqlite3.Connection) -> FindText | None:
+        texts = self._texts
+        return None if texts is None else lambda text: texts.find(connection, text)
 
     def _store_lists(self, connection: sqlite3.Connection, puts: Iterable[Put]) -> None:
         chains = [
@@ -123,43 +174,37 @@ class Batches:
 
     def _element(self, element: Value | Stretch) -> str:
         if type(element) is Large:
-            return str(self._values.ids.known[element.hash])
+            short = self._short.get(element.hash)
+            return str(self._values.ids.known[element.hash]) if short is None else f"[{short}]"
         if type(element) is Stretch:
             return f'{{"list":{self._lists.ids.known[element.hash]}}}'
         return f"[{_short_text(element)}]"
 
-    def _checkpoint_row(self, put: Put) -> tuple[object, ...]:
-        thread = put.key[0]
-        versions = put.versions
-        channels: list[str] = []
-        for name, value in put.values.items():
-            head = _head(name, versions.get(name))
-            channels.append(f"{head},{self._kept(value)}]")
-        channels += [f"{_head(name, version)}]" for name, version in versions.items() if name not in put.values]
+    def _checkpoint_rows(self, connection: sqlite3.Connection, puts: Collection[Put]) -> list[tuple[object, ...]]:
+        frames = [(frame.hash, frame) for frame in map(_Frame.of, puts)]
+        by_hash = dict(frames)
+        self._frames.store(connection, by_hash, by_hash.__getitem__)
+        return [self._checkpoint_row(put, hash_) for put, (hash_, _) in zip(puts, frames, strict=True)]
+
+    def _checkpoint_row(self, put: Put, frame: bytes) -> tuple[object, ...]:
         self._has_writes.setdefault(put.key, False)
-        return (
-            self._threads.known[thread],
-            put.key[1],
-            put.parent,
-            put.time,
-            put.format,
-            f"{{{','.join(channels)}}}",
-            put.seen,
-            put.updated,
-            put.metadata,
-        )
+        held = ",".join(map(self._kept, put.values.values()))
+        thread, id_ = put.key
+        return self._threads.known[thread], id_, put.parent, put.time, self._frames.ids.known[frame], f"[{held}]"
 
     def _kept(self, kept: Kept) -> str:
+        """What a channel holds: as an element of a list, or a whole list, or of what a graph was begun with, fields."""
         if type(kept) is Chain:
-            return f'"list",{self._lists.ids.known[kept.hash]}'
+            return f'{{"list":{self._lists.ids.known[kept.hash]}}}'
         if type(kept) is dict:
-            fields = (f"{_head(name, None)},{self._kept(part)}]" for name, part in kept.items())
-            return f'"fields",{{{",".join(fields)}}}'
-        return self._value(kept)  # type: ignore[arg-type]
+            fields = (f"{json_text(name)}:{self._kept(part)}" for name, part in kept.items())
+            return f'{{"fields":{{{",".join(fields)}}}}}'
+        return self._element(kept)  # type: ignore[arg-type]
 
     def _value(self, value: Value) -> str:
         if isinstance(value, Large):
-            return f'"value",{self._values.ids.known[value.hash]}'
+            short = self._short.get(value.hash)
+            return f'"value",{self._values.ids.known[value.hash]}' if short is None else f'"is",{short}'
         return f'"is",{_short_text(value)}'
 
     def _delete_superseded(self, connection: sqlite3.Connection, put: Put) -> None:
@@ -198,9 +243,8 @@ _short_text = lru_cache(maxsize=4096)(text_of)
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _head(name: str, version: int | float | str | None) -> str:
-    """How a channel in a checkpoint's row begins: `"name":[version`, and `,kind,reference]` follows if it is filled."""
-    return f"{json_text(name)}:[{json_text(version)}"
+def _version(name: str, version: int | float | str | None) -> str:
+    return f"{json_text(name)}:{json_text(version)}"
 
 
 def _folded(items: Iterable[Put | PutWrites]) -> tuple[dict[Key, Put], _Writes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -24,6 +25,8 @@ from .values import INLINE, Large, Packer, RecordedError, UnstorableError, Value
 _NONE = pack(None)
 _SIMPLE = (str, int, bool, type(None))
 
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+
 _BEYOND_JSON = re.compile(r'"(?:[^"\\]|\\.)*"|Infinity|NaN')
 """What Python writes for numbers that JSON has no word for; also strings, so that nothing is found within them."""
 
@@ -32,13 +35,14 @@ class Put(NamedTuple):
     """A checkpoint to be stored.
 
     Attributes:
+        time: Microseconds since 1970; what is no time in LangGraph's form stays as it is.
         values: What its channels hold, given what is known of its thread.
         replayed: Channels that LangGraph rebuilds from the writes of earlier checkpoints, so that these must stay.
     """
 
     key: Key
     parent: Id | None
-    time: str
+    time: int | str
     format: int
     versions: ChannelVersions
     values: Mapping[str, Kept]
@@ -104,6 +108,21 @@ def id_text(column: Id) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
+def time_column(text: str) -> int | str:
+    """A time as it is stored."""
+    try:
+        time = datetime.fromisoformat(text)
+        column = (time - _EPOCH) // _MICROSECOND
+    except (ValueError, TypeError):  # no time, or one without a zone
+        return text
+    return column if time_text(column) == text else text
+
+
+def time_text(column: int | str) -> str:
+    """The time of a column."""
+    return column if isinstance(column, str) else (_EPOCH + column * _MICROSECOND).isoformat()
+
+
 def thread_of(config: RunnableConfig) -> Thread:
     """The thread that a configuration names."""
     configurable = config["configurable"]
@@ -147,7 +166,7 @@ def put_of(
     return Put(
         key,
         parent,
-        checkpoint["ts"],
+        time_column(checkpoint["ts"]),
         checkpoint["v"],
         versions,
         memory.follow(key, versions, packed),

@@ -12,17 +12,22 @@ from typing import Any, TypeVar
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointTuple, PendingWrite
 
-from .items import id_column, id_text
+from dialoom.runs.store.texts import reading
+
+from .items import id_column, id_text, time_text
 from .memory import Id
 from .values import revived, value_of
 
 K = TypeVar("K")
 
-_FROM = "FROM checkpoints JOIN threads ON threads.id = checkpoints.thread"
+_FROM = (
+    "FROM checkpoints JOIN threads ON threads.id = checkpoints.thread "
+    "JOIN checkpoint_frames AS frames ON frames.id = checkpoints.frame"
+)
 _NUMBER = f"SELECT number, metadata {_FROM}"
 _ROW = (
-    "SELECT checkpoints.thread, threads.name, threads.namespace, checkpoints.id, parent, time, format, channels, seen, "
-    f"updated, metadata {_FROM}"
+    "SELECT checkpoints.thread, threads.name, threads.namespace, checkpoints.id, parent, time, format, channels, held, "
+    f"seen, updated, metadata {_FROM}"
 )
 _DEEPEST = 20
 """Stretches within stretches; in a crafted file one may hold itself."""
@@ -52,6 +57,7 @@ class CheckpointReader:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._lock = threading.RLock()
+        self._text = reading(connection)
 
     def get(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that is named, or the thread's latest."""
@@ -96,15 +102,15 @@ class CheckpointReader:
                 self._connection.execute("ROLLBACK")
 
     def _tuple(self, row: tuple[Any, ...]) -> CheckpointTuple:
-        thread, name, namespace, id_, parent, time, format_, channels, seen, updated, metadata = row
-        described: dict[str, list[Any]] = json.loads(channels)
+        thread, name, namespace, id_, parent, time, format_, channels, held, seen, updated, metadata = row
+        versions: dict[str, Any] = json.loads(channels)
         place = {"thread_id": name, "checkpoint_ns": namespace}
         checkpoint = Checkpoint(
             v=format_,
-            ts=time,
+            ts=time_text(time),
             id=id_text(id_),
-            channel_values=self._channel_values(described),
-            channel_versions={channel: part[0] for channel, part in described.items() if part[0] is not None},
+            channel_values=self._channel_values(dict(zip(versions, json.loads(held), strict=False))),
+            channel_versions={channel: version for channel, version in versions.items() if version is not None},
             versions_seen=json.loads(seen),
             updated_channels=None if updated is None else json.loads(updated),
         )
@@ -116,26 +122,26 @@ class CheckpointReader:
             self._writes(thread, id_),
         )
 
-    def _channel_values(self, described: Mapping[str, list[Any]]) -> dict[str, Any]:
-        """Values of channels that are described as `[version]` or `[version, kind, reference]`."""
-        held: dict[tuple[str, ...], tuple[str, Any]] = {}
-        for channel, part in described.items():
-            if len(part) > 1 and part[1] == "fields":
-                held |= {(channel, name): self._held(each[1], each[2]) for name, each in part[2].items()}
-            elif len(part) > 1:
-                held[channel,] = self._held(part[1], part[2])
-        values: dict[str, Any] = {channel: {} for channel, part in described.items() if len(part) > 1}
-        for (channel, *field), value in self._resolved(held).items():
+    def _channel_values(self, held: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of channels, by what stands for them: an id, a value in brackets, a list, or fields of these."""
+        found: dict[tuple[str, ...], tuple[str, Any]] = {}
+        for channel, part in held.items():
+            if isinstance(part, dict) and "fields" in part:
+                found |= {(channel, name): self._held(each) for name, each in part["fields"].items()}
+            else:
+                found[channel,] = self._held(part)
+        values: dict[str, Any] = dict.fromkeys(held)
+        for (channel, *field), value in self._resolved(found).items():
             if field:
-                values[channel][field[0]] = value
+                values[channel] = {**(values[channel] or {}), field[0]: value}
             else:
                 values[channel] = value
         return values
 
-    def _held(self, kind: str, reference: Any) -> tuple[str, Any]:
-        if kind == "list":
-            return "items", self._elements(reference)
-        return kind, revived(reference) if kind == "is" else reference
+    def _held(self, part: int | list[Any] | dict[str, int]) -> tuple[str, Any]:
+        if isinstance(part, dict):
+            return "items", self._elements(part["list"])
+        return ("value", part) if isinstance(part, int) else ("is", revived(part[0], self._text))
 
     def _elements(self, list_: int, depth: int = 0) -> list[int | list[Any]]:
         """A list's elements from its first on: ids of values, or values in brackets."""
@@ -144,7 +150,7 @@ class CheckpointReader:
             raise ValueError(f"the list {list_} leads to itself")
         found: list[int | list[Any]] = []
         for (elements,) in rows:
-            for element in value_of(elements):
+            for element in value_of(elements, self._text):
                 if isinstance(element, dict):
                     found += self._elements(element["list"], depth + 1)
                 else:
@@ -157,7 +163,7 @@ class CheckpointReader:
             "ORDER BY path, task, position"
         )
         rows = self._connection.execute(query, (thread, checkpoint)).fetchall()
-        values = self._resolved({number: value_of(value) for number, (_, _, value) in enumerate(rows)})
+        values = self._resolved({number: value_of(value, self._text) for number, (_, _, value) in enumerate(rows)})
         return [(task, channel, values[number]) for number, (task, channel, _) in enumerate(rows)]
 
     def _resolved(self, held: Mapping[K, Sequence[Any]]) -> dict[K, Any]:
@@ -168,16 +174,15 @@ class CheckpointReader:
                 ids.update(element for element in reference if isinstance(element, int))
         query = "SELECT id, content FROM checkpoint_values WHERE id IN (SELECT value FROM json_each(?))"
         texts = dict(self._connection.execute(query, (json.dumps(list(ids)),)).fetchall()) if ids else {}
-        return {key: _value(kind, reference, texts) for key, (kind, reference) in held.items()}
+        return {key: self._value(kind, reference, texts) for key, (kind, reference) in held.items()}
 
-
-def _value(kind: str, reference: Any, texts: Mapping[int, str]) -> Any:
-    """A value; read anew at each place where it is used, since its owner may change it."""
-    if kind == "value":
-        return value_of(texts[reference])
-    if kind == "items":
-        return [value_of(texts[part]) if isinstance(part, int) else part[0] for part in reference]
-    return reference
+    def _value(self, kind: str, reference: Any, texts: Mapping[int, str]) -> Any:
+        """A value; read anew at each place where it is used, since its owner may change it."""
+        if kind == "value":
+            return value_of(texts[reference], self._text)
+        if kind == "items":
+            return [value_of(texts[part], self._text) if isinstance(part, int) else part[0] for part in reference]
+        return reference
 
 
 def _where(config: RunnableConfig | None, before: RunnableConfig | None) -> dict[str, object]:

@@ -21,6 +21,7 @@ from sqlite_utils import Database
 
 from dialoom.runs.store.connections import BUSY_SECONDS
 from dialoom.runs.store.lock import WriteLock
+from dialoom.runs.store.texts import Texts
 from dialoom.runs.store.writer import Writer
 
 from . import tables, upkeep
@@ -30,6 +31,7 @@ from .memory import Memory
 from .reading import CheckpointReader
 from .values import Packer
 
+_HAS_TEXTS = "SELECT 1 FROM sqlite_master WHERE name = 'texts'"
 _THREADS = 1024
 """Of how many threads the last values are remembered; enough for what is under way at once."""
 
@@ -61,6 +63,8 @@ class RunSaver(BaseCheckpointSaver[int]):
         self._port = writer.port(self._batches.write)
         self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA query_only = ON")
+        if self._connection.execute(_HAS_TEXTS).fetchone() is not None:
+            self._batches.refer_to(writer.only(Texts))
         self._reader = CheckpointReader(self._connection)
 
     @classmethod

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from sqlite_utils import Database
 
+from .older import frame_checkpoints, is_older
+
 
 def create(database: Database) -> None:
     """Make the tables where they are missing."""
     if database.table("checkpoints").exists():
+        if is_older(database.conn):
+            with database.conn:
+                database.conn.execute("BEGIN")
+                frame_checkpoints(database.conn)
         return
     database.table("threads").create({"id": int, "name": str, "namespace": str}, pk="id", not_null={"name"})
     database.table("threads").create_index(["name", "namespace"], unique=True)
@@ -21,16 +27,19 @@ def create(database: Database) -> None:
             "thread": int,
             "id": bytes,
             "parent": bytes,
-            "time": str,
-            "format": int,
-            "channels": str,
-            "seen": str,
-            "updated": str,
-            "metadata": str,
+            "time": int,
+            "frame": int,
+            "held": str,
         },
         pk="number",
     )
     database.table("checkpoints").create_index(["thread", "id"], unique=True)
+    # What checkpoints of equal steps have in common, whatever their channels hold.
+    database.table("checkpoint_frames").create(
+        {"id": int, "hash": bytes, "format": int, "channels": str, "seen": str, "updated": str, "metadata": str},
+        pk="id",
+    )
+    database.table("checkpoint_frames").create_index(["hash"], unique=True)
     database.table("pending_writes").create(
         {
             "thread": int,

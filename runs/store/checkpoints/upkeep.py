@@ -11,11 +11,20 @@ DELETE FROM pending_writes WHERE NOT EXISTS (
     SELECT 1 FROM checkpoints WHERE thread = pending_writes.thread AND id = pending_writes.checkpoint
 )
 """
-_SWEEP_LISTS = """
+_SWEEP_FRAMES = "DELETE FROM checkpoint_frames WHERE id NOT IN (SELECT frame FROM checkpoints)"
+_HELD = """
+    held (type, value) AS (
+        SELECT part.type, part.value FROM checkpoints, json_each(checkpoints.held) AS part
+        UNION ALL
+        SELECT field.type, field.value
+        FROM checkpoints, json_each(checkpoints.held) AS part, json_each(part.value, '$.fields') AS field
+        WHERE part.type = 'object'
+    )
+"""
+_SWEEP_LISTS = f"""
 DELETE FROM checkpoint_lists WHERE id NOT IN (
-    WITH RECURSIVE live (id) AS (
-        SELECT json_extract(part.value, '$[2]') FROM checkpoints, json_tree(checkpoints.channels) AS part
-        WHERE CASE part.type WHEN 'array' THEN json_extract(part.value, '$[1]') = 'list' END
+    WITH RECURSIVE {_HELD}, live (id) AS (
+        SELECT json_extract(value, '$.list') FROM held WHERE type = 'object'
         UNION
         SELECT prefix FROM live JOIN checkpoint_lists USING (id) WHERE prefix IS NOT NULL
         UNION
@@ -25,11 +34,10 @@ DELETE FROM checkpoint_lists WHERE id NOT IN (
     SELECT id FROM live WHERE id IS NOT NULL
 )
 """
-_SWEEP_VALUES = """
+_SWEEP_VALUES = f"""
 DELETE FROM checkpoint_values WHERE id NOT IN (
-    SELECT json_extract(part.value, '$[2]') FROM checkpoints, json_tree(checkpoints.channels) AS part
-    WHERE CASE part.type WHEN 'array' THEN json_extract(part.value, '$[1]') = 'value' END
-        AND json_extract(part.value, '$[2]') IS NOT NULL
+    WITH {_HELD}
+    SELECT value FROM held WHERE type = 'integer'
     UNION ALL
     SELECT element.value FROM checkpoint_lists, json_each(elements) AS element WHERE element.type = 'integer'
     UNION ALL
@@ -52,7 +60,7 @@ def delete_threads(connection: sqlite3.Connection, names: Sequence[str]) -> None
 def delete_runs(connection: sqlite3.Connection, run_ids: Sequence[str]) -> None:
     """Remove the checkpoints that runs (of LangGraph: one `invoke` each) have made, and their writes."""
     query = (
-        "SELECT thread, id, number FROM checkpoints "
+        "SELECT thread, checkpoints.id, number FROM checkpoints JOIN checkpoint_frames AS frames ON frames.id = frame "
         "WHERE json_extract(metadata, '$.run_id') IN (SELECT value FROM json_each(?))"
     )
     _delete_checkpoints(connection, connection.execute(query, (json.dumps(run_ids),)).fetchall())
@@ -68,9 +76,8 @@ def copy_thread(connection: sqlite3.Connection, source: str, target: str) -> Non
         query = "SELECT id FROM threads WHERE name = ? AND namespace = ?"
         (copy,) = connection.execute(query, (target, namespace)).fetchone()
         connection.execute(
-            "INSERT OR REPLACE INTO checkpoints (thread, id, parent, time, format, channels, seen, updated, metadata) "
-            "SELECT ?, id, parent, time, format, channels, seen, updated, metadata FROM checkpoints WHERE thread = ? "
-            "ORDER BY number",
+            "INSERT OR REPLACE INTO checkpoints (thread, id, parent, time, frame, held) "
+            "SELECT ?, id, parent, time, frame, held FROM checkpoints WHERE thread = ? ORDER BY number",
             (copy, id_),
         )
         connection.execute(
@@ -89,8 +96,9 @@ def keep_latest(connection: sqlite3.Connection, names: Sequence[str]) -> None:
     query = "SELECT id FROM threads WHERE name IN (SELECT value FROM json_each(?))"
     for (thread,) in connection.execute(query, (json.dumps(names),)).fetchall():
         rows = connection.execute(
-            "SELECT thread, id, number, parent, json_extract(metadata, '$.counters_since_delta_snapshot') "
-            "FROM checkpoints WHERE thread = ? ORDER BY id",
+            "SELECT thread, checkpoints.id, number, parent, json_extract(metadata, '$.counters_since_delta_snapshot') "
+            "FROM checkpoints JOIN checkpoint_frames AS frames ON frames.id = frame WHERE thread = ? "
+            "ORDER BY checkpoints.id",
             (thread,),
         ).fetchall()
         by_id = {row[1]: row for row in rows}
@@ -106,6 +114,7 @@ def sweep(connection: sqlite3.Connection) -> None:
     """Remove what is left of checkpoints that could not be put, and all that no checkpoint and no write refers to."""
     connection.execute(_SWEEP_WRITES)
     connection.execute("DELETE FROM threads WHERE id NOT IN (SELECT thread FROM checkpoints)")
+    connection.execute(_SWEEP_FRAMES)
     connection.execute(_SWEEP_LISTS)
     connection.execute(_SWEEP_VALUES)
 

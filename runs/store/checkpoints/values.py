@@ -10,6 +10,7 @@ not stored before.
 
 In JSON, what JSON has no word for is an object with one key that begins with `$`: `{"$tuple": [1, 2]}`,
 `{"$HumanMessage": {"content": "Hello"}}`. A dict of the user's with such a key is `{"$dict": [[key, value], ...]}`.
+A text that was said or sent, which a run's file holds already, is `{"$text": id}`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import json
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias
 from weakref import ref
@@ -28,7 +30,7 @@ import ormsgpack
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Command, Interrupt, Overwrite, Send
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+from dialoom.runs.store.references import TEXT, FindText, Json, ReadText, no_text, referring, restored
 
 _OPTIONS = (
     ormsgpack.OPT_PASSTHROUGH_BIG_INT
@@ -42,7 +44,7 @@ _OPTIONS = (
 _TAGGED = 1
 _EMPTY: Mapping[type, object] = {list: [], dict: {}}
 
-_TEXT = b"\xc1"
+_JSON = b"\xc1"
 """The byte that never begins msgpack: here, JSON text follows."""
 
 _UNICODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -108,7 +110,7 @@ def pack(value: object) -> bytes:
         body = ormsgpack.packb(value, _packed_part, _OPTIONS)
     except Exception:
         # Rare values (integers of more than 64 bits, lone surrogates) and wrong ones; the walk tells them apart.
-        return _TEXT + _text_for(value).encode()
+        return _JSON + _text_for(value).encode()
     # The packer takes any buffer for bytes. Its marks for them also occur in text, so the walk has the last word.
     if b"\xc4" in body or b"\xc5" in body or b"\xc6" in body:
         _refuse_buffers(value)
@@ -179,7 +181,7 @@ class Packer:
         if message.__pydantic_extra__:
             return sized(pack(message))
         try:
-            packed = sized(_TEXT + orjson.dumps({_TAGS[kind]: content}))
+            packed = sized(_JSON + orjson.dumps({_TAGS[kind]: content}))
         except orjson.JSONEncodeError:  # lone surrogates
             return sized(pack(message))
         known = self._known[id(message)] = _Known(message, self._forget)
@@ -187,11 +189,18 @@ class Packer:
         return packed
 
 
-def text_of(body: bytes) -> str:
-    """The JSON of a packed value."""
-    if body.startswith(_TEXT):
-        return body[1:].decode()
-    return plain_text(_readable(ormsgpack.unpackb(body, ext_hook=_unpacked_part)))
+def text_of(body: bytes, find: FindText | None = None) -> str:
+    """The JSON of a packed value.
+
+    Args:
+        body: The value.
+        find: Finds those of its texts that were said; they are referred to.
+    """
+    if body.startswith(_JSON):
+        text = body[1:].decode()
+        return text if find is None else plain_text(referring(json.loads(text), find))
+    readable = _readable(ormsgpack.unpackb(body, ext_hook=_unpacked_part))
+    return plain_text(readable if find is None else referring(readable, find))
 
 
 def digest(data: bytes) -> bytes:
@@ -199,14 +208,14 @@ def digest(data: bytes) -> bytes:
     return sha256(data).digest()[:16]
 
 
-def value_of(text: str) -> Any:
+def value_of(text: str, read: ReadText = no_text) -> Any:
     """The value of a JSON text that `text_of` gave."""
-    return json.loads(text, object_hook=_revived)
+    return json.loads(text, object_hook=partial(_revived, read))
 
 
-def revived(parsed: Any) -> Any:
+def revived(parsed: Any, read: ReadText = no_text) -> Any:
     """The value of a part of a parsed JSON text that `text_of` gave."""
-    return value_of(json_text(parsed)) if isinstance(parsed, (list, dict)) else parsed
+    return value_of(json_text(parsed), read) if isinstance(parsed, (list, dict)) else parsed
 
 
 def plain_text(value: object) -> str:
@@ -372,11 +381,13 @@ def _is_default(field: object, default: object) -> bool:
     return type(field) is type(default) and field == default
 
 
-def _revived(parts: dict[str, Any]) -> Any:
+def _revived(read: ReadText, parts: dict[str, Any]) -> Any:
     """For the JSON reader: the value of an object with a `$` key."""
     tag = next(iter(parts), "")
     if not tag.startswith("$"):
         return parts
+    if tag == TEXT:
+        return restored(parts[tag], read)
     if (message := _MESSAGE_KINDS.get(tag[1:])) is not None:
         return _message(message, parts[tag])
     return _REVIVED[tag](parts[tag])

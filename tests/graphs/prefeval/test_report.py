@@ -87,6 +87,25 @@ def test_models_stand_side_by_side_by_method_and_length() -> None:
     assert "travel_restaurant" in table.title
 
 
+def test_training_on_a_method_shows_before_and_after() -> None:
+    """Table 17: one topic, so many of 56 right before and after, of two forms."""
+    counts = {"before": {"persona": 1, "choice": 2}, "after": {"persona": 31, "choice": 8}}
+
+    def items(label: str) -> Iterator[Episode]:
+        for form, count in counts[label].items():
+            yield from right_of(count, 56, topic="travel_restaurant", form=form)
+
+    table = {each.name: each for each in compared([(label, items(label)) for label in counts])}["accuracy"]
+    cells = [dict(zip(table.columns, each, strict=True)) for each in table.rows]
+    found = {(each["model"], each["form"]): round(100 * mean(each["10 turns %"]), 2) for each in cells}
+    assert found == {
+        ("before", "persona"): 1.79,
+        ("before", "choice"): 3.57,
+        ("after", "persona"): 55.36,
+        ("after", "choice"): 14.29,
+    }
+
+
 def test_every_combination_of_verdicts_has_its_error() -> None:
     """16: 8 unhelpful, 2 unaware, 1 hallucination, 1 inconsistency, 4 right."""
     tables = report(*(item(words) for words in product((True, False), repeat=4)))
@@ -112,6 +131,9 @@ def test_what_is_missing_is_a_dash_and_no_zero() -> None:
     assert row(by_length, "model", "cot")["10 turns %"] is None
     long = row(tables["generation-explicit-300-turns"], "model", "zero-shot")
     assert (long["Average %"], mean(long["a %"]), long["b %"]) == (None, 1.0, None)
+    told = "Not counted, as a request was longer than the model reads: 1 items."
+    assert [told in tables[name].notes for name in ("accuracy", "generation-explicit-300-turns")] == [True, True]
+    assert told not in tables["generation-explicit-10-turns"].notes
     items = row(tables["dialogues"], "model", "300 turns")
     assert (items["items"], items["failed"], items["too long"]) == (3, 2, 1)
 

@@ -24,6 +24,6 @@ def request(url: str | None, model: str = "openai/gpt-4o-mini", content: str = "
     return Request("judge", "asked", "0", model, 0.0, 5, api_base=url, **given)
 
 
-async def ask(asked: Request, ledger: MemoryLedger | None = None) -> Completion:
+async def ask(asked: Request, ledger: MemoryLedger | None = None, limits: Limits = QUICK) -> Completion:
     """One call through a gateway that hardly waits."""
-    return await Gateway(ledger or MemoryLedger(), QUICK).complete(asked, a_place())
+    return await Gateway(ledger or MemoryLedger(), limits).complete(asked, a_place())

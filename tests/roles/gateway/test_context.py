@@ -62,7 +62,7 @@ async def test_trouble_that_only_speaks_of_a_context_is_tried_again() -> None:
 
 
 def test_the_scenario_fails_by_a_fault_of_its_own_kind(tmp_path: Path) -> None:
-    """`context`: a longer window mends it, and another attempt does not. The other scenarios are played."""
+    """`context`: a longer window mends it, and no attempt is made without. The other scenarios are played."""
     failed: list[dialoom.ScenarioFailed] = []
 
     def hear(event: dialoom.Event) -> None:
@@ -78,5 +78,9 @@ def test_the_scenario_fails_by_a_fault_of_its_own_kind(tmp_path: Path) -> None:
             concurrency=1,
             on_event=hear,
         )
+        sent = len(reached.requests)
+        assert dialoom.retry(run.path).status().failed == 1
+        assert len(reached.requests) == sent
+        assert dialoom.retry(run.path, context={"openai/small": 9000}).status().failed == 0
     assert [str(event.fault) for event in failed] == ["context"]
-    assert (run.status().done, run.status().failed) == (1, 1)
+    assert run.ended is not None and (run.ended.done, run.ended.failed) == (1, 1)

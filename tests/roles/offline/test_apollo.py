@@ -75,7 +75,7 @@ def test_every_query_is_understood() -> None:
 def test_what_is_right_follows_from_form_and_place_to_the_sample() -> None:
     """Facts and tones are understood with a reminder and after a failure; nobody reads beyond the 24th session."""
     seen = set()
-    for number, pair in enumerate(source().pairs.values()):
+    for number, pair in enumerate(list(source().pairs.values())[::2]):
         length = (2000, 12000)[number % 2]
         made = history(source(), pair, length=length)
         within = made.place <= READ

@@ -133,4 +133,4 @@ def test_the_command_describes_the_people_of_a_release(dialoom: Command) -> None
     assert done.returncode == 0, done.stderr
     assert "Evenness of preferences" in done.stdout and "as published" in done.stdout
     refused = dialoom("describe", str(samples().root / "data"), code=2)
-    assert "give a run, a release or a file of rows" in refused.stderr
+    assert "neither an exported folder" in refused.stderr

@@ -25,7 +25,8 @@ def stands():
     return dict(os.environ), [signal.getsignal(number) for number in range(1, signal.NSIG)], gc.get_freeze_count()
 
 before, seen, found = stands(), [], []
-import dialoom
+import dialoom, dialoom.roles, dialoom.runs.door
+assert "litellm" not in sys.modules, "it takes seconds: only the first call imports it"
 
 class Looking:
     def find_spec(self, name, path=None, target=None):
@@ -60,8 +61,8 @@ assert after == before, [name for name in after[0] if after[0][name] != before[0
 def test_a_fresh_process_is_left_as_it_was(tmp_path: Path) -> None:
     """LiteLLM is imported in it, as the offline model answers: no variable, no signal handler, no word, no file.
 
-    And it is not imported in the event loop's thread, as that takes seconds. Only in a fresh process is it certain
-    that it is not there yet.
+    And it is not imported before, nor in the event loop's thread, as that takes seconds. Only in a fresh process is it
+    certain that it is not there yet.
     """
     (tmp_path / ".env").write_text("OF_THE_FOLDER=1\n")
     environment = {

@@ -28,9 +28,8 @@ async def test_a_reader_sees_whole_transactions_while_the_writer_is_busy(tmp_pat
     """Every reference of every checkpoint that a foreign connection sees leads somewhere."""
     path = tmp_path / "x.db"
     lost = """
-        SELECT count(*) FROM checkpoints, json_each(channels) AS channel
-        WHERE json_extract(channel.value, '$[1]') = 'list'
-        AND json_extract(channel.value, '$[2]') NOT IN (SELECT id FROM checkpoint_lists)
+        SELECT count(*) FROM checkpoints, json_each(held) AS part
+        WHERE part.type = 'object' AND json_extract(part.value, '$.list') NOT IN (SELECT id FROM checkpoint_lists)
         UNION ALL
         SELECT count(*) FROM checkpoint_lists, json_each(elements) AS element
         WHERE element.type = 'integer' AND element.value NOT IN (SELECT id FROM checkpoint_values)

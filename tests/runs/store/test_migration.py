@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dialoom.runs.store import RunFile, StoreError, migrations
+from dialoom.runs.store.checkpoints import RunSaver
+from dialoom.runs.store.checkpoints.items import time_text
+from dialoom.runs.store.checkpoints.reading import CheckpointReader
 from dialoom.runs.store.migrations import Step, migrate, version_of
 from dialoom.runs.store.schema import SCHEMA_VERSION
 from tests.conftest import Command, MadeOnce, lines_of, quick_players
@@ -50,8 +56,48 @@ def make_older(path: Path) -> None:
 def drop_later(file: sqlite3.Connection) -> None:
     """Drop what came after version 1."""
     file.execute("ALTER TABLE outcomes DROP COLUMN faults")
+    unframe(file)
     for table in ("passages", "common_uses"):
         file.execute(f"DROP TABLE {table}")
+
+
+def unframe(file: sqlite3.Connection) -> None:
+    """Put what checkpoints have in common into each of them again, as before version 5."""
+    rows = file.execute(
+        "SELECT number, thread, checkpoints.id, parent, time, format, channels, seen, updated, metadata, held "
+        "FROM checkpoints JOIN checkpoint_frames AS frames ON frames.id = frame"
+    ).fetchall()
+    for table in ("checkpoints", "checkpoint_frames"):
+        file.execute(f"DROP TABLE {table}")
+    file.execute(
+        "CREATE TABLE checkpoints (number INTEGER PRIMARY KEY, thread INTEGER, id BLOB, parent BLOB, time TEXT, "
+        "format INTEGER, channels TEXT, seen TEXT, updated TEXT, metadata TEXT)"
+    )
+    file.execute("CREATE UNIQUE INDEX idx_checkpoints_thread_id ON checkpoints (thread, id)")
+    for *before, time, format_, channels, seen, updated, metadata, held in rows:
+        described = {name: [version] for name, version in json.loads(channels).items()}
+        for name, part in zip(described, json.loads(held), strict=False):
+            described[name] += older_part(part)
+        row = (*before, time_text(time), format_, json.dumps(described), seen, updated, metadata)
+        file.execute(f"INSERT INTO checkpoints VALUES ({', '.join('?' * len(row))})", row)
+    file.commit()
+
+
+def older_part(part: Any) -> list[Any]:
+    """What a channel holds, as its kind and the reference."""
+    if isinstance(part, int):
+        return ["value", part]
+    if isinstance(part, list):
+        return ["is", *part]
+    if "list" in part:
+        return ["list", part["list"]]
+    return ["fields", {name: [None, *older_part(field)] for name, field in part["fields"].items()}]
+
+
+def history_of(path: Path) -> list[tuple[Any, ...]]:
+    """Every checkpoint of a run, without the writes that wait for the next one: errors among them equal no other."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        return [found[:-1] for found in CheckpointReader(file).matching(None, None, None, None)]
 
 
 def add_details(connection: sqlite3.Connection) -> None:
@@ -140,6 +186,27 @@ def test_files_of_the_first_version_get_what_is_missing(dialoom: Command, run: P
         dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
     assert lines_of(tmp_path / "run.jsonl") == lines_of(tmp_path / "whole.jsonl")
     assert layout_of(run) == layout_of(tmp_path / "whole.db")
+
+
+def test_checkpoints_of_an_older_version_are_what_they_were(dialoom: Command, run: Path) -> None:
+    """Of a run, whose conversations go on from them, and of a file of one's own."""
+    before = history_of(run)
+    with closing(sqlite3.connect(run)) as file:
+        drop_later(file)
+        file.execute("PRAGMA user_version = 1")
+    with closing(sqlite3.connect(run.with_name("own.db"))) as own, closing(sqlite3.connect(run)) as file:
+        file.backup(own)
+    dialoom("status", "run.db")
+    asyncio.run(opened(run.with_name("own.db")))
+    assert len(before) == 8
+    for name in ("run", "own"):
+        assert history_of(run.with_name(f"{name}.db")) == before
+
+
+async def opened(path: Path) -> None:
+    """Open a file for a graph's checkpoints."""
+    async with RunSaver.open(path):
+        pass
 
 
 def layout_of(path: Path) -> dict[str, object]:

@@ -1,0 +1,150 @@
+"""Where people's demographics come from: tables of weights that somebody has written, or rows of a survey or a census.
+
+A `.toml` file holds a list of tables (`[[draw]]`), which are gone through in the file's order; each gives the weights
+of a key's values, perhaps for those alone who already have other values (`given`). The first table that fits draws a
+key. A `.csv` file holds a person a row, with a column for each key, and perhaps one called `weight`; other columns are
+passed over.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dialoom.errors import first_problem
+from dialoom.text import well_formed
+
+from .errors import DataError
+from .profile import Demographics
+
+KEYS = tuple(name for name in Demographics.model_fields if name != "user_id")
+_SHIPPED = Path(__file__).parent / "samples" / "demographics.toml"
+_WEIGHT = "weight"
+
+
+class DemographicSource(Protocol):
+    """What demographics are drawn from."""
+
+    def people(self, draw: random.Random) -> Iterator[dict[str, str]]:
+        """The values of person after person, by key, without end; a longer draw begins as a shorter one."""
+        ...
+
+
+def read_demographics(path: Path | None = None) -> DemographicSource:
+    """The source that a file holds; without a file, the shipped one.
+
+    Raises:
+        DataError: If the file cannot be read, lacks a key, or holds a weight or a value that cannot be used.
+    """
+    path = path or _SHIPPED
+    if path.suffix.casefold() not in (".toml", ".csv"):
+        raise DataError(path, "demographics are tables of weights in a .toml file, or people in a .csv file")
+    try:
+        text = well_formed(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(path, f"the demographics cannot be read: {error}") from error
+    return _tables(path, text) if path.suffix.casefold() == ".toml" else _rows(path, text)
+
+
+class _Draw(BaseModel):
+    """The weights of a key's values, for those who have one of the given values of other keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    key: str
+    given: Mapping[str, tuple[str, ...]] = {}
+    weights: Annotated[Mapping[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]], Field(min_length=1)]
+
+    def fits(self, person: Mapping[str, str]) -> bool:
+        return all(person.get(key) in values for key, values in self.given.items())
+
+
+class _Tables(BaseModel):
+    """Tables of weights."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    draw: tuple[_Draw, ...]
+
+    def people(self, draw: random.Random) -> Iterator[dict[str, str]]:
+        while True:
+            person: dict[str, str] = {}
+            for table in self.draw:
+                if table.key not in person and table.fits(person):
+                    (person[table.key],) = draw.choices([*table.weights], [*table.weights.values()])
+            yield {key: person[key] for key in KEYS}
+
+
+class _Rows(BaseModel):
+    """People as they are; without weights, nobody comes again before all have come."""
+
+    model_config = ConfigDict(frozen=True)
+    rows: tuple[dict[str, str], ...]
+    weights: tuple[float, ...] | None
+
+    def people(self, draw: random.Random) -> Iterator[dict[str, str]]:
+        while True:
+            if self.weights is None:
+                yield from draw.sample(self.rows, len(self.rows))
+            else:
+                yield from draw.choices(self.rows, self.weights)
+
+
+def _tables(path: Path, text: str) -> _Tables:
+    try:
+        tables = _Tables.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(path, f"not TOML: {error}") from error
+    except ValidationError as error:
+        place, message, value = first_problem(error)
+        raise DataError(path, f"{place!r} is {value!r:.60}: {message}") from error
+    named = [table.key for table in tables.draw]
+    _check_keys(path, named, "table")
+    for number, table in enumerate(tables.draw):
+        place = f"'draw.{number}' ({table.key})"
+        if not any(table.weights.values()):
+            raise DataError(path, f"{place}: all weights are 0")
+        if unknown := [key for key in (table.key, *table.given) if key not in KEYS]:
+            raise DataError(path, f"{place}: there is no key {unknown[0]!r}; there are {', '.join(KEYS)}")
+        if later := [key for key in table.given if key not in named[:number]]:
+            raise DataError(path, f"{place}: {later[0]!r} is given before it is drawn; put its table first")
+    for key in KEYS:
+        if all(table.given for table in tables.draw if table.key == key):
+            raise DataError(path, f"each table of {key!r} is for some people alone; add a last one without 'given'")
+    return tables
+
+
+def _rows(path: Path, text: str) -> _Rows:
+    reader = csv.DictReader(io.StringIO(text))
+    _check_keys(path, reader.fieldnames or (), "column")
+    rows, weights = [], []
+    for row in reader:
+        values = {key: (row[key] or "").strip() for key in KEYS}
+        if empty := [key for key, value in values.items() if not value]:
+            raise DataError(path, f"{empty[0]!r} is empty; write 'N/A' for what is not known", reader.line_num)
+        rows.append(values)
+        weights.append(_weight(path, row.get(_WEIGHT, "1"), reader.line_num))
+    if not any(weights):
+        raise DataError(path, "holds nobody, or nobody with a weight above 0")
+    is_weighted = _WEIGHT in (reader.fieldnames or ())
+    return _Rows(rows=tuple(rows), weights=tuple(weights) if is_weighted else None)
+
+
+def _weight(path: Path, text: str | None, line: int) -> float:
+    try:
+        weight = float(text or "")
+    except ValueError:
+        weight = -1.0
+    if not 0 <= weight < float("inf"):
+        raise DataError(path, f"the weight is {text!r}; it is a number from 0", line)
+    return weight
+
+
+def _check_keys(path: Path, named: Sequence[str], what: str) -> None:
+    if missing := [key for key in KEYS if key not in named]:
+        raise DataError(path, f"has no {what} of {', '.join(map(repr, missing))}")

@@ -1,0 +1,77 @@
+"""A folder that an export has written: its card, and the data files that the card names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dialoom.outputs import text_output
+from dialoom.runs.errors import RunError
+
+CARD = "README.md"
+
+_FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+_BEGIN, _END = "<!-- what is in it: written by dialoom describe -->", "<!-- until here -->"
+_SECTION = re.compile(rf"\n*{re.escape(_BEGIN)}.*?{re.escape(_END)}\n*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedFolder:
+    """An exported folder.
+
+    Attributes:
+        path: Where it is.
+        files: The data files that its card names, relative to it.
+        licence: As the card states it.
+    """
+
+    path: Path
+    files: tuple[Path, ...]
+    licence: str
+
+    @classmethod
+    def of(cls, path: Path) -> ExportedFolder:
+        """The folder at a path.
+
+        Raises:
+            RunError: If it has no card, or the card names a file that is not there or lies elsewhere.
+        """
+        card = path / CARD
+        if not card.is_file():
+            raise RunError(f"{path} has no {CARD} that says what it holds; give a folder that an export has written")
+        found = _FRONT.match(card.read_text(encoding="utf-8"))
+        try:
+            front = yaml.safe_load(found[1]) if found else None
+        except yaml.YAMLError as error:
+            raise RunError(f"{card}: its front matter is no YAML: {str(error).splitlines()[0]}") from error
+        if not isinstance(front, dict):
+            raise RunError(f"{card} has no front matter of a dataset card")
+        return cls(path, tuple(_named(path, front)), str(front.get("license", "unknown")))
+
+    def add_to_card(self, text: str) -> Path:
+        """Put a section into the card, in place of the one that was put there before; returns the card's path."""
+        card = self.path / CARD
+        before = _SECTION.sub("\n", card.read_text(encoding="utf-8")).rstrip("\n")
+        with text_output(card) as file:
+            file.write(f"{before}\n\n{_BEGIN}\n{text.strip()}\n{_END}\n")
+        return card
+
+
+def _named(folder: Path, front: dict[str, Any]) -> list[Path]:
+    """The data files of a card's configurations."""
+    paths = []
+    for config in front.get("configs") or []:
+        for split in config.get("data_files") or []:
+            given = split.get("path", []) if isinstance(split, dict) else split
+            paths += [Path(path) for path in ([given] if isinstance(given, str) else given)]
+    if not paths:
+        raise RunError(f"{folder / CARD} names no data files")
+    for path in paths:
+        whole = folder / path
+        if not whole.is_file() or whole.is_symlink() or not whole.resolve().is_relative_to(folder.resolve()):
+            raise RunError(f"{folder / CARD} names {str(path)!r}, which is no file in that folder")
+    return paths

@@ -1,0 +1,304 @@
+"""People in the making: what is asked of whom, what each check finds, and the folder that comes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom as door
+from dialoom.personas import DataError, PersonaLensRelease
+from dialoom.personas.mending import NON_ASCII
+from dialoom.personas.similarity import packed, unit
+from tests.conftest import Command
+from tests.graphs.personalens_people.players import (
+    SCHEMA,
+    Players,
+    checks,
+    domain_of,
+    made,
+    part,
+    preferences,
+    release_of,
+    task,
+    write_schema,
+)
+
+
+def at_first(wrong: Any, then: Any, domain: str = "") -> Callable[[str], Any]:
+    """What is said until the prompt tells what is wrong, perhaps of one domain alone; and otherwise."""
+
+    def say(text: str) -> Any:
+        said = wrong if "<wrong>" not in text and domain_of(text) in (domain or domain_of(text)) else then
+        return said(text) if callable(said) else said
+
+    return say
+
+
+def told(players: Players, kind: str) -> list[str]:
+    """What was told to be wrong, each time."""
+    return [part(text, "wrong") for asked, text in players.heard if asked == kind and "<wrong>" in text]
+
+
+def test_made_people_are_read_without_any_mending_and_play_at_once(tmp_path: Path) -> None:
+    """Offline, by the shipped demographics and two shipped domains beside one of one's own."""
+    shipped = json.loads((Path(door.__file__).parent / "personas/samples/res/schema.json").read_text())
+    schema = write_schema(tmp_path, [*shipped[:2], *SCHEMA])
+    options = {"people": 3, "affinity_schema": schema, "single_tasks": 2, "multi_tasks": 3}
+    run = door.play("personalens-people", path=tmp_path / "run.db", options=options, seed=4)
+    release = release_of(run, tmp_path)
+    assert release.user_ids() == ["user1", "user2", "user3"]
+    kinds = set()
+    for user in release.user_ids():
+        profile = release.profile(user)
+        for each in release.tasks(profile, user):
+            kinds.add(each.kind)
+            assert set(each.domains) <= {name for name, domain in profile.domains.items() if domain.of_interest}
+        for domain in profile.domains.values():
+            assert bool(domain.affinities) == bool(domain.summary) == domain.of_interest
+    assert kinds == {"single", "multi"}
+    assert not any(count for kind, count in release.mendings.items() if kind != NON_ASCII), release.mendings
+    played = door.play("personalens", path=tmp_path / "played.db", options={"profiles": tmp_path / "made", "limit": 2})
+    assert played.status().done == 2
+
+
+def test_everything_is_asked_once_and_tasks_once_for_all_people(tmp_path: Path) -> None:
+    """Two people: interests, preferences and summaries by domain, a judge for each summary, one for each person."""
+    players = Players()
+    run = made(tmp_path, players, people=2, threshold=1.0)
+    assert players.asked == {
+        **{"domains": 2, "preferences": 4, "contradictions": 2, "summary": 4, "passages": 4},
+        **{"tasks": 2, "across": 1, "location": 6},
+    }
+    release = release_of(run, tmp_path)
+    profile = release.profile("user2")
+    assert profile.domains["hotels"].affinities == {"Stars": "two", "Needs": ("Lift", "cot")}
+    tasks = {each.id: each for each in release.tasks(profile)}
+    assert list(tasks) == ["SD-hotels-task-1", "SD-Beekeeping-task-1", "MD-task-1"]
+    assert tasks["SD-hotels-task-1"].relevant_affinities == ("Stars",)
+    assert tasks["MD-task-1"].domains == ("hotels", "Beekeeping")
+    assert tasks["MD-task-1"].situation.for_prompt() == {
+        **{"Location": "Lyon", "Device": "Laptop", "Time of Day": "Night"},
+        **{"Day of the Week": "Friday", "Environment": "Quiet"},
+    }
+    assert checks(run) == {}
+
+
+FORMS: list[tuple[list[dict[str, Any]], str]] = [
+    ([{"name": "Stars", "values": ["five"]}, {"name": "Needs", "values": []}], "'five' is none of the values listed"),
+    ([{"name": "Stars", "values": ["two", "three"]}, {"name": "Needs", "values": []}], "takes one value, and has 2"),
+    ([{"name": "Stars", "values": ["two"]}], "'Needs' is missing"),
+    ([{"name": "Stars", "values": ["N/A"]}, {"name": "Needs", "values": []}], "'N/A' says nothing of 'Stars'"),
+    (
+        [*({"name": "Stars", "values": ["two"]} for _ in "ab"), {"name": "Needs", "values": []}],
+        "'Stars' stands there twice",
+    ),
+    ([{"name": each, "values": ["two"]} for each in ("Stars", "Moons")], "there is no preference 'Moons' here"),
+]
+
+
+@pytest.mark.parametrize(("written", "problem"), FORMS)
+def test_preferences_that_are_not_as_the_schema_wants_them_are_shown_once_more(
+    tmp_path: Path, written: list[dict[str, Any]], problem: str
+) -> None:
+    """With what is wrong, and mended then."""
+    players = Players(preferences=at_first({"preferences": written}, preferences, "hotels"))
+    run = made(tmp_path, players)
+    assert [problem in each for each in told(players, "preferences")] == [True]
+    assert checks(run) == {"form": (2, 1, 0, 0)}
+
+
+def test_what_stays_wrong_is_left_out_and_nothing_half_made_is_written(tmp_path: Path) -> None:
+    """The domain is masked, and no task of it is given."""
+    players = Players(preferences=lambda text: preferences("") if "Hive" in text else preferences(text))
+    run = made(tmp_path, players)
+    assert checks(run) == {"form": (2, 1, 1, 0)}
+    release = release_of(run, tmp_path)
+    profile = release.profile("user1")
+    assert {name: domain.of_interest for name, domain in profile.domains.items()} == {
+        "hotels": True,
+        "Beekeeping": False,
+    }
+    assert [each.id for each in release.tasks(profile)] == ["SD-hotels-task-1"]
+    assert players.asked["preferences"] == 3 and players.asked["across"] == 0
+
+
+def test_values_beyond_the_lists_are_taken_where_that_is_wanted(tmp_path: Path) -> None:
+    """As the paper does."""
+    written = [{"name": "Stars", "values": ["five"]}, {"name": "Needs", "values": []}]
+    players = Players(preferences=lambda text: preferences(text) if "Hive" in text else {"preferences": written})
+    run = made(tmp_path, players, open_values=True)
+    assert checks(run) == {}
+    assert release_of(run, tmp_path).profile("user1").domains["hotels"].affinities == {"Stars": "five"}
+
+
+def test_a_planted_contradiction_is_found_and_made_again(tmp_path: Path, dialoom: Command) -> None:
+    """The writer is shown what it wrote and the judge's reason; the share who fail is told, and `show` says of whom."""
+    contradiction = {"domain": "HOTELS", "preference": "stars", "reason": "They never travel."}
+    twice = preferences("")["preferences"][1:]
+    changed = {"preferences": [{"name": "Stars", "values": ["three"]}, *twice]}
+    players = Players(
+        preferences=at_first(preferences, changed),
+        contradictions=lambda text: {"contradictions": [contradiction] if "Stars: two" in text else []},
+    )
+    run = made(tmp_path, players)
+    assert told(players, "preferences") == ["stars: They never travel."]
+    assert players.asked["preferences"] == 3 and players.asked["contradictions"] == 2
+    assert checks(run) == {"consistency": (1, 1, 0, 0)}
+    assert release_of(run, tmp_path).profile("user1").domains["hotels"].affinities["Stars"] == "three"
+    shown = dialoom("show", "run.db", "1").stdout
+    assert "Stars: three" in shown and "wrong (consistency) hotels: stars: They never travel." in shown
+
+
+def test_a_contradiction_that_stays_takes_its_domain_with_it(tmp_path: Path) -> None:
+    """And a judge who speaks of what there is not has said nothing."""
+    lasting = {"contradictions": [{"domain": "hotels", "preference": "Needs", "reason": "No."}]}
+    run = made(tmp_path, Players(contradictions=lambda text: lasting if "Needs" in text else {"contradictions": []}))
+    assert checks(run) == {"consistency": (1, 1, 1, 0)}
+    assert not release_of(run, tmp_path).profile("user1").domains["hotels"].of_interest
+    (tmp_path / "other").mkdir()
+    stray = {"contradictions": [{"domain": "Boats", "preference": "Needs", "reason": "No."}]}
+    assert checks(made(tmp_path / "other", Players(contradictions=stray))) == {"consistency": (1, 0, 0, 1)}
+
+
+def test_a_summary_that_tells_of_what_is_nobodys_is_made_again_or_left_out(tmp_path: Path) -> None:
+    """Of hotels it is mended, of bees it never is."""
+    foreign = "They insist on a llama."
+
+    def summary(text: str) -> str:
+        stays = domain_of(text) == "Beekeeping" or "<wrong>" not in text
+        return f"A room. {foreign}" if stays else "A room."
+
+    players = Players(summary=summary, passages=lambda text: {"passages": [foreign.upper()] if foreign in text else []})
+    run = made(tmp_path, players)
+    assert checks(run) == {"summary": (2, 2, 1, 0)}
+    assert all(foreign.upper() in each for each in told(players, "summary"))
+    domains = release_of(run, tmp_path).profile("user1").domains
+    assert {name: domain.summary for name, domain in domains.items()} == {"hotels": "A room.", "Beekeeping": ""}
+
+
+def test_a_summary_that_breaks_off_is_not_whole(tmp_path: Path) -> None:
+    """As one that was too long for its model."""
+    players = Players(summary=at_first("They asked for a room with a", "A room."))
+    run = made(tmp_path, players)
+    assert checks(run) == {"summary": (2, 2, 0, 0)}
+    assert set(told(players, "summary")) == {"this breaks off in the middle of a sentence"}
+
+
+def test_a_passage_that_does_not_stand_in_the_summary_is_no_finding(tmp_path: Path) -> None:
+    """The judge's reply counts as unread, and the summary stays."""
+    run = made(tmp_path, Players(passages={"passages": ["They own a llama."]}))
+    assert checks(run) == {"summary": (2, 0, 0, 2)}
+    assert run.episode(1).outcome.counts == {"domains": 2, "tasks": 3}
+
+
+def test_tasks_with_what_is_not_their_own_are_written_again_or_left_out(tmp_path: Path) -> None:
+    """A foreign preference, a domain that there is not, too few domains, a twin; the good ones stay, numbered anew."""
+    across = [
+        task(1, ["Stars"], ["hotels", "Boats"]),
+        task(2, ["Stars"], ["hotels", "HOTELS"]),
+        task(3, ["Stars", "Hive"], ["hotels", "Beekeeping"]),
+        task(3, ["Hive"], ["hotels", "Beekeeping"]),
+    ]
+    tasks = [task(1, ["Hive", "Shoe Size"]), task(2, ["Hive"])]
+
+    def single(text: str) -> Any:
+        if domain_of(text) != "Beekeeping":
+            return {"tasks": [task(1, ["Stars"])]}
+        return {"tasks": tasks if "<wrong>" not in text else tasks[1:]}
+
+    players = Players(tasks=single, across={"tasks": across})
+    run = made(tmp_path, players, people=2, threshold=1.0)
+    assert players.asked["tasks"] == 3 and players.asked["across"] == 2, "shown once more, for all people"
+    assert told(players, "tasks") == ["task 1 names the preference 'Shoe Size', which Beekeeping does not have"]
+    assert told(players, "across") == [
+        "task 1 names a domain that there is not, of these: hotels, Boats; "
+        "task 2 has 1 different domains; it must have 2 to 5; task 4 is one that is there already"
+    ]
+    assert checks(run) == {"tasks": (7, 4, 3, 0)}
+    release = release_of(run, tmp_path)
+    assert [(each.id, each.goal) for each in release.tasks(release.profile("user2"))] == [
+        ("SD-hotels-task-1", "goal 1"),
+        ("SD-Beekeeping-task-1", "goal 2"),
+        ("MD-task-1", "goal 3"),
+    ]
+
+
+def test_a_planted_twin_is_left_out_of_the_folder(tmp_path: Path) -> None:
+    """Who likes the same as somebody before; the first stays."""
+    same = {"preferences": [{"name": "Hive", "values": ["a skep of straw"]}]}
+    players = Players(preferences=lambda text: same if "Hive" in text else preferences(text))
+    run = made(tmp_path, players, people=3)
+    assert checks(run) == {"twin": (3, 2, 2, 0)}
+    assert release_of(run, tmp_path).user_ids() == ["user1"]
+
+
+def test_a_model_may_say_who_is_a_twin(tmp_path: Path) -> None:
+    """It is asked once for each person, while the person is made."""
+
+    async def embedder(messages: list[Any]) -> str:
+        (text,) = (message["content"] for message in messages)
+        seen.append(text)
+        return json.dumps({"vectors": [packed(unit([1.0, float(len(seen) % 2)]))]})
+
+    seen: list[str] = []
+    run = made(tmp_path, Players(), {"embedder": embedder}, people=3, embedder="litellm:some/model")
+    assert len(seen) == 3 and all("Lift" in text for text in seen)
+    assert checks(run) == {"twin": (3, 1, 1, 0)}
+    assert len(release_of(run, tmp_path).user_ids()) == 2
+
+
+HOSTILE: dict[str, dict[str, tuple[int, ...]]] = {
+    "domains": {"interests": (1, 0, 1, 1)},
+    "preferences": {"form": (2, 0, 2, 2)},
+    "contradictions": {"consistency": (1, 0, 0, 1)},
+    "summary": {"summary": (0, 0, 2, 2)},
+    "passages": {"summary": (2, 0, 0, 2)},
+    "tasks": {"tasks": (1, 0, 2, 2)},
+    "location": {"situation": (3, 0, 3, 3)},
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_replies_that_cannot_be_read_are_counted_and_fail_nobody(tmp_path: Path, kind: str) -> None:
+    """What lacks a piece is left out; what a judge was to look at stays."""
+    players = Players(**{kind: '{"preferences": 1, "domains": {}, "tasks": [{}]' if kind != "summary" else ""})
+    run = made(tmp_path, players)
+    assert run.status().done == 1 and checks(run) == HOSTILE[kind]
+    is_whole = kind in ("contradictions", "passages", "tasks")
+    assert run.episode(1).outcome.ended_by == ("complete" if is_whole else "incomplete")
+    run.export("profiles", tmp_path / "folder")
+    assert (tmp_path / "folder" / "data").exists() == is_whole
+
+
+def test_options_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    """In a sentence that names the option."""
+    hotels: dict[str, Any] = SCHEMA[0]
+    bare = {**hotels, "affinities": [{**hotels["affinities"][0], "possible_values": []}]}
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"single_tasks": 0, "multi_tasks": 0}, "are both 0; nobody would have anything to do"),
+        ({"affinity_schema": write_schema(tmp_path, [hotels, hotels])}, "the domain 'hotels' stands there twice"),
+        ({"embedder": "word2vec"}, "'word2vec' is no embedder"),
+        ({"demographics": tmp_path / "people.xlsx"}, "tables of weights in a .toml file, or people in a .csv file"),
+    ]
+    for options, message in refused:
+        with pytest.raises(door.DialoomError, match=message):
+            door.play("personalens-people", path=tmp_path / "run.db", options=options)
+    for schema, message in ((bare, "'Stars' of 'hotels' is categorical and has no possible values"), ([], "no domain")):
+        path = write_schema(tmp_path, [schema] if schema else [])
+        with pytest.raises(door.DialoomError, match=message):
+            door.play("personalens-people", path=tmp_path / "run.db", options={"affinity_schema": path})
+    assert not (tmp_path / "run.db").exists()
+
+
+def test_a_folder_whose_domains_are_spelt_otherwise_than_the_releases_own_is_read_as_it_is(tmp_path: Path) -> None:
+    """`hotels` is a domain of its own where the folder's schema says so, and no stray spelling of `Hotels`."""
+    release = release_of(made(tmp_path, Players()), tmp_path)
+    assert set(release.profile("user1").domains) == {"hotels", "Beekeeping"}
+    (tmp_path / "made" / "res" / "schema.json").unlink()
+    with pytest.raises(DataError, match="needs the domain 'hotels'"):
+        bare = PersonaLensRelease(tmp_path / "made")
+        list(bare.tasks(bare.profile("user1")))

@@ -1,0 +1,65 @@
+"""A text that was said stands in the file once: what else holds it refers to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from benchmarks.long_requests import Item, Recalling, assistant
+from dialoom import play
+from dialoom.graphs import Outcome
+from dialoom.graphs.conversation import lines
+from dialoom.runs.store.references import reading, referring
+
+TEXTS = ["a long text that was said " * 4, "another one that was sent " * 4]
+
+
+class Detailed(Recalling):
+    """Tells in its details what was said, too."""
+
+    name = "detailed"
+
+    def outcome(self, scenario: Item, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """The answer among other things."""
+        said = lines(state["messages"])
+        details = {"answer": said[-1].content if said else "", "$text": ["a dict of the recipe's own", 3]}
+        return Outcome(messages=said, ended_by="error" if failed else "answered", details=details)
+
+
+def held(path: Path, text: str) -> Iterator[str]:
+    """The tables that hold a text."""
+    with closing(sqlite3.connect(path)) as connection:
+        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            for row in connection.execute(f"SELECT * FROM {table}"):
+                if any(isinstance(value, str) and text in value for value in row):
+                    yield table
+
+
+def test_a_text_is_stored_once(tmp_path: Path) -> None:
+    """What was asked and answered, whatever the state and the outcome hold of it; and all of it reads as it was."""
+    options = {"pairs": 1, "methods": 2, "turns": 1, "in_state": True}
+    run = play(Detailed, path=tmp_path / "run.db", options=options, models={"assistant": assistant})
+    for number, episode in enumerate(run.episodes(), start=1):
+        answer = episode.outcome.messages[-1].content
+        assert len(answer) > 900
+        assert list(held(run.path, answer)) == ["texts"]
+        assert episode.outcome.details == {"answer": answer, "$text": ["a dict of the recipe's own", 3]}
+
+        async def told(number: int = number) -> list[Any]:
+            async with run.step(number) as session:
+                return [stop.state["messages"] for stop in await session.stops()]
+
+        assert asyncio.run(told())[-1][-1].content == answer
+
+
+def test_references_come_back_as_they_were() -> None:
+    """Beside dicts that look like one."""
+    value: Any = {"$text": [TEXTS[0], {"$text": 1}], "b": [TEXTS[1], "short", None, {"c": TEXTS[0]}, "unsaid " * 20]}
+    text = json.dumps(referring(value, lambda text: TEXTS.index(text) if text in TEXTS else None))
+    assert not any(each in text for each in TEXTS) and "unsaid" in text
+    assert json.loads(text, object_hook=reading(TEXTS.__getitem__)) == value

@@ -1,0 +1,133 @@
+"""An exported folder is handed to a hub: a stand-in on loopback hears what huggingface_hub says to it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom as door
+from dialoom.errors import DialoomError
+from dialoom.runs.export.pushing import pushed
+from tests.conftest import Command
+
+
+class Hub(ThreadingHTTPServer):
+    """Speaks as much of the hub's HTTP as an upload needs."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Speaking)
+        self.files: dict[str, bytes] = {}
+        self.asked: list[tuple[str, Any]] = []
+        self.refuses = False
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Speaking(BaseHTTPRequestHandler):
+    server: Hub
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0)).decode()
+        if self.server.refuses:
+            return self._answer({"error": "no such owner"}, 403)
+        if self.path.endswith("/commit/main"):
+            for line in map(json.loads, body.splitlines()):
+                if line["key"] == "file":
+                    self.server.files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
+            return self._answer({"commitUrl": f"{self.server.url}/datasets/me/talks/commit/1", "commitOid": "1" * 40})
+        asked = json.loads(body)
+        self.server.asked.append((self.path, asked))
+        if "/preupload/" in self.path:
+            files = [{"path": each["path"], "uploadMode": "regular", "shouldIgnore": False} for each in asked["files"]]
+            return self._answer({"files": files})
+        if self.path.endswith("/repos/create"):
+            return self._answer({"url": f"{self.server.url}/datasets/me/talks"})
+        return self._answer({"errors": [], "warnings": []})
+
+    def do_GET(self) -> None:
+        self._answer({"sha": "0" * 40, "siblings": [], "id": "me/talks"})
+
+    def _answer(self, answer: dict[str, Any], status: int = 200) -> None:
+        content = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub that listens."""
+    monkeypatch.setenv("HF_TOKEN", "hf_only_a_test")
+    server = Hub()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    """A folder with train, test and a card; and something that nobody meant to publish."""
+    run = door.play("personalens", path=tmp_path / "run.db", sample=4)
+    run.export("dialogues", tmp_path / "out", test_share=0.3)
+    (tmp_path / "out" / "notes.txt").write_text("secret")
+    return tmp_path / "out"
+
+
+def test_the_card_and_its_files_are_sent_and_nothing_else(exported: Path, hub: Hub) -> None:
+    """Byte by byte, to a private repository."""
+    done = pushed(exported, "me/talks", is_sent=True, endpoint=hub.url)
+    assert set(hub.files) == {"README.md", "train.jsonl", "test.jsonl"}
+    assert all(content == (exported / name).read_bytes() for name, content in hub.files.items())
+    (created,) = [asked for path, asked in hub.asked if path.endswith("/repos/create")]
+    assert created["type"] == "dataset" and created.get("private", created.get("visibility")) in (True, "private")
+    assert done.url is not None and "me/talks" in done.url
+
+
+def test_without_a_word_nothing_is_sent(exported: Path, hub: Hub, dialoom: Command) -> None:
+    """The command says what would be."""
+    said = dialoom("push", exported, "me/talks", "--endpoint", hub.url).stdout
+    assert "nothing was sent" in said and "train.jsonl" in said and "licence unknown" in said
+    assert not hub.asked and not hub.files
+
+
+def test_the_card_carries_the_figures_once_and_still_loads(exported: Path, dialoom: Command) -> None:
+    """Described twice, it says the same; what hubs read of it stays."""
+    front = (exported / "README.md").read_text().split("---")[1]
+    for _ in range(2):
+        dialoom("describe", exported, "--card")
+    card = (exported / "README.md").read_text()
+    assert card.count("## What is in it\n") == 1 and card.count("### How long dialogues are") == 1
+    assert "| lines | 4 |" in card and card.split("---")[1] == front
+    assert pushed(exported, "me/talks").files[0] == Path("README.md")
+
+
+def test_what_cannot_be_sent_is_refused_in_one_line(exported: Path, hub: Hub) -> None:
+    """Bad names, a hub that refuses, a card that names what is elsewhere, no card."""
+    with pytest.raises(DialoomError, match="OWNER/NAME"):
+        pushed(exported, "talks")
+    hub.refuses = True
+    with pytest.raises(DialoomError, match="the hub took nothing: "):
+        pushed(exported, "me/talks", is_sent=True, endpoint=hub.url)
+    card = exported / "README.md"
+    card.write_text(card.read_text().replace("path: train.jsonl", "path: ../run.db"))
+    with pytest.raises(DialoomError, match="no file in that folder"):
+        pushed(exported, "me/talks")
+    card.unlink()
+    with pytest.raises(DialoomError, match=r"no README\.md"):
+        pushed(exported, "me/talks")
