@@ -166,7 +166,7 @@ def _retrieval(results: ApolloResults) -> Table:
 
 
 def _scores_table(name: str, title: str, column: str, samples: Sequence[SampleResult]) -> Table:
-    sizes = dict.fromkeys(str(sample.size) for sample in samples)
+    sizes = [str(size) for size in sorted({sample.size for sample in samples})]
     over = f", over {', '.join(sizes)}" if len(sizes) > 1 else ""
     return Table(name, title + over, [*_HELD, column, "accuracy %", "F1"], notes=_notes(samples))
 

@@ -13,8 +13,8 @@ from .nodes import AgentState, attempts_of
 from .scenario import ApolloScenario, NumberedSession
 from .transcript import read_lines
 
-FOLDED = "history"
-"""Who speaks the line that stands for past sessions."""
+HISTORY = "history"
+"""Who speaks the lines of past sessions, and those that stand for several."""
 _AGAIN = "reflexion"
 """Who speaks the line before a further attempt."""
 
@@ -45,13 +45,13 @@ def last_attempt(scenario: ApolloScenario, outcome: Outcome) -> str:
 
 
 def _told(numbered: NumberedSession) -> Line:
-    return Line(role=f"session {numbered.number}", content="\n".join(_lines(numbered.session)))
+    return Line(role=HISTORY, content="\n".join([f"session {numbered.number}", *_lines(numbered.session)]))
 
 
 def _folded(sessions: Sequence[NumberedSession]) -> Line:
     first, last = sessions[0].number, sessions[-1].number
     which = f"session {first} is" if first == last else f"sessions {first} to {last} are"
-    return Line(role=FOLDED, content=f"{which} about other things")
+    return Line(role=HISTORY, content=f"{which} about other things")
 
 
 def _lines(session: ApolloSession) -> Iterator[str]:

@@ -26,7 +26,7 @@ _COMMON: Flags = {
     ),
     "out": (
         Annotated[
-            Path,
+            str,
             typer.Option(
                 "-o",
                 "--out",
@@ -175,15 +175,20 @@ def _export(**values: Any) -> None:
     from dialoom.runs.export import ExportRequest, write
     from dialoom.runs.store import RunFile
 
-    path, out, is_trusted = values.pop("run"), values.pop("out"), values.pop("trust")
+    path, target, is_trusted = values.pop("run"), values.pop("out"), values.pop("trust")
     common = {
         name: values.pop(name) for name in ("format", "judging", "encoding", "test_share", "where", "license", "only")
     }
     common["without"], include = values.pop("without") or (), values.pop("include") or ()
     given = {name: value for name, value in values.items() if value is not None and value != []}
-    is_piped = str(out) == "-"
+    request = ExportRequest(**common, options=given, include=include)
+    out, is_piped = Path(target), target == "-"
     with RunFile(path, trust=trust(is_trusted)) as run:
-        counts = write(run, ExportRequest(**common, options=given, include=include), sys.stdout if is_piped else out)
+        if target.endswith("/") and not request.makes_folder(run.recipe):
+            named = out / f"{request.format}.{request.encoding}"
+            message = f"{target} means a folder, and this export is one file: name it, such as {named}"
+            raise typer.BadParameter(message, param_hint="-o")
+        counts = write(run, request, sys.stdout if is_piped else out)
         status, branches, facet = run.status(), run.branches_taken(), run.recipe.split_by
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"

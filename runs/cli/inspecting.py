@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -235,9 +235,8 @@ def _print_episode(
         )
         _print_named(console, key, text)
     _print_named(console, "models", ", ".join(f"{role} {model}" for role, model in models.items()))
-    for call in common:
-        users = f"{call.scenarios} scenarios" if call.scenarios > 1 else "so far this scenario alone"
-        _print_named(console, "common call", f"{call.role}, {call.prompt} (asked once, used by {users})")
+    for text in _common_calls(common):
+        _print_named(console, "common call", text)
     if episode.branch is not None:
         done = episode.branch.done()
         _print_named(console, "branch", f"{episode.branch.name}, made step by step" + (f" ({done})" if done else ""))
@@ -266,6 +265,18 @@ def _print_episode(
         of = f" ({judgement.target}{turn}): "
         told = ((judgement.metric, "bold"), of, (score, "bold"), " ", (judgement.explanation, "dim"))
         console.print(Text.assemble("  ", *told))
+
+
+def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
+    """Those of one prompt in one line: a scenario may have dozens."""
+    alike: dict[tuple[str, str], list[int]] = {}
+    for call in common:
+        alike.setdefault((call.role, call.prompt), []).append(call.scenarios)
+    for (role, prompt), users in alike.items():
+        fewest, most = min(users), max(users)
+        count = f"{len(users)} of them, each " if len(users) > 1 else ""
+        used = f"by {most} scenarios" if fewest == most else f"by {fewest} to {most} scenarios"
+        yield f"{role}, {prompt} ({count}asked once, used {used if most > 1 else 'so far by this scenario alone'})"
 
 
 def _print_named(console: HarmlessConsole, name: str, text: str) -> None:

@@ -41,6 +41,12 @@ class DescribedDialogue:
     preferences: Mapping[str, str] = field(default_factory=dict)
     faults: Sequence[DialogueFault] | None = None
 
+    @property
+    def opening(self) -> str:
+        """What the user says first, behind instructions and contexts; where nobody is called so, the first line."""
+        said = [line.content for line in self.lines if line.role == "user"]
+        return (said or [line.content for line in self.lines] or [""])[0]
+
 
 class Dataset(Protocol):
     """Dialogues that can be read more than once.

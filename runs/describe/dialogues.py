@@ -80,7 +80,7 @@ class DialogueCount:
         if dialogue.ended_by:
             self.endings[dialogue.ended_by] += 1
         if dialogue.lines:
-            self.openings[" ".join(dialogue.lines[0].content.split())] += 1
+            self.openings[" ".join(dialogue.opening.split())] += 1
         words: Counter[str] = Counter()
         for line in dialogue.lines:
             words[line.role] += len(line.content.split())
@@ -223,7 +223,7 @@ def _whole(dataset: Dataset) -> Iterator[tuple[str, str]]:
 
 def _first(dataset: Dataset) -> Iterator[tuple[str, str]]:
     for dialogue in dataset.dialogues():
-        yield dialogue.id, dialogue.lines[0].content if dialogue.lines else ""
+        yield dialogue.id, dialogue.opening
 
 
 def _personal(counted: DialogueCount) -> Table:

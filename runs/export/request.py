@@ -71,6 +71,15 @@ class ExportRequest:
             raise RunError(f"without {unknown[0]!r}: there are {', '.join(kinds)}", setting="without")
         return exporter
 
+    def makes_folder(self, recipe: Recipe) -> bool:
+        """Whether it is written as a folder, of splits or of the format's own files, and not as one file.
+
+        Raises:
+            RunError: As `exporter`.
+        """
+        exporter = self.exporter(recipe)
+        return self.test_share is not None or (exporter is not None and exporter.is_folder)
+
     def parsed_options(self, recipe: Recipe) -> ExportOptions | None:
         """The options as the exporter takes them.
 

@@ -264,6 +264,9 @@ def test_the_formats_of_other_recipes_are_split_and_encoded_too(
                 export(run, "personalens", tmp_path / "out", **arguments)
         export(run, "sft", tmp_path / "set", test_share=0.5)
         export(run, "dialogues", tmp_path / "d.parquet", encoding="parquet")
+    refused = dialoom("export", "r.db", "--format", "sft", "-o", "rows/", code=2)
+    assert "rows/sft.jsonl" in refused.stderr, "a file called 'rows' is not what was meant"
+    assert not (tmp_path / "rows").exists()
     sides = [lines_of(tmp_path / "set" / f"{side}.jsonl") for side in ("train", "test")]
     assert [len(side) for side in sides] == [2, 2]
     scores = [judgement["score"] for row in columns(tmp_path / "d.parquet") for judgement in row["judgements"]]

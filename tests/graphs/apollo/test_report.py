@@ -73,6 +73,7 @@ def test_each_length_has_its_column_and_the_mean_is_over_all() -> None:
     assert rows(found["accuracy"]) == [["m", "function-calling", 0.5, 0.0, 0.25]]
     assert rows(found["f1"]) == [["m", "function-calling", 0.75, 0.25, 0.5]]
     assert list(tables(*made[:2])["accuracy"].columns) == ["model", "framework", "2k %"]
+    assert tables(*reversed(made))["form"].title.endswith(", over 2k, 12k"), "shorter ones first, whatever the plan"
 
 
 def test_the_mean_over_lengths_resamples_pairs_and_a_single_length_has_wilsons_interval() -> None:

@@ -127,6 +127,21 @@ def test_rows_of_other_programs_are_read(tmp_path: Path) -> None:
     assert sizes == {"lines": 3, "words of the user": 3, "words of the assistant": 3}
 
 
+def test_a_conversation_begins_with_what_the_user_says(tmp_path: Path) -> None:
+    """Not with the instructions that all of a set have."""
+    path = tmp_path / "instructed.jsonl"
+    questions = ("Is it late?", "Where is the boat?", "Where is the boat?")
+    rows = [
+        {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": question}]}
+        for question in questions
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = dialoom.describe(path)
+    assert found["openings"].rows == [["Where is the boat?", 2, pytest.approx(2 / 3)]]
+    first = dict(zip(found["duplicates"].columns, found["duplicates"].rows[1], strict=True))
+    assert (first["of"], first["word for word"]) == ("first lines", 1)
+
+
 def test_the_command_describes_the_people_of_a_release(dialoom: Command) -> None:
     """And refuses a folder that is none."""
     done = dialoom("describe", str(samples().root))
