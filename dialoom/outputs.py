@@ -158,10 +158,12 @@ def check_output(target: Path, inputs: Iterable[Path] = ()) -> None:
     """Refuse a place that must not be written over.
 
     Raises:
-        OutputError: If it is one of the inputs, an SQLite file or what SQLite keeps beside one, or a folder.
+        OutputError: If it is one of the inputs, an SQLite file or what SQLite keeps beside one, a folder, or in none.
     """
     if target.is_dir():
         raise OutputError(f"{target} is a folder; give the path of a file")
+    if not target.parent.is_dir():
+        raise OutputError(f"{target} cannot be written: there is no folder {target.parent}")
     if not target.exists():
         return
     for read in inputs:

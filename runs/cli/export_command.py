@@ -185,8 +185,7 @@ def _export(**values: Any) -> None:
     out, is_piped = Path(target), target == "-"
     with RunFile(path, trust=trust(is_trusted)) as run:
         if target.endswith("/") and not request.makes_folder(run.recipe):
-            named = out / f"{request.format}.{request.encoding}"
-            message = f"{target} means a folder, and this export is one file: name it, such as {named}"
+            message = f"{target} means a folder, and this export is one file, such as {out}.{request.encoding}"
             raise typer.BadParameter(message, param_hint="-o")
         counts = write(run, request, sys.stdout if is_piped else out)
         status, branches, facet = run.status(), run.branches_taken(), run.recipe.split_by

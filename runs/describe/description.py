@@ -75,13 +75,21 @@ def _described(dataset: Dataset, against: Sequence[Path], opened: ExitStack, tru
     count = next((row[1] for table in tables if table.name == "sizes" for row in table.rows), 0)
     if not count:
         raise RunError(f"{dataset.name} has no dialogues to describe yet")
+    if not any(table.name == "lexical" for table in tables):
+        raise RunError(
+            f"{dataset.name} holds no dialogues: in none of its {count:,} scenarios or rows is anything said. "
+            "Where a run makes people, describe the folder to which it is exported"
+        )
     return Report(f"{dataset.name}: {count:,} dialogues", tables, charts)
 
 
 def _opened(path: Path, opened: ExitStack, trust: Trust | None) -> Dataset:
     if path.is_dir():
         if not (path / CARD).is_file():
-            raise RunError(f"{path} is neither an exported folder, with a {CARD}, nor a release, with data/profile")
+            raise RunError(
+                f"{path} is neither an exported folder of rows, with a {CARD}, nor a release of people, with "
+                "data/profile"
+            )
         return SeveralDataset(path.name, [RowsDataset(path / file) for file in ExportedFolder.of(path).files])
     return RunDataset(opened.enter_context(RunFile(path, trust=trust))) if _is_run(path) else RowsDataset(path)
 

@@ -265,8 +265,10 @@ def test_the_formats_of_other_recipes_are_split_and_encoded_too(
         export(run, "sft", tmp_path / "set", test_share=0.5)
         export(run, "dialogues", tmp_path / "d.parquet", encoding="parquet")
     refused = dialoom("export", "r.db", "--format", "sft", "-o", "rows/", code=2)
-    assert "rows/sft.jsonl" in refused.stderr, "a file called 'rows' is not what was meant"
+    assert "rows.jsonl" in refused.stderr, "a file called 'rows' is not what was meant"
     assert not (tmp_path / "rows").exists()
+    refused = dialoom("export", "r.db", "--format", "sft", "-o", "nowhere/rows.jsonl", code=2)
+    assert "there is no folder nowhere" in refused.stderr
     sides = [lines_of(tmp_path / "set" / f"{side}.jsonl") for side in ("train", "test")]
     assert [len(side) for side in sides] == [2, 2]
     scores = [judgement["score"] for row in columns(tmp_path / "d.parquet") for judgement in row["judgements"]]

@@ -150,6 +150,8 @@ def test_a_planted_contradiction_is_found_and_made_again(tmp_path: Path, dialoom
     assert checks(run) == {"consistency": (1, 1, 0, 0)}
     assert release_of(run, tmp_path).profile("user1").domains["hotels"].affinities["Stars"] == "three"
     shown = dialoom("show", "run.db", "1").stdout
+    refused = dialoom("describe", "run.db", code=2).stderr
+    assert "holds no dialogues" in refused, "tables of nothing would look like figures"
     assert "personalens_people/tasks (2 of them, each asked once, used so far by this scenario alone)" in shown
     assert "Stars: three" in shown and "wrong (consistency) hotels: stars: They never travel." in shown
 
