@@ -98,7 +98,7 @@ async def agent(state: AgentState, scene: Scene) -> Update:
         return _answered(scenario, call)
 
     history = (utterances if state["is_native"] else _as_text)(_current(state))
-    given = agent_inputs(scenario, state, _calling(scenario, state, scene))
+    given = agent_inputs(scenario, state, "" if state["is_native"] else _calling(scene))
     reply = await scene.act("apollo/agent", definitions, run, **given, history=history)
     if any(reply.outputs):
         return {"messages": _own_loop(reply.content, reply.tool_calls, reply.outputs, len(messages)), **_OWN_LOOP}
@@ -271,10 +271,9 @@ def calling_inputs(scenario: ApolloScenario) -> dict[str, Any]:
     return {"tools": [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in names]}
 
 
-def _calling(scenario: ApolloScenario, state: AgentState, scene: Scene) -> str:
-    if state["is_native"]:
-        return ""
-    return scene.rendered("apollo/calling", **calling_inputs(scenario))[0]["content"]
+def _calling(scene: Scene) -> str:
+    """How calls are written as text."""
+    return scene.rendered("apollo/calling", **calling_inputs(_scenario(scene)))[0]["content"]
 
 
 def _as_text(messages: Sequence[BaseMessage]) -> list[Utterance]:

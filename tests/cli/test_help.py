@@ -62,7 +62,7 @@ def test_commands_recipes_options_and_what_a_run_has_are_completed(
     """Formats, tables, metrics and sets of judgements are those of the run that the line names."""
     dialoom("run", "personalens", *players, "--limit", 1, "-o", "run.db")
     assert _completed(dialoom, "re") == ["resume", "retry", "replay", "review", "report"]
-    assert _completed(dialoom, "run", "personal") == ["personalens"]
+    assert _completed(dialoom, "run", "personal") == ["personalens", "personalens-people"]
     assert _completed(dialoom, "run", "personalens", "--sett") == ["--setting"]
     run = tmp_path / "run.db"
     assert {"dialogues", "personalens", "sft"} <= {*_completed(dialoom, "export", run, "--format", "")}

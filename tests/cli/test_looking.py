@@ -50,7 +50,11 @@ def test_a_table_keeps_its_name_after_a_second_judging(tmp_path: Path) -> None:
     run = dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 2})
     assert [table.name for table in run.report(tables=["scores"]).tables] == ["scores"]
     run.judge("offline/generic", name="second")
-    assert [table.name for table in run.report(tables=["scores"]).tables] == ["scores-run", "scores-second"]
+    assert [table.name for table in run.report(tables=["scores"]).tables] == [
+        "scores-run",
+        "scores-second",
+        "scores-panel",
+    ]
     assert [table.name for table in run.report(tables=["scores-second"]).tables] == ["scores-second"]
     with pytest.raises(RunError, match="tables 'score': there are"):
         run.report(tables=["score"])
