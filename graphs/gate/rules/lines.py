@@ -104,4 +104,3 @@ def _is_of_another_script(text: str, ours: list[Vocabulary]) -> bool:
     scripts = Counter("LATIN" if letter < "ɐ" else script_of(letter) for letter in letters)
     other = sum(count for script, count in scripts.items() if script not in known)
     return other >= 4 and other > len(letters) / 2
-
