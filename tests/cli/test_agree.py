@@ -134,7 +134,7 @@ def test_a_sample_takes_all_there_is_and_never_a_files_place(dialoom: Command, r
     before = (tmp_path / "s.csv").read_bytes()
     assert "may hold people's labels" in dialoom("agree", run, "--sample", 5, "-o", "s.csv", code=2).stderr
     assert (tmp_path / "s.csv").read_bytes() == before
-    assert "No such file" in dialoom("agree", run, "--sample", 5, "-o", "no/s.csv", code=2).stderr
+    assert "there is no folder no" in dialoom("agree", run, "--sample", 5, "-o", "no/s.csv", code=2).stderr
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".partial")]
 
 

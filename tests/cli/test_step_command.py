@@ -171,7 +171,7 @@ def test_each_command_is_answered_with_one_line_of_json(stepped: Stepped) -> Non
         ("diff a b c", "diff takes two branches"),
         ("promote b7", "there is no branch 'b7'"),
         ("save", "save takes a file"),
-        ("save missing/case.json", "missing/case.json cannot be written: No such file or directory"),
+        ("save missing/case.json", "missing/case.json cannot be written: there is no folder missing"),
         ("break", "is no condition"),
         ("clear 3", "there is no breakpoint 3; 'breaks' lists them"),
         ("full maybe", "full takes on or off, not 'maybe'"),
