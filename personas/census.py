@@ -11,11 +11,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from .drawn_texts import DrawnTexts
 from .profile import Demographics
 from .release import PersonaLensRelease
 from .schema import AffinityType
 
 DEMOGRAPHICS = tuple(name for name in Demographics.model_fields if name != "user_id")
+
+MOST_TEXTS = 20_000
+"""Texts of a kind that are kept; of more, so many are drawn."""
 
 NOT_SAID = "Prefer not to say"
 """What the paper prints for `N/A` where people may keep a thing to themselves."""
@@ -66,7 +70,7 @@ class Census:
         tasks: By domain, the ids of its tasks.
         dialogues: By domain, the (person, task) pairs; one of several domains counts in each.
         pairs: The (person, task) pairs of one domain and of several.
-        texts: By what they are (`summaries`, `intents`), the texts that were written for people, in reading order.
+        texts: By what they are (`summaries`, `intents`), the texts that were written for people, or a sample of them.
     """
 
     people: int = 0
@@ -75,7 +79,9 @@ class Census:
     tasks: dict[str, set[str]] = field(default_factory=dict)
     dialogues: Counter[str] = field(default_factory=Counter)
     pairs: Counter[str] = field(default_factory=Counter)
-    texts: dict[str, list[str]] = field(default_factory=lambda: {"summaries": [], "intents": []})
+    texts: dict[str, DrawnTexts] = field(
+        default_factory=lambda: {"summaries": DrawnTexts(MOST_TEXTS), "intents": DrawnTexts(MOST_TEXTS)}
+    )
 
     @classmethod
     def of(cls, release: PersonaLensRelease) -> Census:
@@ -85,14 +91,11 @@ class Census:
             DataError: If a file of it is broken.
         """
         census = cls()
-        single: list[str] = []
-        several: list[str] = []
         for user in release.user_ids():
             census._count_person(release, user)
             for task in release.tasks(release.profile(user), user):
                 census._count_task(task.id, task.domains)
-                (single if task.kind == "single" else several).append(task.intent)
-        census.texts["intents"] = single + several
+                census.texts["intents"].add(task.intent)
         return census
 
     def _count_person(self, release: PersonaLensRelease, user: str) -> None:
@@ -109,7 +112,8 @@ class Census:
                     known = release.schema.types.get(place) if release.schema is not None else None
                     self.preferences[place] = PreferenceValues(known)
                 self.preferences[place].counts.update(map(str, values))
-        self.texts["summaries"] += [text for text in raw["interactions"].values() if text]
+        for text in filter(None, raw["interactions"].values()):
+            self.texts["summaries"].add(text)
 
     def _count_task(self, id_: str, domains: tuple[str, ...]) -> None:
         self.pairs["single" if len(domains) == 1 else "multi"] += 1

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from dialoom import apollo_reward
 from dialoom.apollo_reward import compute_score, reward, tool_definitions, tool_functions
 from dialoom.personas.apollo import TOOLS, World, execute
-from dialoom.personas.apollo.text_protocol import call_text, own_words, without_thoughts
+from dialoom.personas.apollo.text_protocol import call_text, without_thoughts
+from dialoom.roles.gateway.thinking import without_thinking
 
 Call = dict[str, Any]
 
@@ -142,7 +143,19 @@ junk = (
 )
 messages = st.lists(scalars | st.fixed_dictionaries({"content": junk, "tool_calls": junk | st.lists(junk, max_size=2)}))
 tags = st.lists(
-    st.sampled_from(["<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "{"])
+    st.sampled_from(
+        [
+            "<think>",
+            "</think>",
+            "<Thought>",
+            "</thought >",
+            "<tool_call>",
+            "</tool_call>",
+            "<tool_response>",
+            "</tool_response>",
+            "{",
+        ]
+    )
     | st.text(max_size=3)
 ).map("".join)
 
@@ -156,11 +169,10 @@ def test_no_completion_raises(completion: Any) -> None:
 
 @settings(max_examples=80)
 @given(tags)
-def test_own_words_have_no_thoughts_left(text: str) -> None:
-    """And what has none stays as it is."""
-    for cleaned in (own_words(text), without_thoughts(text)):
-        assert "<think>" not in cleaned and "</think>" not in cleaned
-        assert without_thoughts(cleaned) == cleaned
+def test_thoughts_are_those_of_an_evaluation(text: str) -> None:
+    """What the gateway takes for reasoning there, the reward takes for it here."""
+    said, _ = without_thinking(text)
+    assert without_thoughts(text).strip() == said.strip()
 
 
 def test_tools_are_typed_and_documented_functions() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
@@ -132,7 +131,7 @@ class Apollo(Recipe):
             "protocol": "native" if is_native else "text",
             "flags": (flags := flags_of(turns, outputs)),
             "error": label_of(pair.flow, pair.gold, calls, "asked" in flags),
-            "scores": asdict(nodes.scores_of(scenario, attempts[-1], is_native)),
+            "scores": nodes.scores_of(scenario, attempts[-1], is_native)._asdict(),
         }
         if earlier := attempts[:-1]:
             details["attempts"] = [calls_of(turns_of(messages, is_native)) for messages in earlier]

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from dialoom.graphs.conversation import calls_of
 from dialoom.graphs.outcome import Line
-from dialoom.personas.apollo.text_protocol import read_turn, without_thoughts
+from dialoom.personas.apollo.text_protocol import read_turn
 
 from .call_lines import call_line, output_line
 from .loop import AgentTurn
@@ -25,7 +25,7 @@ def turn_of(message: BaseMessage, is_native: bool) -> AgentTurn:
     """
     if is_native:
         return AgentTurn(str(message.content).strip(), calls_of(message))
-    words, calls = read_turn(without_thoughts(str(message.content)))
+    words, calls = read_turn(str(message.content))
     return AgentTurn(words, calls)
 
 

@@ -79,19 +79,30 @@ def vocabulary(languages: Sequence[str]) -> Vocabulary:
     return next((known[code] for code in languages if code in known), known["en"])
 
 
+def commonest_words(words: Sequence[str]) -> Counter[str]:
+    """How many of some words are among the commonest of each language, by its code; words of one letter are not."""
+    languages = _languages_of_words()
+    return Counter(code for word in words for code in languages.get(word, ()))
+
+
+@cache
+def _languages_of_words() -> Mapping[str, Sequence[str]]:
+    found: dict[str, list[str]] = {}
+    for code, each in vocabularies().items():
+        for word in each.stop:
+            if len(word) > 1:
+                found.setdefault(word, []).append(code)
+    return found
+
+
 def language_of(text: str) -> str | None:
     """The code of the language whose commonest words a text has most of; `None` of one with fewer than three.
 
     Languages that are written without blanks between words are told by their letters.
     """
-    words = Counter(words_of(text))
-    hits = {
-        code: sum(words[word] for word in words.keys() & each.stop if len(word) > 1)
-        for code, each in vocabularies().items()
-    }
-    code = max(hits, key=lambda each: hits[each])
-    if hits[code] >= 3:
-        return code
+    for code, count in commonest_words(words_of(text)).most_common(1):
+        if count >= 3:
+            return code
     if text.isascii():
         return None
     scripts = Counter(script_of(letter) for letter in text if letter.isalpha() and not letter.isascii())

@@ -145,7 +145,7 @@ class PersonaLensPeople(Recipe):
     def outline(self, episode: Episode) -> Outline:
         """Who it is, what they like, what went before, and their tasks with the situations."""
         details = episode.outcome.details
-        title = f"{episode.facets['user']}: {len(details['preferences'])} domains, {len(details['tasks'])} tasks"
+        title = f"{episode.facets['user']}, domains: {len(details['preferences'])}, tasks: {len(details['tasks'])}"
         domains = [
             Outline(
                 [Span(name, "heading")],

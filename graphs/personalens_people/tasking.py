@@ -75,7 +75,7 @@ async def situate(state: PersonState, scene: Scene) -> Update:
     )
     made = {id_: reply.plain() for id_, reply in replies.items() if reply is not None}
     unread = [note for id_, reply in replies.items() if reply is None for note in lost("situation", id_, 1)]
-    scene.tell(f"{scenario.user}: {len(domains_of(state))} domains, {len(made)} tasks")
+    scene.tell(f"{scenario.user}, domains: {len(domains_of(state))}, tasks: {len(made)}")
     return {"situations": made, "notes": unread, "looked": {"situation": len(theirs)}}
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .calls import CallError, ToolCall, arguments_of, canonical
 from .tools import TOOLS, Value
@@ -14,8 +13,7 @@ from .tools import TOOLS, Value
 Calls = Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class CallScores:
+class CallScores(NamedTuple):
     """Two measures of the paper (section 3.3), and others beside them.
 
     Attributes:

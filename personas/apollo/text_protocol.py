@@ -17,8 +17,11 @@ FINISH = "[Finish]"
 """What an agent says, by itself, when all is done."""
 
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
-_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-_NOT_ITS_OWN = re.compile(rf"{_THOUGHT.pattern}|(?P<output><tool_response>.*?(?:</tool_response>|\Z))", re.DOTALL)
+_TAG = "(?:think|thinking|thought|reasoning)"
+_BLOCK = rf"<({_TAG})>.*?(?:</\1\s*>|\Z)"
+_THOUGHT = re.compile(_BLOCK, re.DOTALL | re.IGNORECASE)
+_THOUGHT_ENDS = re.compile(rf"</{_TAG}\s*>", re.IGNORECASE)
+_NOT_SAID = re.compile(rf"{_BLOCK}|(?P<output><tool_response>.*?(?:</tool_response>|\Z))", re.DOTALL | re.IGNORECASE)
 _TURN_ENDS = "\0"
 
 
@@ -28,19 +31,20 @@ def says_finish(words: str) -> bool:
 
 
 def without_thoughts(text: str) -> str:
-    """A turn without its reasoning: `<think>` blocks, and all that follows one that was never closed.
+    """A turn without its reasoning: `<think>` blocks (and the like), and all that follows one that was never closed.
 
-    Where a template has opened the first block in the prompt, the turn has but its end: what is before it goes, too.
+    Where a template has opened the first block in the prompt, the turn has but its end: what is before it goes, too. In
+    an evaluation the gateway has done the same before a turn is read.
     """
-    return _THOUGHT.sub("\n", text).rpartition("</think>")[2]
+    return _THOUGHT_ENDS.split(_THOUGHT.sub("", text))[-1]
 
 
 def own_words(rollout: str) -> str:
-    """What a model wrote itself in a text that holds a whole rollout: no reasoning, and nothing that tools said.
+    """What a model said itself in a text that holds a whole rollout: no reasoning, and nothing that tools said.
 
     A block that is cut off by the end of the text goes with all that follows.
     """
-    turns = _NOT_ITS_OWN.sub(lambda block: _TURN_ENDS if block["output"] else "\n", rollout).split(_TURN_ENDS)
+    turns = _NOT_SAID.sub(lambda block: _TURN_ENDS if block["output"] else "", rollout).split(_TURN_ENDS)
     return "\n".join(map(without_thoughts, turns))
 
 

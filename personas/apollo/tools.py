@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 Kind = Literal["text", "id", "date", "time", "boolean", "integer", "number"]
 Value = str | int | float | bool
@@ -18,8 +17,7 @@ CONTENT: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "tools.toml"
 _JSON_TYPES = {"boolean": "boolean", "integer": "integer", "number": "number"}
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One thing that a tool wants to be told.
 
     Attributes:
@@ -66,8 +64,7 @@ _ARTICLES: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """What an agent can call.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from statistics import quantiles
 from dialoom.graphs import Chart, Series, Table
 from dialoom.graphs.gate.vocabulary import language_of
 from dialoom.graphs.reporting.table import Cell
+from dialoom.personas.drawn_texts import DrawnTexts
 
 from .dataset import Dataset, DescribedDialogue
 from .duplicates import NEAR, SHINGLE, TextIndex
@@ -21,27 +21,9 @@ from .surfacing import Surfacing
 MOST_LINES = 50_000
 """Lines by role of which lexical figures are made; of more, so many are drawn with a seed."""
 
-_SEED = 42
 _SHOWN = 10
 _MOST_VALUES = 200
 """Values of a facet that are told apart."""
-
-
-class _Drawn:
-    """A uniform sample of what comes by (Vitter's algorithm R)."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._drawing = random.Random(_SEED)
-        self.count = 0
-        self.texts: list[str] = []
-
-    def add(self, text: str) -> None:
-        self.count += 1
-        if len(self.texts) < self._size:
-            self.texts.append(text)
-        elif (place := self._drawing.randrange(self.count)) < self._size:
-            self.texts[place] = text
 
 
 @dataclass(slots=True)
@@ -52,7 +34,7 @@ class DialogueCount:
     sizes: dict[str, Counter[int]] = field(default_factory=dict)
     endings: Counter[str] = field(default_factory=Counter)
     openings: Counter[str] = field(default_factory=Counter)
-    lines: dict[str, _Drawn] = field(default_factory=dict)
+    lines: dict[str, DrawnTexts] = field(default_factory=dict)
     languages: Counter[str] = field(default_factory=Counter)
     personal: dict[str, list[tuple[str, PersonalDatum]]] = field(default_factory=dict)
     personal_counts: Counter[str] = field(default_factory=Counter)
@@ -84,7 +66,7 @@ class DialogueCount:
         words: Counter[str] = Counter()
         for line in dialogue.lines:
             words[line.role] += len(line.content.split())
-            self.lines.setdefault(line.role, _Drawn(MOST_LINES)).add(line.content)
+            self.lines.setdefault(line.role, DrawnTexts(MOST_LINES)).add(line.content)
             self.languages[language_of(line.content) or "not told"] += 1
             for datum in find(line.content):
                 self.personal_counts[datum.kind] += 1

@@ -8,7 +8,7 @@ from pathlib import Path
 from dialoom.graphs import Table
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas import PersonaLensRelease
-from dialoom.personas.census import Census
+from dialoom.personas.census import MOST_TEXTS, Census
 
 from .lexical import SAMPLE_WORDS, SAMPLES, published, varied
 
@@ -72,15 +72,17 @@ def _texts(census: Census) -> Table:
     table = Table(
         "texts", "How varied the written texts are (table 10)", columns, decimals=dict.fromkeys(columns[4:], 3)
     )
-    for what, texts in census.texts.items():
+    for what, drawn in census.texts.items():
         for how, measure in (("as published", published), ("words", varied)):
-            found = measure(texts)
+            found = measure(drawn.texts)
             row: list[Cell] = [what, how, found.texts, found.words]
             table.rows.append([*row, found.dist_1, found.dist_2, found.ent_4, found.self_bleu])
     table.notes.append(
         f"As published: means over {SAMPLES} samples of {SAMPLE_WORDS:,} words, Self-BLEU of letters (Joko et al. "
         "2024); the paper measures dialogues so, which the release does not hold. Words: of all texts as they are."
     )
+    if any(drawn.count > MOST_TEXTS for drawn in census.texts.values()):
+        table.notes.append(f"Of more than {MOST_TEXTS:,} texts, so many were drawn.")
     return table
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.gate.talk import Talk
-from dialoom.graphs.gate.vocabulary import Vocabulary, script_of, vocabularies, words_of
+from dialoom.graphs.gate.vocabulary import Vocabulary, commonest_words, script_of, vocabularies, words_of
 
 _LETTERS = 2_000
 """So many letters tell a line's script and language."""
@@ -89,9 +89,10 @@ def _is_foreign(text: str, ours: list[Vocabulary]) -> float:
     if _is_of_another_script(text, ours):
         return 1.0
     words = words_of(text)
-    counted = Counter(word for word in words if len(word) > 1)
-    own = max(_hits(counted, each) for each in ours)
-    best = max(_hits(counted, each) for each in vocabularies().values() if each not in ours)
+    hits = commonest_words(words)
+    mine = {each.code for each in ours}
+    own = max(hits[code] for code in mine)
+    best = max((count for code, count in hits.items() if code not in mine), default=0)
     return 0.9 if best >= 3 and best >= 2 * own and best >= 0.2 * len(words) else 0.0
 
 
@@ -103,7 +104,3 @@ def _is_of_another_script(text: str, ours: list[Vocabulary]) -> bool:
     scripts = Counter("LATIN" if letter < "ɐ" else script_of(letter) for letter in letters)
     other = sum(count for script, count in scripts.items() if script not in known)
     return other >= 4 and other > len(letters) / 2
-
-
-def _hits(counted: Counter[str], language: Vocabulary) -> int:
-    return sum(counted[word] for word in counted.keys() & language.stop)

@@ -14,9 +14,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
 from dialoom.personas.apollo.source import ApolloPair
-from dialoom.personas.apollo.text_protocol import call_text
 from tests.graphs.apollo.invented import source
-from tests.graphs.apollo.players import FINISH, Agent, episodes, played, scores
+from tests.graphs.apollo.players import FINISH, episodes, played, scores
 
 MADE = source()
 PAIR = MADE.pairs["commute-rule-1"]
@@ -72,14 +71,6 @@ def test_half_a_character_that_a_call_spells_fails_no_sample(tmp_path: Path, pro
     run = played(tmp_path, agent, users="u1", limit=1, protocol=protocol)
     (episode,) = episodes(run).values()
     assert (scores(episode), episode.outcome.details["flags"]) == ((False, 0.0), ["failed_call"])
-
-
-def test_what_is_thought_aloud_is_no_call(tmp_path: Path) -> None:
-    """Where a model's reasoning comes among its words, a call in it is not made, as it is not in the reward."""
-    turns = [f"<think>Perhaps {call_text(UNKNOWN)}?</think>{call_text(call)}" for call in CALLS]
-    run = played(tmp_path, Agent({PAIR.query: [*turns, f"<think>Is that all?</think>{FINISH}"]}), users="u1", limit=1)
-    (episode,) = episodes(run).values()
-    assert (scores(episode), episode.outcome.details["flags"]) == ((True, 1.0), [])
 
 
 def test_calls_beside_the_words_score_as_those_among_them(tmp_path: Path) -> None:
