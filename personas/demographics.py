@@ -14,7 +14,7 @@ import random
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -107,8 +107,12 @@ def _tables(path: Path, text: str) -> _Tables:
     _check_keys(path, named, "table")
     for number, table in enumerate(tables.draw):
         place = f"'draw.{number}' ({table.key})"
+        if not all(value.strip() for value in table.weights):
+            raise DataError(path, f"{place}: a value is empty; write 'N/A' for what is not known")
         if not any(table.weights.values()):
             raise DataError(path, f"{place}: all weights are 0")
+        if sum(table.weights.values()) == float("inf"):
+            raise DataError(path, f"{place}: the weights add up to no number; give smaller ones")
         if unknown := [key for key in (table.key, *table.given) if key not in KEYS]:
             raise DataError(path, f"{place}: there is no key {unknown[0]!r}; there are {', '.join(KEYS)}")
         if later := [key for key in table.given if key not in named[:number]]:
@@ -121,18 +125,32 @@ def _tables(path: Path, text: str) -> _Tables:
 
 def _rows(path: Path, text: str) -> _Rows:
     reader = csv.DictReader(io.StringIO(text))
-    _check_keys(path, reader.fieldnames or (), "column")
     rows, weights = [], []
-    for row in reader:
-        values = {key: (row[key] or "").strip() for key in KEYS}
-        if empty := [key for key, value in values.items() if not value]:
-            raise DataError(path, f"{empty[0]!r} is empty; write 'N/A' for what is not known", reader.line_num)
-        rows.append(values)
-        weights.append(_weight(path, row.get(_WEIGHT, "1"), reader.line_num))
+    try:
+        named = reader.fieldnames or ()
+        _check_keys(path, named, "column")
+        if twice := [name for name in (*KEYS, _WEIGHT) if list(named).count(name) > 1]:
+            raise DataError(path, f"has two columns of {twice[0]!r}", 1)
+        for row in reader:
+            rows.append(_person(path, row, reader.line_num))
+            weights.append(_weight(path, row.get(_WEIGHT, "1"), reader.line_num))
+    except csv.Error as error:
+        raise DataError(path, f"no CSV: {error}", reader.line_num) from error
     if not any(weights):
         raise DataError(path, "holds nobody, or nobody with a weight above 0")
-    is_weighted = _WEIGHT in (reader.fieldnames or ())
-    return _Rows(rows=tuple(rows), weights=tuple(weights) if is_weighted else None)
+    if sum(weights) == float("inf"):
+        raise DataError(path, "the weights add up to no number; give smaller ones")
+    return _Rows(rows=tuple(rows), weights=tuple(weights) if _WEIGHT in named else None)
+
+
+def _person(path: Path, row: Mapping[str | None, Any], line: int) -> dict[str, str]:
+    """The values of a row; an unquoted comma in one would shift all that follow, so there may be none too many."""
+    if more := row.get(None):
+        raise DataError(path, f"{more[0]!r} is beyond the last column; put a value with a comma in quotes", line)
+    values = {key: (row[key] or "").strip() for key in KEYS}
+    if empty := [key for key, value in values.items() if not value]:
+        raise DataError(path, f"{empty[0]!r} is empty; write 'N/A' for what is not known", line)
+    return values
 
 
 def _weight(path: Path, text: str | None, line: int) -> float:

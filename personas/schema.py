@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -73,11 +74,16 @@ def read_domains(path: Path) -> list[DomainSchema]:
         raise DataError(path, f"the affinity schema cannot be read: {error}") from error
     if not isinstance(values, list):
         raise DataError(path, f"the affinity schema is a list of domains, not {type(values).__name__}")
+    return [_domain(path, number, value) for number, value in enumerate(values)]
+
+
+def _domain(path: Path, number: int, value: Any) -> DomainSchema:
     try:
-        return [DomainSchema.model_validate(value) for value in values]
+        return DomainSchema.model_validate(value)
     except ValidationError as error:
-        place, message, _ = first_problem(error)
-        raise DataError(path, f"{place}: {message}") from error
+        place, message, wrong = first_problem(error)
+        inside = f", {place!r}" if place else ""
+        raise DataError(path, f"domain {number}{inside}: {message}; it is {wrong!r:.60}") from error
 
 
 def shipped_schema() -> list[DomainSchema]:

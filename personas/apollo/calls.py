@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 from .tools import TOOLS, Kind, Parameter, Tool, Value
+from .written import value_of, whole
 
 
 class ToolCall(NamedTuple):
@@ -59,7 +60,7 @@ def arguments_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
     given = call.get("arguments")
     if isinstance(given, str):
         try:
-            given = json.loads(given, parse_constant=_no_number)
+            given = value_of(given, parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             raise CallError(f"the arguments {shown(given)} are no JSON: give an object") from error
     if not isinstance(given, Mapping):
@@ -69,7 +70,7 @@ def arguments_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def shown(value: Any, width: int = 60) -> str:
     """A value as an error quotes it: as JSON, and not too long."""
-    text = json.dumps(value, ensure_ascii=False, default=str).encode(errors="replace").decode()
+    text = whole(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= width else text[: width - 3] + "..."
 
 

@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .written import value_of
+
 FINISH = "[Finish]"
 """What an agent says, by itself, when all is done."""
 
@@ -89,7 +91,7 @@ def _read_call(block: str) -> dict[str, str]:
 def _loaded(text: str) -> Any:
     """The value of a JSON text; the text itself if it is none."""
     try:
-        return json.loads(text)
+        return value_of(text)
     except (ValueError, RecursionError):
         return text
 

@@ -141,16 +141,24 @@ class RowsDataset:
         if self._path.suffix == ".parquet":
             from pyarrow import parquet
 
-            file = parquet.ParquetFile(self._path)
-            rows = (row for batch in file.iter_batches(500) for row in batch.to_pylist())
-            yield from enumerate(rows, 1)
+            try:
+                file = parquet.ParquetFile(self._path)
+                rows = (row for batch in file.iter_batches(500) for row in batch.to_pylist())
+                yield from enumerate(rows, 1)
+            except (OSError, ValueError) as error:  # pyarrow's own derive from these
+                raise DataError(self._path, f"no Parquet that can be read: {error}") from error
             return
-        with self._path.open(encoding="utf-8") as text:
-            for number, line in enumerate(text, 1):
+        with self._path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield number, self._row(line, number)
 
-    def _row(self, line: str, number: int) -> Mapping[str, Any]:
+    def _row(self, written: bytes, number: int) -> Mapping[str, Any]:
+        try:
+            line = written.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            found = f"byte {written[error.start]:#04x} at {error.start + 1}"
+            raise DataError(self._path, f"not UTF-8: {found}; give JSON lines or Parquet", number) from error
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:

@@ -43,10 +43,15 @@ class ExportedFolder:
         card = path / CARD
         if not card.is_file():
             raise RunError(f"{path} has no {CARD} that says what it holds; give a folder that an export has written")
-        found = _FRONT.match(card.read_text(encoding="utf-8"))
+        try:
+            found = _FRONT.match(card.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise RunError(f"{card} cannot be read: {error}") from error
         try:
             front = yaml.safe_load(found[1]) if found else None
-        except yaml.YAMLError as error:
+        except RecursionError as error:
+            raise RunError(f"{card}: its front matter is nested too deeply") from error
+        except (yaml.YAMLError, ValueError) as error:
             raise RunError(f"{card}: its front matter is no YAML: {str(error).splitlines()[0]}") from error
         if not isinstance(front, dict):
             raise RunError(f"{card} has no front matter of a dataset card")
@@ -63,11 +68,16 @@ class ExportedFolder:
 
 def _named(folder: Path, front: dict[str, Any]) -> list[Path]:
     """The data files of a card's configurations."""
-    paths = []
-    for config in front.get("configs") or []:
-        for split in config.get("data_files") or []:
-            given = split.get("path", []) if isinstance(split, dict) else split
-            paths += [Path(path) for path in ([given] if isinstance(given, str) else given)]
+    paths: list[Path] = []
+    for place, config in _listed(front.get("configs"), "configs"):
+        if not isinstance(config, dict):
+            raise RunError(f"{folder / CARD}: {place} is {config!r:.40}; give the name of a set and its data_files")
+        for at, split in _listed(config.get("data_files"), f"{place}.data_files"):
+            given = split.get("path") if isinstance(split, dict) else split
+            for each in given if isinstance(given, list) else [given]:
+                if not isinstance(each, str):
+                    raise RunError(f"{folder / CARD}: {at} names {each!r:.40}; give the path of a file")
+                paths.append(Path(each))
     if not paths:
         raise RunError(f"{folder / CARD} names no data files")
     for path in paths:
@@ -75,3 +85,9 @@ def _named(folder: Path, front: dict[str, Any]) -> list[Path]:
         if not whole.is_file() or whole.is_symlink() or not whole.resolve().is_relative_to(folder.resolve()):
             raise RunError(f"{folder / CARD} names {str(path)!r}, which is no file in that folder")
     return paths
+
+
+def _listed(value: Any, place: str) -> list[tuple[str, Any]]:
+    """What a key of a card holds, one or several, each with its place."""
+    several = value if isinstance(value, list) else [] if value is None else [value]
+    return [(f"{place}.{number}", each) for number, each in enumerate(several)]

@@ -176,7 +176,7 @@ class Flow:
     def preference(self, draw: random.Random) -> Preference:
         """One that somebody may have: never the one of who knows nothing."""
         while True:
-            either = self._either()
+            either = self.either
             left_out = set(either) - {draw.choice(either)} if either else set()
             values = {facet.name: draw.choice(facet.values) for facet in self.facets if facet.name not in left_out}
             order = tuple(draw.sample([step.tool for step in self.lookups], len(self.lookups)))
@@ -194,8 +194,9 @@ class Flow:
         apart = [values[name] for name in self.apart]
         return limits == sorted(set(limits)) and len(set(apart)) == len(apart)
 
-    def _either(self) -> tuple[str, ...]:
-        """Facets that stand for each other."""
+    @property
+    def either(self) -> tuple[str, ...]:
+        """Facets that stand for each other: a preference has one of them."""
         given = self.last.arguments.values() if isinstance(self.last, FlowStep) else ()
         return next((expression.by for expression in given if isinstance(expression, Pick)), ())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +14,9 @@ from dialoom.personas.mending import Mendings
 from dialoom.personas.pools.lines import values_of
 
 from ..calls import CallError, canonical, shown
-from ..flows import FLOWS
+from ..flows import FLOWS, Flow
+from ..tools import TOOLS
+from .history import TOOLS_OFFERED
 from .keeping import pair_refusal, unrelated_refusal
 from .pair import ApolloPair, ApolloUser
 from .session import ApolloSession, PastCall
@@ -36,13 +38,15 @@ def read_source(folder: Path, *, thorough: bool = False) -> ApolloSource:
         DataError: If a file is missing or broken, names what is not there, or belongs to another world; and if
             something fails a check.
     """
-    (meta, *_), users, sessions, pairs = (
-        list(_read(folder / META, ApolloMeta).values()),
+    (_, meta), *more = _read(folder / META, ApolloMeta)
+    if more:
+        raise DataError(folder / META, "a source has one line here", more[0][0])
+    users, sessions, pairs = (
         _read(folder / USERS, ApolloUser),
         _read(folder / SESSIONS, ApolloSession),
         _read(folder / PAIRS, ApolloPair),
     )
-    source = ApolloSource.of(users.values(), sessions.values(), pairs.values(), meta)
+    source = ApolloSource.of(_models(users), _models(sessions), _models(pairs), meta)
     if meta.world != source.world.hash:
         made, here = meta.world[:12], source.world.hash[:12]
         raise DataError(folder / META, f"made in the world {made}..., and this one is {here}...: make it anew", 1)
@@ -54,9 +58,9 @@ def read_source(folder: Path, *, thorough: bool = False) -> ApolloSource:
     return source
 
 
-def _read(path: Path, model: type[M]) -> dict[int, M]:
-    """The models of a file by their lines."""
-    found: dict[int, M] = {}
+def _read(path: Path, model: type[M]) -> list[tuple[int, M]]:
+    """The models of a file, each with its line, on which there may be others."""
+    found: list[tuple[int, M]] = []
     ids: dict[Any, int] = {}
     for number, value in values_of(path, Mendings()):
         try:
@@ -65,17 +69,21 @@ def _read(path: Path, model: type[M]) -> dict[int, M]:
             place, message, wrong = first_problem(error)
             raise DataError(path, f"{place or 'the line'}: {message}; it is {wrong!r:.60}", number) from error
         named = getattr(read, "id", None)
-        if named in ids:
+        if named is not None and named in ids:
             raise DataError(path, f"{named!r} is also the name of line {ids[named]}", number)
         ids[named] = number
-        found[number] = read
+        found.append((number, read))
     if not found:
         raise DataError(path, "holds nothing")
     return found
 
 
-def _check(path: Path, found: Mapping[int, M], wrong: Callable[[M], str | None]) -> None:
-    for number, model in found.items():
+def _models(found: Sequence[tuple[int, M]]) -> list[M]:
+    return [model for _, model in found]
+
+
+def _check(path: Path, found: Sequence[tuple[int, M]], wrong: Callable[[M], str | None]) -> None:
+    for number, model in found:
         problem = wrong(model)
         if problem is not None:
             raise DataError(path, problem, number)
@@ -93,21 +101,70 @@ def _wrong_session(source: ApolloSource, session: ApolloSession) -> str | None:
 
 
 def _wrong_pair(source: ApolloSource, pair: ApolloPair) -> str | None:
-    """What a pair names that is not there."""
+    """What is wrong with a pair by itself, before any check of what it asks."""
+    problem = next(_wrong_names(source, pair), None) or _wrong_request(source, pair)
+    return f"pair {pair.id}: {problem}" if problem else None
+
+
+def _wrong_names(source: ApolloSource, pair: ApolloPair) -> Iterator[str]:
+    """What a pair names that is not there, and what it does not name."""
     flow, session = FLOWS.get(pair.flow), source.sessions.get(pair.session)
     if flow is None:
-        return f"pair {pair.id}: there is no flow {pair.flow!r}; there are {', '.join(FLOWS)}"
+        yield f"there is no flow {pair.flow!r}; there are {', '.join(FLOWS)}"
+        return
     if pair.user not in source.users:
-        return f"pair {pair.id}: there is no user {pair.user!r} in {USERS}"
+        yield f"there is no user {pair.user!r} in {USERS}"
     if session is None or session.user != pair.user:
-        return f"pair {pair.id}: user {pair.user} has no session {pair.session!r} in {SESSIONS}"
+        yield f"user {pair.user} has no session {pair.session!r} in {SESSIONS}"
+    elif session.kind != "preference":
+        yield f"its session {session.id} is {session.kind}, by {SESSIONS}: it is to be of the kind preference"
+    yield from _wrong_values(flow, pair)
+    for slot in flow.slots:
+        if slot not in pair.slots:
+            yield f"slots: {slot} is missing; {pair.flow} needs {', '.join(flow.slots)}"
+    lookups = [step.tool for step in flow.lookups]
+    if sorted(pair.order) != sorted(lookups):
+        yield f"order {shown(pair.order)}: give {', '.join(lookups)}, each once, in any order"
+    yield from _wrong_tools(pair)
+
+
+def _wrong_values(flow: Flow, pair: ApolloPair) -> Iterator[str]:
     facets = {facet.name: facet.values for facet in flow.facets}
     for name, value in pair.values.items():
         if name not in facets:
-            return f"pair {pair.id}: {pair.flow} has no facet {name!r}; it has {', '.join(facets)}"
-        if value not in facets[name]:
-            return f"pair {pair.id}: {name} {shown(value)}: it is one of {', '.join(map(str, facets[name]))}"
-    return next((f"pair {pair.id}: {problem}" for call in pair.calls() if (problem := _wrong_call(call))), None)
+            yield f"{pair.flow} has no facet {name!r}; it has {', '.join(facets)}"
+        elif value not in facets[name]:
+            yield f"{name} {shown(value)}: it is one of {', '.join(map(str, facets[name]))}"
+    for name in facets:
+        if name not in pair.values and name not in flow.either:
+            yield f"values: {name} is missing; it is one of {', '.join(map(str, facets[name]))}"
+    if flow.either and not set(flow.either) & set(pair.values):
+        yield f"values: give one of {', '.join(flow.either)}"
+
+
+def _wrong_tools(pair: ApolloPair) -> Iterator[str]:
+    for tool in pair.tools:
+        if tool not in TOOLS:
+            yield f"tools: there is no tool {shown(tool)}"
+        if pair.tools.count(tool) > 1:
+            yield f"tools: {tool} is there twice"
+    if len(pair.tools) > TOOLS_OFFERED:
+        yield f"tools: there are {len(pair.tools)}; no more than {TOOLS_OFFERED} are offered"
+    for call in pair.gold:
+        if problem := _wrong_call(call.call()):
+            yield problem
+        elif call.name not in pair.tools:
+            yield f"tools: {call.name} is missing, which is called by its gold"
+
+
+def _wrong_request(source: ApolloSource, pair: ApolloPair) -> str | None:
+    """What is wrong with the day or with what the query says: the flow's calls cannot be made of it."""
+    try:
+        source.world.day(pair.today, "today")
+    except CallError as error:
+        return str(error)
+    made = pair.request(source.world, source.users[pair.user]).gold()
+    return next((f"slots: {problem}" for call in made.calls if (problem := _wrong_call(call.call()))), None)
 
 
 def _wrong_call(call: Mapping[str, Any]) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
@@ -49,6 +50,27 @@ TURNS: Mapping[str, tuple[list[Any], tuple[bool, float], list[str]]] = {
     "empty": ([message(), message(A), message(B), message(C), FINISH], (True, 1.0), ["empty"]),
     "as text": ([f"<tool_call>{json.dumps(A)}</tool_call>", "Well."], (False, 0.0), []),
 }
+
+
+@pytest.mark.parametrize("protocol", ["native", "text"])
+def test_half_a_character_that_a_call_spells_fails_no_sample(tmp_path: Path, protocol: str) -> None:
+    """In the name of a tool or of an argument, or in a value; what tools say to it can be kept."""
+    half = "\\ud800"
+    calls = [
+        {"name": "get_weather", "arguments": json.loads(f'{{"{half}": "{half}"}}')},
+        {"name": "get_weather", "arguments": json.loads(f'{{"city": "{half}", "date": "{half}"}}')},
+    ]
+    unnamed = f'<tool_call>{{"name": "{half}", "arguments": {{}}}}</tool_call>'
+    lines = [f"<tool_call>{json.dumps(call)}</tool_call>" for call in calls]
+    turns: Sequence[Any] = [*map(message, calls), FINISH] if protocol == "native" else [*lines, unnamed, FINISH]
+
+    async def agent(messages: Sequence[Mapping[str, Any]], tools: object = None) -> Any:
+        assert bool(tools) == (protocol == "native")
+        return turns[sum(each["role"] == "assistant" for each in messages)]
+
+    run = played(tmp_path, agent, users="u1", limit=1, protocol=protocol)
+    (episode,) = episodes(run).values()
+    assert (scores(episode), episode.outcome.details["flags"]) == ((False, 0.0), ["failed_call"])
 
 
 def test_calls_beside_the_words_score_as_those_among_them(tmp_path: Path) -> None:

@@ -98,17 +98,46 @@ def test_what_was_said_is_text_on_the_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ('{"messages": []}\n{"x": 1}\n', "rows.jsonl:2"),
-        ("{no json\n", "rows.jsonl:1"),
-        ("", "no dialogues"),
+        (b'{"messages": []}\n{"x": 1}\n', "rows.jsonl:2"),
+        (b"{no json\n", "rows.jsonl:1"),
+        (b"", "no dialogues"),
+        (b'{"messages": []}\n"caf\xe9"\n', "rows.jsonl:2: not UTF-8: byte 0xe9 at 5"),
+        (b"PAR1 and no more PAR1", "no Parquet"),
     ],
 )
-def test_a_file_of_another_kind_is_refused_by_its_line(tmp_path: Path, content: str, said: str) -> None:
+def test_a_file_of_another_kind_is_refused_by_its_line(tmp_path: Path, content: bytes, said: str) -> None:
     """One message says where."""
-    path = tmp_path / "rows.jsonl"
-    path.write_text(content)
+    path = tmp_path / ("rows.parquet" if content.startswith(b"PAR1") else "rows.jsonl")
+    path.write_bytes(content)
     with pytest.raises(DialoomError, match=said):
         dialoom.describe(path)
+
+
+@pytest.mark.parametrize(
+    ("front", "said"),
+    [
+        (b"configs: 5", "configs.0 is 5"),
+        (b"configs: [[a]]", r"configs.0 is \['a'\]"),
+        (b"configs: &a [*a]", "configs.0 is "),
+        (b"configs: [{data_files: [{path: 7}]}]", "configs.0.data_files.0 names 7"),
+        (b"configs: [{data_files: [{split: train}]}]", "configs.0.data_files.0 names None"),
+        (b"when: 2026-13-41", "no YAML"),
+        (b"configs: " + b"[" * 2_000, "nested too deeply|no YAML"),
+        (b"licen\xffe: a", "README.md cannot be read"),
+    ],
+)
+def test_a_folder_whose_card_is_odd_is_refused_by_its_place(tmp_path: Path, front: bytes, said: str) -> None:
+    """Cards are written by people and other programs, too."""
+    (tmp_path / "README.md").write_bytes(b"---\n" + front + b"\n---\n")
+    with pytest.raises(DialoomError, match=said):
+        dialoom.describe(tmp_path)
+
+
+def test_a_card_may_name_a_file_without_a_list(tmp_path: Path) -> None:
+    """As the hub's own documentation has it."""
+    (tmp_path / "README.md").write_text("---\nconfigs:\n- data_files: rows.jsonl\n---\n")
+    written(tmp_path / "rows.jsonl", TALK)
+    assert dialoom.describe(tmp_path)["sizes"].rows
 
 
 def test_rows_of_other_programs_are_read(tmp_path: Path) -> None:
