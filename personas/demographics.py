@@ -26,6 +26,8 @@ from .profile import Demographics
 
 KEYS = tuple(name for name in Demographics.model_fields if name != "user_id")
 _SHIPPED = Path(__file__).parent / "samples" / "demographics.toml"
+_LONGEST = 1_000
+"""Characters of a value; what is longer is a quote that is not closed, or no demographics."""
 _WEIGHT = "weight"
 
 
@@ -148,6 +150,10 @@ def _person(path: Path, row: Mapping[str | None, Any], line: int) -> dict[str, s
     if more := row.get(None):
         raise DataError(path, f"{more[0]!r} is beyond the last column; put a value with a comma in quotes", line)
     values = {key: (row[key] or "").strip() for key in KEYS}
+    if long := [key for key, value in values.items() if len(value) > _LONGEST]:
+        raise DataError(
+            path, f"{long[0]!r} is {len(values[long[0]]):,} characters long; a value has at most {_LONGEST:,}", line
+        )
     if empty := [key for key, value in values.items() if not value]:
         raise DataError(path, f"{empty[0]!r} is empty; write 'N/A' for what is not known", line)
     return values

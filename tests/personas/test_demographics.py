@@ -89,7 +89,10 @@ def test_a_file_that_cannot_be_drawn_from_is_named_with_what_is_wrong(tmp_path: 
         (lambda: rows(tmp_path, f"{person},much", header=f"{','.join(KEYS)},weight"), "the weight is 'much'"),
         (lambda: rows(tmp_path, f"{person},Rome"), "people.csv:2: 'Rome' is beyond the last column"),
         (lambda: rows(tmp_path, f"{person},k", header=",".join([*KEYS, "age"])), "has two columns of 'age'"),
-        (lambda: rows(tmp_path, person.replace("a", "a" * 200_000)), "no CSV: field larger than field limit"),
+        (
+            lambda: rows(tmp_path, person.replace("a", "a" * 1_001)),
+            "'age' is 1,001 characters long; a value has at most",
+        ),
         (lambda: tables(tmp_path, '[[draw]]\nkey = "age"\nweights = { " " = 1 }'), r"\(age\): a value is empty"),
         (lambda: tables(tmp_path, '[[draw]]\nkey = "age"\nweights = { x = 1e308, y = 1e308 }'), "add up to no number"),
     ]

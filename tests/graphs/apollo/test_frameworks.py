@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,7 @@ def test_with_preferences_that_changed_the_latest_counts(tmp_path: Path) -> None
     assert found["flight-1"].outcome.details["scores"]["stale"] is False
     assert found["flight-2"].outcome.details["scores"]["stale"] is True
     assert scores(found["flight-2"])[0] is False
-    told = [line.role for line in found["flight-2"].outcome.messages if line.role.startswith("session")]
+    told = [line for line in found["flight-2"].outcome.messages if re.match(r"session \d+\n", line.content)]
     assert len(told) == 2
     (table,) = [table for table in run.report().tables if table.name == "evolving"]
     assert [row[-1] for row in table.rows] == [share_of(1, 2)]
