@@ -28,7 +28,7 @@ _MOST_VALUES = 200
 
 @dataclass(slots=True)
 class DialogueCount:
-    """Dialogues, counted in one reading; what is held does not grow with them, but for a hash of each."""
+    """Dialogues, counted in one reading; what is held does not grow with them, but for their different first lines."""
 
     dialogues: int = 0
     sizes: dict[str, Counter[int]] = field(default_factory=dict)

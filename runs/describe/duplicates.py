@@ -68,48 +68,34 @@ class TextIndex:
         self._hashes: dict[str, Any] = {}
         self._exact: dict[bytes, str] = {}
 
-    def add_all(self, texts: Iterable[tuple[str, str]]) -> TextIndex:
-        """Take in texts by their ids."""
-        for id_, text in texts:
-            words = _words(text)
-            if words:
-                self._add(f"{len(self._hashes)} {id_}", words)
-        return self
-
     def within(self, texts: Iterable[tuple[str, str]]) -> Duplicates:
         """Each text against those before it, which it then joins."""
-        found = Duplicates()
-        for id_, text in texts:
-            found.texts += 1
-            words = _words(text)
-            if words:
-                self._look(id_, words, found)
-                self._add(f"{len(self._hashes)} {id_}", words)
-        return found
+        return self._compared(texts, joins=True)
 
     def against(self, texts: Iterable[tuple[str, str]]) -> Duplicates:
-        """Each text against those that were taken in."""
+        """Each text against those that have joined."""
+        return self._compared(texts, joins=False)
+
+    def _compared(self, texts: Iterable[tuple[str, str]], *, joins: bool) -> Duplicates:
         found = Duplicates()
         for id_, text in texts:
             found.texts += 1
             words = _words(text)
-            if words:
-                self._look(id_, words, found)
+            digest = _digest(words)
+            if not words:
+                continue
+            if (same := self._exact.get(digest)) is not None:  # it stands for all that are equal to it
+                found.found(id_, same, is_exact=True)
+                continue
+            minhash = self._minhash(words)
+            near = [(minhash.jaccard(self._hashes[key]), key) for key in self._lsh.query(minhash)]
+            if near and max(near)[0] >= NEAR:
+                found.found(id_, max(near)[1].partition(" ")[2], is_exact=False)
+            if joins:
+                key = f"{len(self._hashes)} {id_}"
+                self._exact[digest], self._hashes[key] = id_, minhash
+                self._lsh.insert(key, minhash)
         return found
-
-    def _look(self, id_: str, words: Sequence[str], found: Duplicates) -> None:
-        if (other := self._exact.get(_digest(words))) is not None:
-            found.found(id_, other.partition(" ")[2], is_exact=True)
-            return
-        minhash = self._minhash(words)
-        near = [(minhash.jaccard(self._hashes[key]), key) for key in self._lsh.query(minhash)]
-        if near and max(near)[0] >= NEAR:
-            found.found(id_, max(near)[1].partition(" ")[2], is_exact=False)
-
-    def _add(self, key: str, words: Sequence[str]) -> None:
-        self._exact.setdefault(_digest(words), key)
-        self._hashes[key] = minhash = self._minhash(words)
-        self._lsh.insert(key, minhash)
 
     def _minhash(self, words: Sequence[str]) -> Any:
         minhash = self._library.MinHash(num_perm=_PERMUTATIONS)

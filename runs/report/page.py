@@ -51,8 +51,7 @@ def _contents(tables: Sequence[Table]) -> Iterator[str]:
 
 def _figure(chart: Chart) -> Iterator[str]:
     svg = _XML.sub("", draw(chart)["svg"].decode())
-    yield f'<figure role="img" aria-label="{escape(chart.title)}">{svg}</figure>'
-    yield from _notes(chart.notes)
+    yield f'<figure role="img" aria-label="{escape(chart.title)}">{svg}</figure>'  # its notes are drawn within
 
 
 def _table(table: Table) -> Iterator[str]:

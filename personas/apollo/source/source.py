@@ -65,8 +65,12 @@ class ApolloSource:
         meta: ApolloMeta,
     ) -> ApolloSource:
         """The source of these."""
-        by_user, by_session, by_pair = ({one.id: one for one in several} for several in (users, sessions, pairs))
-        return cls(by_user, by_session, by_pair, meta)  # type: ignore[arg-type]
+        return cls(
+            {user.id: user for user in users},
+            {session.id: session for session in sessions},
+            {pair.id: pair for pair in pairs},
+            meta,
+        )
 
     @cached_property
     def world(self) -> World:
