@@ -8,19 +8,21 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
+from . import views
+
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
 
 TABLES = frozenset(
     "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches "
-    "step_calls texts passages calls common_uses attempts threads checkpoints checkpoint_frames "
+    "step_calls kept_texts passages calls common_uses attempts threads checkpoints checkpoint_frames "
     "checkpoint_values checkpoint_lists pending_writes".split()
 )
-"""The tables that `create` makes."""
+"""The tables that `create` makes, besides the views over them."""
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -34,6 +36,7 @@ def create(connection: sqlite3.Connection) -> None:
         _branches(database)
         _calls(database)
         _checkpoints(database)
+        views.create(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -121,8 +124,8 @@ def _calls(database: Database) -> None:
 
     The attempt that was answered is the call's own row.
     """
-    database.table("texts").create({"id": int, "hash": bytes, "content": str}, pk="id")
-    database.table("texts").create_index(["hash"], unique=True)
+    database.table("kept_texts").create({"id": int, "hash": int, "content": str, "parts": str}, pk="id")
+    database.table("kept_texts").create_index(["hash"])
     create_passages(database)
     database.table("calls").create(
         {

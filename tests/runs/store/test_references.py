@@ -47,7 +47,7 @@ def test_a_text_is_stored_once(tmp_path: Path) -> None:
     for number, episode in enumerate(run.episodes(), start=1):
         answer = episode.outcome.messages[-1].content
         assert len(answer) > 900
-        assert list(held(run.path, answer)) == ["texts"]
+        assert list(held(run.path, answer)) == ["kept_texts"]
         assert episode.outcome.details == {"answer": answer, "$text": ["a dict of the recipe's own", 3]}
 
         async def told(number: int = number) -> list[Any]:

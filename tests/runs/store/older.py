@@ -1,0 +1,21 @@
+"""Taking a file back to an older version of the layout, as it would have been written then."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from dialoom.runs.store import views
+from dialoom.runs.store.documents import digest
+
+
+def back_to_five(file: sqlite3.Connection) -> None:
+    """As before the views of version 6: every row whole."""
+    texts = file.execute("SELECT id, content FROM texts ORDER BY id").fetchall()
+    for view in views.VIEWS:
+        file.execute(f"DROP VIEW {view}")
+    file.execute("DROP TABLE kept_texts")
+    file.execute("CREATE TABLE texts (id INTEGER PRIMARY KEY, hash BLOB, content TEXT)")
+    file.execute("CREATE UNIQUE INDEX idx_texts_hash ON texts (hash)")
+    file.executemany("INSERT INTO texts VALUES (?, ?, ?)", [(id_, digest(text), text) for id_, text in texts])
+    file.execute("PRAGMA user_version = 5")
+    file.commit()
