@@ -6,12 +6,14 @@ import sqlite3
 
 from . import views
 from .composed import Sources
+from .schema import JUDGEMENTS
 from .texts import row_of
 
 
 def keep_in_less_room(connection: sqlite3.Connection) -> None:
     """Move what is there. Within a transaction that is open."""
     _move_texts(connection)
+    _move_judgements(connection)
     views.create(connection)
 
 
@@ -24,3 +26,11 @@ def _move_texts(connection: sqlite3.Connection) -> None:
         connection.execute(insert, (id_, *row_of(id_, content, sources)))
     connection.execute("DROP TABLE texts")
     connection.execute("CREATE INDEX idx_kept_texts_hash ON kept_texts (hash)")
+
+
+def _move_judgements(connection: sqlite3.Connection) -> None:
+    """The key that they are found by is that of their rows."""
+    connection.execute("ALTER TABLE judgements RENAME TO older_judgements")
+    connection.execute(JUDGEMENTS)
+    connection.execute("INSERT INTO judgements SELECT * FROM older_judgements")
+    connection.execute("DROP TABLE older_judgements")

@@ -25,6 +25,14 @@ TABLES = frozenset(
 """The tables that `create` makes, besides the views over them."""
 
 
+JUDGEMENTS = """
+CREATE TABLE judgements (
+    scenario INTEGER, judging TEXT, ordinal INTEGER, metric TEXT, target TEXT, turn INTEGER, score FLOAT,
+    is_verdict INTEGER, status TEXT, explanation TEXT, PRIMARY KEY (scenario, judging, ordinal)
+) WITHOUT ROWID"""
+"""They are looked for by nothing else, and a key of its own for each would take as much room as the verdict."""
+
+
 def create(connection: sqlite3.Connection) -> None:
     """Make all tables in an empty database."""
     from sqlite_utils import Database  # slow to import where pandas is installed, and only new files need it
@@ -78,21 +86,7 @@ def _scenarios(database: Database) -> None:
     database.table("judged").create(
         {"judging": str, "scenario": int, "state": str, "fault": str, "error": str}, pk=("judging", "scenario")
     )
-    database.table("judgements").create(
-        {
-            "scenario": int,
-            "judging": str,
-            "ordinal": int,
-            "metric": str,
-            "target": str,
-            "turn": int,
-            "score": float,
-            "is_verdict": int,
-            "status": str,
-            "explanation": str,
-        },
-        pk=("scenario", "judging", "ordinal"),
-    )
+    database.execute(JUDGEMENTS)
     # Finished scenarios whose unparsed judgements are made again, and with which sample.
     database.table("rejudgings").create(
         {"scenario": int, "judging": str, "sample": int, "state": str}, pk=("scenario", "judging")

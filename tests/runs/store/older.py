@@ -17,5 +17,13 @@ def back_to_five(file: sqlite3.Connection) -> None:
     file.execute("CREATE TABLE texts (id INTEGER PRIMARY KEY, hash BLOB, content TEXT)")
     file.execute("CREATE UNIQUE INDEX idx_texts_hash ON texts (hash)")
     file.executemany("INSERT INTO texts VALUES (?, ?, ?)", [(id_, digest(text), text) for id_, text in texts])
+    file.execute("ALTER TABLE judgements RENAME TO younger")
+    file.execute(
+        "CREATE TABLE judgements (scenario INTEGER, judging TEXT, ordinal INTEGER, metric TEXT, target TEXT, "
+        "turn INTEGER, score FLOAT, is_verdict INTEGER, status TEXT, explanation TEXT, "
+        "PRIMARY KEY (scenario, judging, ordinal))"
+    )
+    file.execute("INSERT INTO judgements SELECT * FROM younger")
+    file.execute("DROP TABLE younger")
     file.execute("PRAGMA user_version = 5")
     file.commit()
