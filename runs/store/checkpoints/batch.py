@@ -24,7 +24,7 @@ from .values import Large, Value, digest, json_text, text_of
 
 _REMEMBERED = 4096
 _SHORT = 96
-_REFERENCE = f'{{"{TEXT}":'
+_REFERENCE = f'{{"{TEXT}'
 """What refers to a text that was said, and is of no more letters of JSON than that, stands where it is used."""
 _WHOLE = re.compile(rf'\{{"\{TEXT}":(\d+)\}}')
 """Such a text by itself, which is the negative of its id there."""

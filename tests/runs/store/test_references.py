@@ -60,6 +60,7 @@ def test_a_text_is_stored_once(tmp_path: Path) -> None:
 def test_references_come_back_as_they_were() -> None:
     """Beside dicts that look like one."""
     value: Any = {"$text": [TEXTS[0], {"$text": 1}], "b": [TEXTS[1], "short", None, {"c": TEXTS[0]}, "unsaid " * 20]}
+    value |= {"d": {"e": 1, TEXTS[1]: TEXTS[0]}, "f": {"$text 0": "a key of the recipe's own", TEXTS[0]: 1}}
     text = json.dumps(referring(value, lambda text: TEXTS.index(text) if text in TEXTS else None))
-    assert not any(each in text for each in TEXTS) and "unsaid" in text
+    assert [text.count(each) for each in TEXTS] == [1, 0] and "unsaid" in text
     assert json.loads(text, object_hook=reading(TEXTS.__getitem__)) == value
