@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dialoom.errors import Advice
-from dialoom.graphs import Episode, Judgement
+from dialoom.graphs import Episode, Judgement, Recipe
 from dialoom.runs.errors import RunError
 from dialoom.runs.selection import selected
 from dialoom.runs.store import RunFile
@@ -43,10 +43,10 @@ class Item:
         return Group(self.judgement.metric, self.judgement.target, self.judgement.turn is not None)
 
 
-def items_of(episode: Episode) -> Iterator[Item]:
-    """An episode's items, in the order of its judgements."""
+def items_of(recipe: Recipe, episode: Episode) -> Iterator[Item]:
+    """An episode's items, in the order of its judgements; at last what these come to together."""
     seen: Counter[str] = Counter()
-    for judgement in episode.outcome.judgements:
+    for judgement in (*episode.outcome.judgements, *recipe.concluded(episode.outcome)):
         turn = "" if judgement.turn is None else f"/{judgement.turn}"
         id_ = f"{episode.id}/{judgement.metric}/{judgement.target}{turn}"
         seen[id_] += 1
@@ -68,8 +68,9 @@ def items(
     if chosen is not None and chosen.members:
         named = ", ".join(map(repr, chosen.members))
         raise RunError(f"judging {chosen.name!r}: people agree with judges; name one of {named}", setting="judging")
+    recipe = run.recipe
     for episode in selected(run, judging, where):
-        for item in items_of(episode):
+        for item in items_of(recipe, episode):
             seen.add(item.judgement.metric)
             if not metrics or item.judgement.metric in metrics:
                 yield episode, item

@@ -140,7 +140,7 @@ def _row(run: RunFile, recipe: Recipe, judging: str | None, drawn: _Drawn, scale
     position = run.resolve(drawn.episode)
     episode = run.episode(position, judging)
     assert episode is not None, "it was finished when it was drawn, and what is finished stays"
-    judgement = next(item.judgement for item in items_of(episode) if item.id == drawn.id)
+    judgement = next(item.judgement for item in items_of(recipe, episode) if item.id == drawn.id)
     return [
         drawn.id,
         drawn.episode,

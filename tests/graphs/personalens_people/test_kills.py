@@ -28,7 +28,7 @@ def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
     assert len(expected) == 1 + 3 * 3
     flags = [text for name, value in SMALL.items() for text in (f"--{name.replace('_', '-')}", value)]
     command = ["run", "personalens-people", *flags, "--affinity-schema", schema, "-o", "run.db"]
-    with Started(tmp_path, "INSERT INTO calls", 12, *command, script=KILLER) as process:
+    with Started(tmp_path, "INSERT INTO kept_calls", 12, *command, script=KILLER) as process:
         _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors
     assert exported(dialoom.resume(tmp_path / "run.db"), tmp_path / "resumed") == expected
