@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedding_model
+from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
 from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
-from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Exporter, Graph, Recipe
 from dialoom.graphs.reporting.chart import Chart
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
-from dialoom.personas.similarity import EmbedderError, local_embedder
 
 from . import exports, figures, nodes, report
 from .errors import label_of
@@ -74,11 +73,8 @@ class Apollo(Recipe):
         note: Callable[[str], None],
     ) -> Iterator[ApolloScenario]:
         """By pair, and for each pair along the axes. All that is drawn was drawn when the source was made."""
-        if "rag" in options.framework and not embedding_model(options.embedder):
-            try:
-                local_embedder(options.embedder)
-            except EmbedderError as error:
-                raise RecipeError(f"embedder: {error}", setting="embedder") from error
+        if "rag" in options.framework:
+            embedder_here(options.embedder)
         return samples(options, note)
 
     def graph(self, options: ApolloOptions) -> Graph:  # noqa: ARG002
