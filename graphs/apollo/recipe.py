@@ -125,7 +125,7 @@ class Apollo(Recipe):
             "calls": calls,
             "outputs": outputs,
             "protocol": "native" if is_native else "text",
-            "flags": (flags := flags_of(turns, outputs)),
+            "flags": (flags := flags_of(turns, outputs, given.get("unread", ()))),
             "error": label_of(pair.flow, pair.gold, calls, "asked" in flags),
             "scores": nodes.scores_of(scenario, attempts[-1], is_native)._asdict(),
         }
@@ -133,6 +133,8 @@ class Apollo(Recipe):
             details["attempts"] = [calls_of(turns_of(messages, is_native)) for messages in earlier]
         if "notes" in state:
             details["notes"] = state["notes"]
+        if state.get("unread"):
+            details["unread"] = state["unread"]
         if "retrieved" in state:
             details |= {"retrieved": state["retrieved"], "hit": scenario.place in state["retrieved"]}
         return Outcome(
