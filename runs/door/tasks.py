@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -81,6 +81,7 @@ async def new_run(
     )
     async with plan as store:
         keep_limits(store, new.policy.limits)
+        tell_unplayed(tell, settings, new.config.casts)
         tell(Planned(store.path, new.config, store.status().total))
         yield OpenRun(store, new.recipe, new.config.models, new.policy, tell, control)
 
@@ -108,6 +109,7 @@ async def reopened(
 
         found, policy = await in_thread(checked, lambda: control.is_draining)
         keep_limits(store, policy.limits)
+        tell_unplayed(tell, calls, [*store.config.casts, *(each.models for each in store.judgement_sets())])
         yield OpenRun(store, found, store.config.models, policy, tell, control, bool(calls.get("context")))
 
 
@@ -192,6 +194,7 @@ async def judged_anew(
         name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
     chosen = opened_set(store, name, bound.by_role)
     keep_limits(store, policy.limits)
+    tell_unplayed(tell, calls, [*store.config.casts, bound.by_role])
     store.give(players_named(bound.by_role))
     task = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
     if is_again:
@@ -346,6 +349,22 @@ def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBind
 
 def _judging_advice(path: Path) -> Advice:
     return Advice("judge", "judge the run first", {"path": path})
+
+
+def tell_unplayed(
+    tell: Callable[[Event], None], given: Mapping[str, object], casts: Iterable[Mapping[str, ModelBinding]]
+) -> None:
+    """Say of what is given for a model by its name that nobody plays with that model: it may be a slip of the hand."""
+    played = dict.fromkeys(binding.model for cast in casts for binding in cast.values())
+    for setting in ("context", "rpm", "tpm"):
+        figures = given.get(setting)
+        for name in figures if isinstance(figures, Mapping) else ():
+            if name and name not in played:
+                tell(
+                    Noted(
+                        f"{setting}: no role is played by {name}, so it changes nothing; there are {', '.join(played)}"
+                    )
+                )
 
 
 def keep_limits(store: RunStore, limits: RunLimits) -> None:
