@@ -35,6 +35,9 @@ class ApolloOptions(RecipeOptions):
 
     source: AbsolutePath | None = Field(None, description="A source folder; without it, the shipped sample.")
     users: str = Field("all", description="all, or ids of users separated by commas.")
+    test_users: str = Field(
+        "", description="Ids of users that nothing was trained on, separated by commas; tables set them apart."
+    )
     length: Axis[str] = Field(
         (), description="Tokens of the first message, such as 2k; 2k, 4k, 8k and 12k unless said otherwise. Repeatable."
     )
@@ -134,6 +137,15 @@ class ApolloOptions(RecipeOptions):
             RecipeError: If there is none of that id.
         """
         return chosen("users", self.users, source.users)
+
+    def split_of(self, source: ApolloSource) -> dict[str, str]:
+        """Of each user whether they were trained on, `train` or `test`; nothing unless test users are named.
+
+        Raises:
+            RecipeError: If there is no user of such an id.
+        """
+        tested = chosen("test_users", self.test_users, source.users) if self.test_users else []
+        return {user: "test" if user in tested else "train" for user in source.users} if tested else {}
 
 
 def _tokens(text: str) -> int:

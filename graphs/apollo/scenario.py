@@ -25,11 +25,18 @@ class NumberedSession(NamedTuple):
 
 
 class ApolloPerson(BaseModel):
-    """Who asks, with the unrelated sessions that all samples of the user draw from."""
+    """Who asks, with the unrelated sessions that all samples of the user draw from.
+
+    Attributes:
+        user: Who it is.
+        unrelated: The sessions.
+        split: Whether a model was trained on the user, `train` or `test`; empty where nobody says so.
+    """
 
     model_config = ConfigDict(frozen=True)
     user: ApolloUser
     unrelated: tuple[ApolloSession, ...]
+    split: str = ""
 
 
 class ApolloCase(BaseModel):
@@ -153,6 +160,7 @@ class ApolloScenario(Scenario):
             "place": self.place,
             "tokens": self.tokens,
             "evolving": self.is_evolving,
+            **({"split": self.who.value.split} if self.who.value.split else {}),
         }
 
     def described(self) -> dict[str, Any]:
