@@ -170,6 +170,10 @@ class Apollo(Recipe):
             "judgements": [judgement.model_dump(mode="json") for judgement in outcome.judgements],
         }
 
+    def is_to_judge(self, outcome: Outcome) -> bool:
+        """What failed; of the rest the scores say all."""
+        return not outcome.details["scores"]["accuracy"]
+
     def judging_roles(self) -> Mapping[str, float]:
         """The judge."""
         return {"judge": self.roles["judge"]}

@@ -173,11 +173,17 @@ def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSett
 
 
 async def judged_anew(
-    store: RunStore, judge: Recipe, bound: Bindings, name: str | None, is_again: bool, calls: CallSettings
+    store: RunStore,
+    judge: Recipe,
+    bound: Bindings,
+    name: str | None,
+    is_again: bool,
+    calls: CallSettings,
+    only: Collection[int] | None = None,
 ) -> Ended:
     """Make a set of judgements with the judging of a recipe: the run's own, or the reviewing of it.
 
-    With `is_again`, what failed in the set is tried again.
+    With `is_again`, what failed in the set is tried again; with `only`, scenarios of these positions alone are judged.
 
     Raises:
         RunError: If the recipe has no judging, or the name belongs to other judgements.
@@ -199,8 +205,8 @@ async def judged_anew(
     task = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
     if is_again:
         retry_failures(task, chosen.name)
-    tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name), chosen.name))
-    work = store.queue.to_judge(store.recipe, chosen.name)
+    tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name, only), chosen.name))
+    work = store.queue.to_judge(store.recipe, chosen.name, only)
     return await carry_out(task, graph, bound.by_role, work, chosen.name)
 
 
