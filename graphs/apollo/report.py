@@ -141,6 +141,8 @@ def _errors(results: ApolloResults) -> Table:
     for key, group in results.grouped((sample for sample in results.samples if sample.error), _HELD):
         for who in by:
             labels = [label for each in group if (label := each.error if who == "rule" else each.judged_error)]
+            if not labels:
+                continue  # none of these is among those that the judge was asked about
             shares: list[Cell] = [share_of(labels.count(label), len(labels)) for label in LABELS]
             both = [(each.error, each.judged_error) for each in group if each.error and each.judged_error]
             table.rows.append([*key, who, len(labels), *shares, kappa(both) if who == "judge" else None])

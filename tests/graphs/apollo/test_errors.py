@@ -55,6 +55,8 @@ def other(pair: ApolloPair) -> list[dict[str, Any]]:
         (FLIGHT, FLIGHT.calls()[1:], False, "tool_related"),
         (BUS, other(BUS), False, "hallucination"),
         (BUS, other(BUS)[-1:], False, "tool_related"),
+        (RULE, [*RULE.calls()[:1], RULE.calls()[-1]], False, "hallucination"),
+        (RULE, RULE.calls()[-1:], False, "tool_related"),
     ],
 )
 def test_the_first_wrong_call_gives_the_label(pair: ApolloPair, made: Any, asked: bool, label: str | None) -> None:
