@@ -28,30 +28,42 @@ def query_text(flow: str, kind: QueryKind, user: ApolloUser, slots: Mapping[str,
 
 
 def day_phrases(today: str, day: str) -> list[str]:
-    """How one may call a day, the most usual way first."""
-    ahead, named = (date.fromisoformat(day) - date.fromisoformat(today)).days, date.fromisoformat(day)
+    """How one may call a day, the most usual way first; by its date, where it is not said what day it is."""
+    named = date.fromisoformat(day)
+    ahead = (named - date.fromisoformat(today)).days if today else -1
     near = {0: ["today"], 1: ["tomorrow"]}.get(ahead, [f"on {named:%A}"] if 0 < ahead < 7 else [])
     return [*near, day_of_month(day), f"{named:%B} {named.day}", day]
 
 
 def missing_slot(pair: ApolloPair) -> str | None:
     """What the query should say and does not, or not clearly; None if it says all."""
-    query = pair.query.casefold()
     for name, value in pair.slots.items():
-        if name == "today":
-            continue
         if name == "date":
-            said = _days_said(query, pair.today)
-            found = said == {value}
+            found = _days_said(pair.query.casefold(), pair.today) == {value}
         elif name == "start":
             found = stems(pair.query) & stems("home work") == stems(str(value))
-        elif name == "nights":
-            found = any(f"{number} night" in query for number in (value, NUMBERS.get(int(value))))
         else:
-            found = str(value).casefold() in query
+            found = _tells(pair.query, name, value)
         if not found:
             return f"{name} {value!r} cannot be found in the query {pair.query!r}"
     return None
+
+
+def untold_slot(text: str, slots: Mapping[str, Value]) -> str | None:
+    """What a past user should have said and has not, where a day is told by its date; None if all is said."""
+    for name, value in slots.items():
+        dated = day_phrases("", str(value)) if name == "date" else ()
+        if not (any(_says(text.casefold(), phrase) for phrase in dated) if dated else _tells(text, name, value)):
+            return f"the user never says {name} {(dated or [str(value)])[0]!r}"
+    return None
+
+
+def _tells(text: str, name: str, value: Value) -> bool:
+    """Whether a text has what is wanted of it, days aside."""
+    if name == "start":
+        return stems(str(value)) <= stems(text)
+    said = [f"{number} night" for number in (value, NUMBERS.get(int(value)))] if name == "nights" else [str(value)]
+    return name == "today" or any(each.casefold() in text.casefold() for each in said)
 
 
 def _days_said(query: str, today: str) -> set[str]:
