@@ -141,7 +141,7 @@ def test_queries_hold_their_slots_and_no_word_of_a_facet() -> None:
         user = SOURCE.users[pair.user]
         for kind in ("reactive", "proactive"):
             for seed in range(6):
-                query = query_text(pair.flow, kind, user, pair.slots, random.Random(seed))
+                query = query_text(pair.flow, kind, user.name, user.gender, pair.slots, random.Random(seed))
                 changed = pair.model_copy(update={"query": query})
                 assert missing_slot(changed) is None
                 assert leak(changed, user) is None

@@ -18,10 +18,12 @@ from .words import stem, stems, words_of
 _PRONOUNS = {"woman": ("she", "her", "her"), "man": ("he", "him", "his")}
 
 
-def query_text(flow: str, kind: QueryKind, user: ApolloUser, slots: Mapping[str, Value], draw: random.Random) -> str:
+def query_text(
+    flow: str, kind: QueryKind, name: str, gender: str, slots: Mapping[str, Value], draw: random.Random
+) -> str:
     """What is asked: in the user's own words, or as a description of what goes on around them."""
-    they, them, their = _PRONOUNS.get(user.gender, ("they", "them", "their"))
-    words = {**place_words(slots), "name": user.name, "they": they, "them": them, "their": their}
+    they, them, their = _PRONOUNS.get(gender, ("they", "them", "their"))
+    words = {**place_words(slots), "name": name, "they": they, "them": them, "their": their}
     if "date" in slots:
         words["day"] = day_phrases(str(slots["today"]), str(slots["date"]))[0]
     return capital(filled(draw.choice(REQUESTS["flows"][flow][kind]), words, draw))
@@ -53,7 +55,7 @@ def untold_slot(text: str, slots: Mapping[str, Value]) -> str | None:
     """What a past user should have said and has not, where a day is told by its date; None if all is said."""
     for name, value in slots.items():
         dated = day_phrases("", str(value)) if name == "date" else ()
-        if not (any(_says(text.casefold(), phrase) for phrase in dated) if dated else _tells(text, name, value)):
+        if not (any(says(text.casefold(), phrase) for phrase in dated) if dated else _tells(text, name, value)):
             return f"the user never says {name} {(dated or [str(value)])[0]!r}"
     return None
 
@@ -69,10 +71,10 @@ def _tells(text: str, name: str, value: Value) -> bool:
 def _days_said(query: str, today: str) -> set[str]:
     """The days in four weeks from today that a query names."""
     days = [(date.fromisoformat(today) + timedelta(days=ahead)).isoformat() for ahead in range(28)]
-    return {day for day in days if any(_says(query, phrase) for phrase in day_phrases(today, day))}
+    return {day for day in days if any(says(query, phrase) for phrase in day_phrases(today, day))}
 
 
-def _says(text: str, phrase: str) -> bool:
+def says(text: str, phrase: str) -> bool:
     """Whether a text holds a phrase, and not as a part of other words."""
     return re.search(rf"(?<!\w){re.escape(phrase.casefold())}(?!\w)", text) is not None
 
@@ -93,7 +95,7 @@ def _giveaway(text: str, flow: str, names: Iterable[str]) -> str | None:
         facet = phrases()[flow][name]
         for value in FLOWS[flow].facet(name).values:
             said = [words[found] for found in sorted(words.keys() & facet.words[value])]
-            said += [each for each in facet.names[value] if each in folded and _says(folded, each)]
+            said += [each for each in facet.names[value] if each in folded and says(folded, each)]
             if said:
                 return f"{said[0]!r} says something about {name}"
     return None

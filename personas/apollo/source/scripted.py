@@ -133,7 +133,7 @@ def _told_and_asked(
             form=form,
             query_kind=kind,
             kind=asked.flow.kind,
-            query=query_text(asked.flow.name, kind, user, asked.slots, draw),
+            query=query_text(asked.flow.name, kind, user.name, user.gender, asked.slots, draw),
             today=str(asked.slots["today"]),
             slots=dict(asked.slots),
             values=dict(asked.preference.values),
