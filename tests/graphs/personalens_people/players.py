@@ -131,6 +131,6 @@ def release_of(run: dialoom.Run, folder: Path) -> PersonaLensRelease:
 
 def checks(run: dialoom.Run) -> dict[str, tuple[Any, ...]]:
     """What the report says of each check that found something: looked at, wrong, left out, unread."""
-    (_, table) = run.report().tables
+    table = run.report().tables[1]
     rows = {str(row[0]): (row[2], row[3], row[5], row[6]) for row in table.rows}
     return {check: row for check, row in rows.items() if any(row[1:])}
