@@ -242,6 +242,7 @@ def test_what_is_written_and_not_said_passes_the_gate_too(dialoom: Command, tmp_
     assert (run.status().gated, run.status().faulty, run.status().faults) == (1, 1, 3)
     assert "faults: 3 in 1 of 1 that passed the gate" in dialoom("status", run.path).stdout
     assert "fault of the writer's (at text 4), 90% sure: cut_line" in dialoom("show", run.path, "1").stdout
+    assert list(run.frame("calls")["faults"]) == ["prompt_leak, cut_line, other_language"]
 
 
 @pytest.mark.parametrize(

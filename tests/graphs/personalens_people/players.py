@@ -73,9 +73,9 @@ class Players:
 
 
 def _kind(text: str) -> str:
-    found = re.search(r'Answer: \{"(\w+)"', text)
+    found = re.search(r'JSON object of[^"]*"(\w+)"', text)
     kind = found[1] if found else "summary"
-    return "across" if kind == "tasks" and '"domains": [' in text else kind
+    return "across" if kind == "tasks" and '"domains" (a list)' in text else kind
 
 
 def preferences(text: str) -> dict[str, Any]:
