@@ -64,6 +64,9 @@ class Status:
         usage: Of all calls.
         by_role: Of the run's own calls.
         by_judging: Of the calls that later sets of judgements made.
+        gated: How many finished scenarios passed the gate.
+        faulty: How many of them have a fault.
+        faults: How many faults they have.
     """
 
     total: int
@@ -72,6 +75,9 @@ class Status:
     usage: Usage
     by_role: Mapping[str, Usage]
     by_judging: Mapping[str, Usage]
+    gated: int
+    faulty: int
+    faults: int
 
     @property
     def pending(self) -> int:
@@ -105,10 +111,11 @@ def read_status(connection: sqlite3.Connection) -> Status:
         by_role = _usage(connection, "role", "judging IS NULL")
         by_judging = _usage(connection, "judging", "judging IS NOT NULL")
         total = _usage(connection, "'all'", "true").get("all", Usage())
+        faults = connection.execute(_FAULTS).fetchone()
     finally:
         connection.execute("COMMIT")
     done, failed = states.get("done", 0), states.get("failed", 0)
-    return Status(sum(states.values()), done, failed, total, by_role, by_judging)
+    return Status(sum(states.values()), done, failed, total, by_role, by_judging, *faults)
 
 
 def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str, Usage]]:
@@ -156,6 +163,10 @@ SELECT {group}, json_group_array(DISTINCT model),
 FROM calls WHERE {which} GROUP BY {group}"""
 
 # What an attempt failed of stands in its error, with the provider's status: `MODEL: RateLimitError (429): ...`.
+_FAULTS = """
+SELECT count(faults), coalesce(sum(json_array_length(faults) > 0), 0), coalesce(sum(json_array_length(faults)), 0)
+FROM outcomes
+"""
 _TROUBLES = """
 SELECT model, count(*), count(*) FILTER (WHERE
     attempts.error LIKE '%(429)%' OR attempts.error LIKE '%(503)%' OR attempts.error LIKE '%(529)%'

@@ -60,13 +60,12 @@ def _kind(text: str) -> str:
         return "answer"
     if "<metric>violates" in text:
         return "violates"
-    (key,) = re.findall(r'^Answer:? (?:with one\s+JSON object: )?\{"(\w+)"|object: \{"(\w+)"', text, re.MULTILINE)[-1:]
-    name = "".join(key)
+    name = re.findall(r'JSON object of[^"]*"(\w+)"', text)[-1]
     if name == "explanation":
         return "number" if "<persona " in text else "validity"
     kinds = {
         "items": "pairs",
-        "discard": "rating",
+    name = str(re.findall(r'JSON object of[^"]*"(\w+)"', text)[-1])
         "assistant_options": "offer",
         "turns": "talk",
         "preference": "earlier",
