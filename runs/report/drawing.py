@@ -134,7 +134,7 @@ def _bars(axes: Axes, series: Series, number: int, count: int) -> Any:
         ends = zip(places, y, _gapped(series.low), _gapped(series.high), strict=True)
         for place, height, low, high in ends:
             if not any(map(math.isnan, (low, high))):
-                errors = [[height - low], [high - height]]
+                errors = [[max(0.0, height - low)], [max(0.0, high - height)]]  # a mean of 1 is rounded
                 axes.errorbar(place, height, yerr=errors, fmt="none", ecolor="#333333", capsize=2.5)
     return bars
 
