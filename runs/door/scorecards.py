@@ -144,10 +144,18 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
     recipes = []
     for system in suite.systems:
         with _told_of(suite, system, settings):
-            recipes.append(load_recipe(system.recipe))
-            check_contrasts(recipes[-1].metrics, system.contrasts)
+            recipe = load_recipe(system.recipe)
+            if recipe.evaluated is None:
+                raise RunError(f"recipe {recipe.name!r} evaluates no role")
+            check_contrasts(recipe.metrics, system.contrasts)
+            recipes.append(recipe)
     role = _evaluated(suite, recipes)
-    _check_roles(recipes, settings)
+    known = list(dict.fromkeys(role for recipe in recipes for role in recipe.roles))
+    _check_roles(known, players_of(settings))
+    try:
+        _check_roles(known, suite.players())
+    except RunError as error:
+        raise RunError(f"suite {suite.suite!r}: {error.message}", setting="suite") from error
     named = (settings.get("models") or {}).get(role, DEFAULT_MODEL if model is None else model)
     parts = []
     for assistant in named if isinstance(named, list | tuple) else [named]:
@@ -158,7 +166,7 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
                 new = resolve(system.recipe, **told)
                 ensure_keys(new.config.models, new.policy)
             label = new.config.models[role].model
-            path = folder / file_name(f"{system.label}--{label.replace('/', '-')}.db")
+            path = folder / file_name(f"{system.label}--{label}.db".replace("/", "-").replace(":", "-"))
             parts.append(_Part(system, label, path, new, told))
     labels = [part.label for part in parts[:: len(suite.systems)]]
     if twice := [label for label in labels if labels.count(label) > 1]:
@@ -180,24 +188,20 @@ def _told_of(suite: Suite, system: SuiteSystem, settings: JudgeSettings) -> Iter
 
 def _evaluated(suite: Suite, recipes: Sequence[Recipe]) -> str:
     """The role under evaluation, which must be one in all systems."""
-    roles = {system.label: recipe.evaluated for system, recipe in zip(suite.systems, recipes, strict=True)}
-    for label, role in roles.items():
-        if role is None:
-            raise RunError(f"suite {suite.suite!r}, {label}: its recipe evaluates no role", setting="suite")
+    roles = {system.label: str(recipe.evaluated) for system, recipe in zip(suite.systems, recipes, strict=True)}
     if len(set(roles.values())) > 1:
         told = ", ".join(f"{label} {role}" for label, role in roles.items())
         raise RunError(f"suite {suite.suite!r}: its systems evaluate different roles: {told}", setting="suite")
-    return str(recipes[0].evaluated)
+    return next(iter(roles.values()))
 
 
-def _check_roles(recipes: Sequence[Recipe], settings: JudgeSettings) -> None:
+def _check_roles(known: Collection[str], players: Mapping[str, Any]) -> None:
     """Make sure that each role that somebody was named for is one of some system.
 
     Raises:
         RunError: If not.
     """
-    known = list(dict.fromkeys(role for recipe in recipes for role in recipe.roles))
-    for name, value in players_of(settings).items():
+    for name, value in players.items():
         for role in value if isinstance(value, Mapping) else ():
             if role and role not in known:
                 raise RunError(f"{name}: unknown role {role!r}; the roles are {', '.join(known)}", setting=name)
@@ -209,6 +213,7 @@ def _settings(
     """What a run of a system is told: the suite's settings, the system's and those that are given, which win."""
     sized = system.sized(size)
     roles = recipe.roles_used(parsed_options(recipe, sized.options))
+    _check_roles(recipe.roles, system.players())
     players: dict[str, Any] = {}
     for name in PlayerSettings.__annotations__:
         now: Any = given.get(name)

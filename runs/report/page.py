@@ -14,6 +14,7 @@ from .writing import texts_of
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _XML = re.compile(r"^.*?(?=<svg)", re.DOTALL)
+_ESTIMATE = re.compile(r"^(-?[\d.,]+)(?: (\[[^\]]*\]))?(?: (n=[\d,]+))$")
 _NUMBER = re.compile(r"^[-\u2013]?[\d.,]*\d%?(?: \[.*)?(?: n=[\d,]+)?$|^\u2013$")
 
 
@@ -59,7 +60,7 @@ def _contents(tables: Sequence[Table]) -> Iterator[str]:
 
 
 def _figure(chart: Chart) -> Iterator[str]:
-    svg = _XML.sub("", draw(chart)["svg"].decode())
+    svg = _XML.sub("", draw(chart, ["svg"])["svg"].decode())
     yield f'<figure role="img" aria-label="{escape(chart.title)}">{svg}</figure>'  # its notes are drawn within
 
 
@@ -78,10 +79,18 @@ def _table(table: Table) -> Iterator[str]:
     yield "".join(f'<th scope="col"{class_}>{escape(column)}</th>' for class_, column in heads)
     yield "</tr></thead><tbody>"
     for texts in rows:
-        cells = (f"<td{class_}>{escape(text)}</td>" for class_, text in zip(classes, texts, strict=True))
+        cells = (f"<td{class_}>{_cell(text)}</td>" for class_, text in zip(classes, texts, strict=True))
         yield f"<tr>{''.join(cells)}</tr>"
     yield "</tbody></table></div>"
     yield from _notes(table.notes)
+
+
+def _cell(text: str) -> str:
+    """A cell; an estimate's interval and its n can stand below its mean where there is little room."""
+    found = _ESTIMATE.match(text)
+    if found is None:
+        return escape(text)
+    return " ".join([escape(found[1]), *(f"<small>{escape(part)}</small>" for part in found.groups()[1:] if part)])
 
 
 def _class(texts: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dialoom.graphs import Chart, Estimate, Series, Table
 from dialoom.graphs.reporting.table import Cell
 from dialoom.runs.report import Report
-from dialoom.runs.report.reported import ReportedRun
+from dialoom.runs.report.reported import notes_on
 
 from .entries import PlayedSystem
 from .suite import Headline, Size
@@ -51,11 +51,12 @@ def system_figures(played: PlayedSystem, size: Size) -> SystemFigures:
     for reported in played.reported:
         report = Report.of([reported.run], reported.set_name)
         tables = {table.name: table for table in report.tables}
+        of_run = {*notes_on([reported], None)}  # the card says these of all assistants together
         values = []
         for headline in played.system.sized(size).headlines:
             value, notes = _cell(headline, tables)
             values.append(Figure(played.system.label, headline.name, reported.label, value))
-            found.notes.update(dict.fromkeys(notes))
+            found.notes.update(dict.fromkeys(note for note in notes if note not in of_run))
         found.figures[reported.label] = values
     return found
 
@@ -63,11 +64,14 @@ def system_figures(played: PlayedSystem, size: Size) -> SystemFigures:
 def figures_table(played: PlayedSystem, size: Size, found: SystemFigures) -> Table:
     """A row for each assistant."""
     headlines = played.system.sized(size).headlines
-    columns = ["assistant", "scenarios", *(headline.name for headline in headlines)]
+    columns = ["assistant", *(headline.name for headline in headlines)]
     table = Table(played.system.label, played.system.title or played.recipe.summary, columns)
     for reported in played.reported:
-        figures = found.figures[reported.label]
-        table.rows.append([reported.label, _finished(reported), *(figure.value for figure in figures)])
+        table.rows.append([reported.label, *(figure.value for figure in found.figures[reported.label])])
+        if (status := reported.run.status()).pending:
+            table.notes.append(
+                f"Of {reported.label} only {status.total - status.pending:,} of {status.total:,} are played."
+            )
     table.notes += [*found.notes]
     return table
 
@@ -76,8 +80,14 @@ def figures_chart(played: PlayedSystem, size: Size, found: SystemFigures) -> Cha
     """All figures that have a scale, each on its own; nothing if there is none."""
     headlines = played.system.sized(size).headlines
     places = [place for place, headline in enumerate(headlines) if headline.scale is not None]
-    title = played.system.title or played.system.label
-    chart = Chart(played.system.label, title, "", "% of the way up its scale", y_range=(0, 100), kind="bars")
+    chart = Chart(
+        played.system.label,
+        f"{played.system.label}: each figure on its scale",
+        "",
+        "% of the way up its scale",
+        y_range=(0, 100),
+        kind="bars",
+    )
     chart.names = [headlines[place].name.removesuffix("%").strip() for place in places]
     for label, figures in found.figures.items():
         ends = [_on_scale(figures[place].value, headlines[place].scale or (0, 1)) for place in places]
@@ -105,12 +115,6 @@ def _cell(headline: Headline, tables: Mapping[str, Table]) -> tuple[Cell, Sequen
     if len(rows) > 1:
         return None, [f"{headline.name}: {len(rows)} rows of table {table.name!r} are meant; the suite must say which."]
     return (rows[0][columns.index(headline.column)] if rows else None), table.notes
-
-
-def _finished(reported: ReportedRun) -> str:
-    status = reported.run.status()
-    finished = status.done + status.failed
-    return f"{finished:,}" if finished == status.total else f"{finished:,} of {status.total:,}"
 
 
 def _on_scale(cell: Cell, scale: tuple[float, float]) -> tuple[float | None, float | None, float | None]:

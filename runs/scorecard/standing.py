@@ -13,7 +13,6 @@ from dialoom.runs.cost import seconds_of_calls
 from dialoom.runs.report.faulty import FaultsOf
 from dialoom.runs.report.judges import judges_tables
 from dialoom.runs.report.reported import ReportedRun, plan_hash
-from dialoom.runs.store.documents import canonical
 from dialoom.version import __version__
 
 from .entries import PlayedSystem
@@ -28,17 +27,19 @@ _PACKAGES = ("litellm", "langgraph", "langchain-core", "pydantic", "numpy")
 def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
     """What failed, what could not be read, and in how many dialogues something is wrong, by whose fault."""
     faults = ("a fault of the user's %", "a fault of the assistant's %")
-    table = Table("soundness", "How sound it is", ["system", "assistant", "failed", "unparsed", *faults])
+    table = Table("soundness", "How sound it is", ["system", "assistant", "played", "failed", "unparsed", *faults])
     for played, reported in _each(systems):
         found = FaultsOf.read(reported, None)
         evaluated = played.recipe.evaluated or ""
         user = share_of(found.unsound[USER], found.gated) if USER in reported.models else None
         unparsed = reported.run.unparsed(reported.set_name) if reported.set_name is not None else 0
-        failed, own = reported.run.status().failed, share_of(found.unsound[evaluated], found.gated)
-        table.rows.append([played.system.label, reported.label, failed, unparsed, user, own])
+        status, own = reported.run.status(), share_of(found.unsound[evaluated], found.gated)
+        counts = [status.total - status.pending, status.failed, unparsed]
+        table.rows.append([played.system.label, reported.label, *counts, user, own])
     table.notes.append(
-        "Unparsed: judgements that could not be read, which are in no mean. Faults: dialogues in which the gate found "
-        "one, with Wilson's intervals. A dash: no simulated user speaks there, or no dialogue passed the gate."
+        "Played: scenarios that are over, those that failed among them. Unparsed: judgements that could not be read, "
+        "which are in no mean. Faults: dialogues in which the gate found one, with Wilson's intervals. A dash: no "
+        "simulated user speaks there, or no dialogue passed the gate."
     )
     return table
 
@@ -77,22 +78,32 @@ def cost_of_all(systems: Sequence[PlayedSystem]) -> Table:
 
 
 def settings_table(systems: Sequence[PlayedSystem]) -> Table:
-    """All that decides what each run does."""
-    columns = ["system", "assistant", "seed", "scenarios", "models", "options", "file"]
+    """What decides what each run does; assistants that were played alike stand in one row."""
+    columns = ["system", "assistants", "seed", "scenarios", "hash", "others", "told"]
     table = Table("settings", "How it was made", columns)
+    rows: dict[tuple[str, ...], list[str]] = {}
     for played, reported in _each(systems):
-        config = reported.run.config
-        models = ", ".join(f"{role} {binding.model}" for role, binding in reported.models.items())
-        scenarios = f"{reported.run.status().total:,} ({plan_hash(reported.run)})"
-        told = canonical({name: value for name, value in config.options.items() if value is not None})
-        table.rows.append(
-            [played.system.label, reported.label, str(config.seed), scenarios, models, told, reported.run.path.name]
-        )
+        config, recipe = reported.run.config, played.recipe
+        others = [f"{role} {each.model}" for role, each in reported.models.items() if role != recipe.evaluated]
+        usual = recipe.options_type().model_dump(mode="json")
+        told = {name: value for name, value in config.options.items() if value != usual.get(name)}
+        told |= {} if config.sample is None else {"sample": config.sample}
+        texts = (", ".join(others), "; ".join(f"{name} {_plainly(value)}" for name, value in told.items()))
+        total, plan = reported.run.status().total, plan_hash(reported.run)
+        key = (played.system.label, str(config.seed), f"{total:,}", plan, *texts)
+        rows.setdefault(key, []).append(reported.label)
+    table.rows = [[key[0], ", ".join(labels), *key[1:]] for key, labels in rows.items()]
     table.notes.append(
-        "Each file is a run as any other: its report, its dialogues, every call and every prompt are in it. Behind the "
-        "number of scenarios stands a hash of what they hold: equal ones are the same scenarios."
+        "Hash: of what the scenarios hold; where it is equal, they are the same ones. Others: who played the other "
+        "roles. Told: options that are not the recipe's usual ones. Each run is a file of its own in the folder, with "
+        "all of its configuration, every call and every prompt."
     )
     return table
+
+
+def _plainly(value: object) -> str:
+    """An option's value in a few letters."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def versions_table(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Table:

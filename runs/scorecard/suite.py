@@ -187,7 +187,8 @@ def read_suite(named: str | Path) -> Suite:
         known = ", ".join(shipped)
         raise RunError(f"suite {str(named)!r}: there is no such file; shipped are {known}", setting="suite") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise RunError(f"suite {path} cannot be read as YAML: {error}", setting="suite") from error
+        told = " ".join(str(error).split())
+        raise RunError(f"suite {path} cannot be read as YAML: {told}", setting="suite") from error
     return suite_of(content, str(named))
 
 
