@@ -29,22 +29,22 @@ def contrasts_table(systems: Sequence[PlayedSystem]) -> list[Table]:
     first = systems[0].reported[0].label
     table = Table("differences", "Differences between the assistants", _COLUMNS, decimals={"p": 3})
     corrected = holm([found.paired.p for _, _, found in rows])
-    shown, unsure, untested = [], [], []
+    lower: list[str] = []
+    higher: list[str] = []
+    unsure: list[str] = []
+    untested: list[str] = []
     for (played, contrast, found), p in zip(rows, corrected, strict=True):
         name, estimate = played.system.label, found.paired.estimate
         table.rows.append([name, contrast.name, found.label, found.before, found.after, estimate, p])
-        told = f"{name}: {contrast.name} of {found.label}"
-        if p is None:
-            untested.append(told)
-        elif p < ALPHA:
-            word = "higher" if estimate.mean > 0 else "lower"
-            ends = f"{estimate.low:.2f} to {estimate.high:.2f}"
-            shown.append(f"{told} is {word} by {abs(estimate.mean):.2f} (95 % interval {ends}, p {p:.3f}).")
-        else:
-            unsure.append(told)
-    table.notes += shown
-    table.notes += [f"No difference is shown in {'; '.join(unsure)}."] if unsure else []
-    table.notes += [f"Too few to be tested: {'; '.join(untested)}."] if untested else []
+        shown = higher if estimate.mean > 0 else lower
+        (untested if p is None else shown if p < ALPHA else unsure).append(f"{name}, {contrast.name}, {found.label}")
+    said = {
+        f"Lower than of {first}": lower,
+        f"Higher than of {first}": higher,
+        "No difference is shown": unsure,
+        "Too few people to be tested": untested,
+    }
+    table.notes += [f"{what}: {'; '.join(names)}." for what, names in said.items() if names]
     table.notes.append(_NOTE.format(first=first))
     return [table]
 

@@ -77,7 +77,7 @@ def figures_table(played: PlayedSystem, size: Size, found: SystemFigures) -> Tab
 
 
 def figures_chart(played: PlayedSystem, size: Size, found: SystemFigures) -> Chart | None:
-    """All figures that have a scale, each on its own; nothing if there is none."""
+    """All figures that have a scale, each on its own; nothing if there are not two of them, which the table shows."""
     headlines = played.system.sized(size).headlines
     places = [place for place, headline in enumerate(headlines) if headline.scale is not None]
     chart = Chart(
@@ -96,7 +96,7 @@ def figures_chart(played: PlayedSystem, size: Size, found: SystemFigures) -> Cha
     told = [f"{name}: {_scale_told(headlines[place])}" for name, place in zip(chart.names, places, strict=True)]
     chart.notes.append(f"Scales: {'; '.join(told)}. Lines: 95 % intervals.")
     has_any = any(value is not None for series in chart.series for value in series.y)
-    return chart if has_any else None
+    return chart if has_any and len(places) > 1 else None
 
 
 def _cell(headline: Headline, tables: Mapping[str, Table]) -> tuple[Cell, Sequence[str]]:
