@@ -221,6 +221,11 @@ def judge(
         int,
         typer.Option(metavar="N", min=1, help="Judge all of it N times, to see how far a judge agrees with itself."),
     ] = 1,
+    sample: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Judge no more than N, drawn with the seed; of apollo, of what failed."),
+    ] = None,
+    where: WhereText = None,
     concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed judgings again.")] = False,
     **given: Any,
@@ -234,7 +239,8 @@ def judge(
         "api_base": api_base,
         **{flag: given.pop(flag) for flag in SAMPLING},
     }
-    raise typer.Exit(judge_run(run, name, repeat, judges, concurrency, retry_failed, given))
+    which = {"name": name, "repeat": repeat, "sample": sample, "where": where}
+    raise typer.Exit(judge_run(run, which, judges, concurrency, retry_failed, given))
 
 
 def review(

@@ -10,7 +10,7 @@ from importlib import resources
 from dialoom.graphs import Chart, Table
 
 from .drawing import can_draw, draw
-from .writing import texts_of
+from .writing import NO_ROWS, texts_of
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _XML = re.compile(r"^.*?(?=<svg)", re.DOTALL)
@@ -72,9 +72,15 @@ def _with_charts(table: Table, drawn: Sequence[Chart]) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
+    yield f'<h2 id="{escape(table.name)}">{escape(table.title)}</h2>'
+    yield from _body(table) if table.rows else [f"<p>{NO_ROWS}</p>"]
+    yield from _notes(table.notes)
+
+
+def _body(table: Table) -> Iterator[str]:
     rows = list(texts_of(table))
-    classes = [_class(texts) for texts in zip(*rows, strict=True)] or [""] * len(table.columns)
-    yield f'<h2 id="{escape(table.name)}">{escape(table.title)}</h2><div class="wide"><table><thead><tr>'
+    classes = [_class(texts) for texts in zip(*rows, strict=True)]
+    yield '<div class="wide"><table><thead><tr>'
     heads = zip(classes, table.columns, strict=True)
     yield "".join(f'<th scope="col"{class_}>{escape(column)}</th>' for class_, column in heads)
     yield "</tr></thead><tbody>"
@@ -82,7 +88,6 @@ def _table(table: Table) -> Iterator[str]:
         cells = (f"<td{class_}>{_cell(text)}</td>" for class_, text in zip(classes, texts, strict=True))
         yield f"<tr>{''.join(cells)}</tr>"
     yield "</tbody></table></div>"
-    yield from _notes(table.notes)
 
 
 def _cell(text: str) -> str:

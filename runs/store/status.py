@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from .documents import digest
+from .texts import find_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,8 @@ def read_common_usage(connection: sqlite3.Connection) -> tuple[dict[str, Usage],
 
 
 def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, Usage]:
-    nothing = connection.execute("SELECT id FROM texts WHERE hash = ?", (digest(""),)).fetchone()
-    rows = connection.execute(_QUERY.format(group=group, which=which, nothing=nothing[0] if nothing else -1))
+    nothing = find_text(connection, "")
+    rows = connection.execute(_QUERY.format(group=group, which=which, nothing=-1 if nothing is None else nothing))
     usage = {}
     for name, models, *figures in rows:
         named = json.loads(models)
