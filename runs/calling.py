@@ -36,6 +36,8 @@ class CallPolicy:
         cache: The file in which replies are shared with other runs.
         otel: Whether a span of each call is sent to OpenTelemetry.
         objects: Functions and graphs that play, by the names of their models.
+        workers: How many processes play; `None` for this one alone.
+        ray: The address of the Ray cluster that they are on; `None` for this machine.
     """
 
     limits: RunLimits = field(default_factory=RunLimits)
@@ -46,6 +48,13 @@ class CallPolicy:
     cache: Path | None = None
     otel: bool = False
     objects: Mapping[str, OwnPlayer] = field(default_factory=dict)
+    workers: int | None = None
+    ray: str | None = None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this process plays by itself."""
+        return self.workers is None and self.ray is None
 
 
 def ensure_keys(models: Mapping[str, ModelBinding], policy: CallPolicy) -> None:

@@ -151,6 +151,24 @@ ANEW: Flags = {
         ],
         None,
     ),
+    "workers": (
+        Annotated[
+            int | None,
+            typer.Option(
+                min=1,
+                metavar="N",
+                help="Play on N processes; what bounds calls bounds all of them. Needs dialoom[ray].",
+            ),
+        ],
+        None,
+    ),
+    "ray": (
+        Annotated[
+            str | None,
+            typer.Option(metavar="ADDRESS", help="Play on this Ray cluster: auto, or HOST:PORT. Needs dialoom[ray]."),
+        ],
+        None,
+    ),
     "otel": (
         Annotated[bool, typer.Option("--otel", help="Send a span of each call to OTEL_EXPORTER_OTLP_ENDPOINT.")],
         False,
