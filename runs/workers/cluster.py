@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from dialoom.roles.gateway.budget import Budget, Taken
+from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.calling import CallPolicy
 from dialoom.runs.errors import RunError
+from dialoom.runs.store import StoreError
 from dialoom.runs.store.parcels import Parcel
 
-from .leftovers import read_left
-from .order import Begun, Delivery, Order
+from .commons import Commons
+from .leftovers import left_by
+from .order import Begun, Delivery, Left, Order
 from .worker import Worker
 
 _STORE = 200 * 2**20
 """Bytes of Ray's object store on this machine: parcels pass through it, and none stays."""
+
+_MOST_WAITING = 100_000
+"""Calls of workers that may wait at once for what they have in common."""
 
 _MANNERS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
 """For as long as Ray starts: it is to report nothing to anybody, and to leave this process its own signals."""
@@ -79,15 +87,25 @@ class Cluster:
 
         return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
-    def hire(self, order: Order, name: str) -> Hand:
+    def commons(self, path: Path, budget: Budget, spent: Taken, gateways: int, cache: Path | None) -> Commons:
+        """What workers have in common, on this machine; see `Commons`."""
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        actor: Any = ray.remote(Commons)
+        placed = actor.options(num_cpus=0, max_concurrency=_MOST_WAITING, scheduling_strategy=here)
+        return cast(Commons, RemoteLine(placed.remote(path, budget, spent, gateways, cache)))
+
+    def hire(self, order: Order, name: str, line: Commons) -> Hand:
         """A worker, wherever Ray finds a place for it; it is started anew, maybe elsewhere, when it dies."""
         import ray
 
         actor: Any = ray.remote(Worker)
         placed = actor.options(num_cpus=1, max_restarts=-1, max_task_retries=0, scheduling_strategy="SPREAD")
-        return Hand(placed.remote(order, name))
+        return Hand(placed.remote(order, name, line))
 
-    async def left(self, begun: Begun, wanted: Mapping[int, int]) -> list[Parcel]:
+    async def left(self, begun: Begun, wanted: Mapping[int, int], prices: Prices) -> Left:
         """What a worker that died has in its file, read where that is.
 
         Raises:
@@ -95,14 +113,37 @@ class Cluster:
             WorkerDiedError: If that machine is gone.
         """
         if begun.path.exists():
-            return await asyncio.to_thread(_left, begun.path, wanted)
+            return await asyncio.to_thread(left_by, begun.path, wanted, prices)
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         there = NodeAffinitySchedulingStrategy(begun.node, soft=False)
-        reading: Any = ray.remote(_left)
-        found = await _answer(reading.options(num_cpus=0, scheduling_strategy=there).remote(begun.path, wanted))
-        return list(found)
+        reading: Any = ray.remote(left_by)
+        placed = reading.options(num_cpus=0, scheduling_strategy=there, max_retries=0)
+        return await _answer(placed.remote(begun.path, wanted, prices))  # type: ignore[no-any-return]
+
+
+class RemoteLine:
+    """The way to a `Commons`: its methods, from another process.
+
+    Args:
+        actor: It.
+    """
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return functools.partial(_said, self._actor, name)
+
+
+async def _said(actor: Any, name: str, *values: Any) -> Any:
+    try:
+        return await _answer(getattr(actor, name).remote(*values))
+    except WorkerDiedError as error:
+        raise StoreError(f"the process that counts for all workers is gone: {error}") from error
 
 
 @asynccontextmanager
@@ -168,7 +209,3 @@ async def _answer(reference: Awaitable[Any]) -> Any:
         raise (cause if isinstance(cause, Exception) else error) from None
     except (RayActorError, RaySystemError, TaskUnschedulableError, WorkerCrashedError) as error:
         raise WorkerDiedError(str(error)) from error
-
-
-def _left(path: Path, wanted: Mapping[int, int]) -> list[Parcel]:
-    return list(read_left(path, wanted))

@@ -14,6 +14,7 @@ from pathlib import Path
 from dialoom.graphs import Outcome, Recipe
 from dialoom.graphs.gate.review import Review
 from dialoom.roles import ModelBinding
+from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.limits import LimitState
 from dialoom.roles.gateway.under_way import UnderWay
 from dialoom.runs.calling import CallPolicy
@@ -24,6 +25,7 @@ from dialoom.runs.store import JudgeWork, PlayWork, RunStore, StoreError, Work
 from dialoom.runs.store.parcels import Parcel
 
 from .cluster import Cluster, Hand, WorkerDiedError, cluster
+from .commons import Commons
 from .leftovers import folder_of
 from .order import Action, Begun, Delivery, Order
 
@@ -158,6 +160,7 @@ class Crew:
         async with cluster(self._policy) as machines:
             shares = _shares(self._policy.concurrency, self._policy.workers or machines.size)
             order = self._order(first, judging)
+            self._line = self._commons(machines, len(shares))
             self._members = [self._hired(machines, order, number, share) for number, share in enumerate(shares)]
             serving = [asyncio.create_task(self._serve(machines, member)) for member in self._members]
             try:
@@ -198,7 +201,6 @@ class Crew:
             "play" if isinstance(first, PlayWork) else "judge" if isinstance(first, JudgeWork) else "rejudge"
         )
         own = self._store.recipe
-        cache = self._policy.cache
         return Order(
             file=self._store.for_worker(),
             folder=folder_of(self._store.path).absolute(),
@@ -208,13 +210,20 @@ class Crew:
             models=self._models,
             recipe=own if self._store.config.recipe.startswith(OBJECT) else None,
             is_review=isinstance(self._recipe, Review),
-            policy=replace(self._policy, cache=None if cache is None else cache.absolute(), workers=None, ray=None),
+            policy=replace(self._policy, cache=None, workers=None, ray=None),
+            has_cache=self._policy.cache is not None,
         )
+
+    def _commons(self, machines: Cluster, gateways: int) -> Commons:
+        limits, cache = self._policy.limits, self._policy.cache
+        spent = self._store.taken(limits.stated_prices) if limits.budget.is_bounded else Taken()
+        path = self._store.path.absolute()
+        return machines.commons(path, limits.budget, spent, gateways, None if cache is None else cache.absolute())
 
     def _hired(self, machines: Cluster, order: Order, number: int, share: int) -> _Member:
         name = f"worker-{number + 1}"
         own = replace(order, policy=replace(order.policy, concurrency=share))
-        return _Member(name, share, machines.hire(own, name))
+        return _Member(name, share, machines.hire(own, name, self._line))
 
     async def _serve(self, machines: Cluster, member: _Member) -> None:
         """See to one worker, from its beginning to the end of all work, over its deaths."""
@@ -356,10 +365,12 @@ class Crew:
 
     async def _left(self, machines: Cluster, begun: Begun) -> Sequence[Parcel]:
         try:
-            parcels = await machines.left(begun, self._store.deals.open())
-        except (StoreError, WorkerDiedError):
-            return ()  # its machine is gone, or it cannot be read
-        return await self._store.deals.fold(parcels)
+            left = await machines.left(begun, self._store.deals.open(), self._policy.limits.stated_prices)
+        except (StoreError, WorkerDiedError):  # its machine is gone, or it cannot be read
+            await self._store.deals.keep_common(await self._line.ended(begun.path.stem, None))
+            return ()
+        await self._line.ended(begun.path.stem, left.spent)
+        return await self._store.deals.fold(left.parcels)
 
     async def _try_again(self, work: Work, error: str) -> None:
         deaths = self._deaths[work.position]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.store import RunStore, StoreError
-from dialoom.runs.store.parcels import Parcel
 from dialoom.runs.store.store import remove
+
+from .order import Left
 
 PATIENCE = 15.0
 """Seconds until the file of a worker that was taken for dead is taken for lost: it may be writing still."""
@@ -24,19 +26,20 @@ def folder_of(path: Path) -> Path:
     return path.with_name(path.name + ".workers")
 
 
-def read_left(path: Path, wanted: Mapping[int, int], patience: float = PATIENCE) -> Iterator[Parcel]:
-    """What a worker's file has of deals that are waited for.
+def left_by(path: Path, wanted: Mapping[int, int], prices: Prices, patience: float = PATIENCE) -> Left:
+    """What a dead worker's file has of deals that are waited for, and what its calls have taken.
 
     Args:
         path: The file.
         wanted: The deals' numbers by the places of their scenarios.
+        prices: Of models whose price is stated.
         patience: Seconds to wait for somebody who still writes it.
 
     Raises:
         StoreError: If it cannot be read.
     """
     with _opened(path, patience) as store:
-        yield from store.deals.left(wanted)
+        return Left(list(store.deals.left(wanted)), store.taken(prices))
 
 
 def take_leftovers(store: RunStore) -> int:
@@ -49,9 +52,10 @@ def take_leftovers(store: RunStore) -> int:
     wanted = store.deals.open()
     folder = folder_of(store.path)
     for path in sorted(folder.glob("*.db")):
-        left = read_left(path, wanted)
-        while some := list(islice(left, _AT_ONCE)):
-            taken += len(store.deals.fold_now(some))
+        with _opened(path, PATIENCE) as its:
+            left = its.deals.left(wanted)
+            while some := list(islice(left, _AT_ONCE)):
+                taken += len(store.deals.fold_now(some))
         remove(path)
     with suppress(OSError):
         folder.rmdir()

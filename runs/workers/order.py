@@ -9,6 +9,7 @@ from typing import Literal
 
 from dialoom.graphs import Recipe
 from dialoom.roles import ModelBinding
+from dialoom.roles.gateway.budget import Taken
 from dialoom.runs.calling import CallPolicy
 from dialoom.runs.events import Event
 from dialoom.runs.store.connections import Synchronous
@@ -31,6 +32,7 @@ class Order:
         recipe: The recipe, if it was given as an object; else the file names it.
         is_review: Whether the judging is the reviewing of the recipe.
         policy: How calls are made; its concurrency is the worker's share.
+        has_cache: Whether replies are shared with other runs.
         synchronous: What commits survive.
     """
 
@@ -43,6 +45,7 @@ class Order:
     recipe: Recipe | None
     is_review: bool
     policy: CallPolicy
+    has_cache: bool = False
     synchronous: Synchronous = "normal"
 
 
@@ -57,6 +60,19 @@ class Begun:
 
     node: str
     path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a dead worker has left.
+
+    Attributes:
+        parcels: What has come of its scenarios.
+        spent: What its calls have taken.
+    """
+
+    parcels: list[Parcel]
+    spent: Taken
 
 
 @dataclass(slots=True)

@@ -27,6 +27,8 @@ from dialoom.runs.store.parcels import Parcel
 from dialoom.runs.store.store import remove
 from dialoom.runs.trust import Trust
 
+from .common_gateway import CommonGateway, CommonReplies
+from .commons import Commons
 from .order import Delivery, Order
 
 _AT_LEAST = 0.02
@@ -39,11 +41,13 @@ class Worker:
     Args:
         order: What it is to do.
         name: What its files are called by.
+        line: The way to what it has in common with the others.
     """
 
-    def __init__(self, order: Order, name: str) -> None:
+    def __init__(self, order: Order, name: str, line: Commons) -> None:
         self._order = order
         self._name = name
+        self._line = line
         self._supply = _Dealt()
         self._threads: dict[int, str] = {}
         self._outbox: deque[tuple[int, Parcel | Event]] = deque()
@@ -68,7 +72,10 @@ class Worker:
         store = RunStore(self._path, order.synchronous, order.recipe, Trust(everything=True))
         self._store = self._opened.enter_context(store)
         recipe: Recipe = Review(store.recipe) if order.is_review else store.recipe
-        gateway = self._opened.enter_context(open_gateway(store, order.policy, order.policy.patience))
+        common = CommonGateway(self._line, self._path.stem, store)
+        replies = CommonReplies(self._line) if order.has_cache else None
+        opening = open_gateway(store, order.policy, order.policy.patience, common, replies)
+        gateway = self._opened.enter_context(opening)
         models = order.models
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
         cast = cast_of(store, recipe, models, gateway)
@@ -84,6 +91,7 @@ class Worker:
         )
         gateway.listen(self._engine.hear)
         self._working = asyncio.create_task(self._work(self._engine))
+        self._listening = asyncio.create_task(common.listen_on())
         return self._path
 
     async def deal(self, parcels: list[Parcel]) -> None:
@@ -135,6 +143,7 @@ class Worker:
         self._supply.close()
         if self._working is not None:
             await self._working
+            self._listening.cancel()
         self._opened.close()
         remove(self._path)
 

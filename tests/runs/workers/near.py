@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
+from dialoom.roles.gateway.budget import Budget, Taken
+from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.calling import CallPolicy
 from dialoom.runs.store.parcels import Parcel
 from dialoom.runs.workers import crew
 from dialoom.runs.workers.cluster import WorkerDiedError
-from dialoom.runs.workers.leftovers import read_left
-from dialoom.runs.workers.order import Begun, Delivery, Order
+from dialoom.runs.workers.commons import Commons
+from dialoom.runs.workers.leftovers import left_by
+from dialoom.runs.workers.order import Begun, Delivery, Left, Order
 from dialoom.runs.workers.worker import Worker
 
 Deadly = Callable[[Delivery | None, set[int]], bool]
@@ -23,16 +27,17 @@ Deadly = Callable[[Delivery | None, set[int]], bool]
 class NearHand:
     """As `Hand`, of a worker in this process."""
 
-    def __init__(self, order: Order, name: str, near: NearCluster) -> None:
+    def __init__(self, order: Order, name: str, line: Commons, near: NearCluster) -> None:
+        self._line = line
         self._order = order
         self._name = name
         self._near = near
-        self._worker = Worker(order, name)
+        self._worker = Worker(order, name, line)
         self._has: set[int] = set()
 
     async def begin(self) -> Begun:
         """A new one, as Ray would start it."""
-        self._worker, self._has = Worker(self._order, self._name), set()
+        self._worker, self._has = Worker(self._order, self._name, self._line), set()
         return Begun("here", await self._worker.begin())
 
     async def deal(self, parcels: list[Parcel]) -> None:
@@ -75,6 +80,7 @@ class NearHand:
     async def _die(self) -> None:
         """As much as a process of one's own can: nothing more comes of it, and its file is let go of."""
         assert self._worker._working is not None
+        self._worker._listening.cancel()
         self._worker._working.cancel()
         await asyncio.gather(self._worker._working, return_exceptions=True)
         self._worker._opened.close()
@@ -89,15 +95,26 @@ class NearCluster:
         self.is_deadly = is_deadly
         self.deaths = 0
         self.dealt: list[list[int]] = []
+        self.hands: list[NearHand] = []
         self.told: list[asyncio.Future[None]] = []
 
-    def hire(self, order: Order, name: str) -> NearHand:
-        """A worker."""
-        return NearHand(order, name, self)
+    def let_go(self) -> None:
+        """Of all files, as the death of the workers' processes would."""
+        for hand in self.hands:
+            hand._worker._opened.close()
 
-    async def left(self, begun: Begun, wanted: Mapping[int, int]) -> list[Parcel]:
+    def commons(self, path: Path, budget: Budget, spent: Taken, gateways: int, cache: Path | None) -> Commons:
+        """What they have in common."""
+        return Commons(path, budget, spent, gateways, cache)
+
+    def hire(self, order: Order, name: str, line: Commons) -> NearHand:
+        """A worker."""
+        self.hands.append(NearHand(order, name, line, self))
+        return self.hands[-1]
+
+    async def left(self, begun: Begun, wanted: Mapping[int, int], prices: Prices) -> Left:
         """What a dead one has left."""
-        return list(read_left(begun.path, wanted, patience=0))
+        return left_by(begun.path, wanted, prices, patience=0)
 
 
 def near_cluster(monkeypatch: pytest.MonkeyPatch, is_deadly: Deadly = lambda _delivery, _has: False) -> NearCluster:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,9 @@ from typing import Any
 import pytest
 
 import dialoom as door
+from benchmarks.long_requests import assistant
 from dialoom import Run
+from dialoom.prompts import ChatMessage
 from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed
 from dialoom.runs.store import RunStore
 from dialoom.runs.workers.leftovers import folder_of
@@ -92,3 +96,80 @@ def test_common_calls_come_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     near_cluster(monkeypatch)
     run = door.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=4, **SHARED)
     assert everything(run) == everything(alone)
+
+
+class Counting:
+    """A player that keeps count of what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def __call__(self, messages: Sequence[ChatMessage]) -> str:
+        """A reply, after others had their turn."""
+        self.asked += 1
+        await asyncio.sleep(0)
+        return await assistant(list(messages))
+
+
+def test_the_books_say_what_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Common calls are made once among all workers; what others have made is no call of theirs."""
+    near_cluster(monkeypatch)
+    counting = Counting()
+    told: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 3, "concurrency": 6}
+    run = door.play(RECIPE, path=tmp_path / "run.db", **told)
+    assert counting.asked == run.status().usage.calls == 3 + 12
+
+
+@pytest.mark.parametrize("most", [1, 4, 11])
+def test_one_budget_holds_for_all(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it is used, not a call more; a resume with more goes on, and pays for nothing twice."""
+    near_cluster(monkeypatch)
+    counting = Counting()
+    told: Any = {"models": {"assistant": counting}, "workers": 3, "concurrency": 6}
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=SMALL, budget=door.Budget(max_calls=most), **told)
+    assert counting.asked == run.status().usage.calls == most
+    assert run.ended is not None
+    assert run.ended.stopped is not None
+    assert run.ended.stopped.setting == "max_calls"
+    assert f"max_calls {most} is used up" in run.ended.stopped.reason
+    run = door.resume(run.path, budget=door.Budget(max_calls=most + 3), **told)
+    assert counting.asked == most + 3
+    whole = door.resume(run.path, budget=door.Budget(max_calls=None), **told)
+    assert whole.status().done == 12
+    assert counting.asked == whole.status().usage.calls == 3 + 12
+
+
+def test_replies_are_shared_through_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers need not see the file."""
+    near_cluster(monkeypatch)
+    told: Any = {**SHARED, "cache": tmp_path / "cache.db", "workers": 2}
+    door.play(RECIPE, path=tmp_path / "one.db", **told)
+    again = door.play(RECIPE, path=tmp_path / "two.db", **told)
+    assert set(again.frame("calls")["attempts"]) == {0}
+
+
+def test_what_a_killed_run_left_is_folded_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without workers, too; nothing that was answered is asked again, and nothing is left beside the run."""
+    near = near_cluster(monkeypatch)
+    counting = Counting()
+    told: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 2, "concurrency": 4}
+    whole = door.play(RECIPE, path=tmp_path / "whole.db", **told)
+
+    class Killed(BaseException):
+        pass
+
+    def kill(delivery: Delivery | None, _has: set[int]) -> bool:
+        if delivery is not None:
+            raise Killed
+        return False
+
+    near.is_deadly = kill
+    counting.asked = 0
+    with pytest.raises(Killed):
+        door.play(RECIPE, path=tmp_path / "run.db", **told)
+    near.let_go()
+    assert list(folder_of(tmp_path / "run.db").glob("*.db"))
+    run = door.resume(tmp_path / "run.db", models={"assistant": counting})
+    assert counting.asked == run.status().usage.calls == 3 + 12
+    assert everything(run)[0] == everything(whole)[0]
+    assert nothing_left(run.path)
