@@ -33,7 +33,18 @@ from .judgement_sets import JudgementSet, read_judgement_sets
 from .panel import panel_of
 from .scenarios import ScenarioTable, thread_of
 from .states import read_state
-from .status import Status, Troubles, Usage, read_common_usage, read_status, read_troubles, read_usage_by_scenario
+from .status import (
+    FailureCause,
+    Status,
+    Troubles,
+    Usage,
+    read_causes,
+    read_common_usage,
+    read_status,
+    read_troubles,
+    read_usage_by_model,
+    read_usage_by_scenario,
+)
 from .taken import counted
 
 _SHAPES = TypeAdapter(dict[str, list[str]])
@@ -202,6 +213,14 @@ class RunFile:
     def troubles(self) -> dict[str, Troubles]:
         """Attempts that failed, by model."""
         return read_troubles(self._reader)
+
+    def usage_by_model(self) -> dict[str, Usage]:
+        """What all calls took, by the model that was called."""
+        return read_usage_by_model(self._reader)
+
+    def failure_causes(self, most: int = 10) -> list[FailureCause]:
+        """Of what scenarios have failed, the most frequent first."""
+        return read_causes(self._reader, most)
 
     def taken(self, prices: Prices) -> Taken:
         """What the run has taken in all, as its budget counts."""
