@@ -35,7 +35,10 @@ _T = TypeVar("_T", bound=Hashable)
 
 
 def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
-    """Near-copies of a line of one's own (`repetition`) or of the other's (`echo`); a line may be both."""
+    """Near-copies of a line of one's own (`repetition`) or of the other's (`echo`); a line may be both.
+
+    Of texts that nobody says only exact copies are told: how near they may come to each other is for their recipe.
+    """
     seen: dict[tuple[bool, tuple[str, ...]], Said] = {}
     for place, line in enumerate(talk.lines):
         if len(line.words) < _FEWEST_WORDS or sum(len(word) > 1 for word in line.words) < _FEWEST_LONG:
@@ -46,7 +49,7 @@ def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
             for kind, whose in (("echo", not is_users), ("repetition", is_users)):
                 if (whose, line.words) in seen:
                     yield line.fault(kind, line.shown())
-                elif any(
+                elif talk.is_spoken and any(
                     (each.role == talk.facts.user) == whose and _are_alike(line, each, talk)
                     for each in reversed(nearby)
                 ):
