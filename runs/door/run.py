@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # heavy, or an extra
     import pandas
 
     from dialoom.runs.export import Encoding, Soundness
-    from dialoom.runs.stepping import Session
+    from dialoom.runs.stepping import Looking, Session
 
     from .frames import Kind
 
@@ -319,6 +319,27 @@ class Run:
 
         trusting = self._trusting(calls)
         return step(self.path, scenario, branch=branch, recipe=self._given, models=self._known(models), **trusting)
+
+    @asynccontextmanager
+    async def look(
+        self, scenario: str | int, *, branch: str = "main", checkpoint: str | int | None = None
+    ) -> AsyncIterator[Looking]:
+        """One conversation step by step, to look at, also while another process plays it: nothing is written.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            branch: The branch to look at.
+            checkpoint: A checkpoint's number or id; by default where the branch stands.
+
+        Raises:
+            StoreError: If there is no such scenario.
+            SteppingError: If there is no such branch or checkpoint; as its `NotBegunError` if none of it was played.
+        """
+        from dialoom.runs.stepping import Looking
+
+        with self._opened() as file:
+            async with Looking.open(file, scenario, branch=branch, checkpoint=checkpoint) as looking:
+                yield looking
 
     def resume(
         self,
