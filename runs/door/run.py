@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # heavy, or an extra
 
     from dialoom.runs.export import Encoding, Soundness
     from dialoom.runs.stepping import Looking, Session
+    from dialoom.runs.viewing import Conversation, RequestShown
 
     from .frames import Kind
 
@@ -143,6 +144,65 @@ class Run:
         with self._opened() as file:
             position = file.resolve(str(scenario))
             return file.episode(position, judging) or file.so_far(position)
+
+    def conversation(self, scenario: str | int, judging: str | None = None) -> Conversation:
+        """What has come of a scenario, finished or not: each message with its faults, judgements and call.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            judging: The set of judgements; by default the oldest.
+
+        Raises:
+            StoreError: If there is no such scenario or set.
+        """
+        from dialoom.runs.viewing import conversation
+
+        with self._opened() as file:
+            return conversation(file, scenario, judging)
+
+    def request(self, call: int, before: int | None = None) -> RequestShown:
+        """What a call asked, message by message, and what of it is new.
+
+        Args:
+            call: The call's row in the ledger.
+            before: The row of the call that it is compared with.
+
+        Raises:
+            RunError: If there is no such call.
+        """
+        from dialoom.runs.viewing import request_shown
+
+        with self._opened() as file:
+            return request_shown(file, call, before)
+
+    def label(
+        self, scenario: str | int, item: str, annotator: str, label: str, *, path: PathLike | None = None
+    ) -> None:
+        """Write down what a person says of a judgement, in the file from which kappas are made.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            item: The judgement's id, as `conversation` has it.
+            annotator: Who says it.
+            label: A value of the metric's scale (`yes`, `4`); empty to take it back.
+            path: The labels file, made if it is not there; by default `NAME.labels.csv` beside the run.
+
+        Raises:
+            RunError: If there is no such judgement, or the label is none of its scale.
+            DataError: If the file cannot be read.
+            OutputError: If it cannot be written.
+        """
+        from dialoom.runs.agreement import LabelFile, labels_beside
+
+        labels = LabelFile(labels_beside(self.path) if path is None else Path(path))
+        with self._opened() as file:
+            labels.put(file, file.resolve(str(scenario)), item, annotator, label)
+
+    def labels(self, annotator: str, *, path: PathLike | None = None) -> dict[str, str]:
+        """What a person has said of judgements, by their ids; see `label`."""
+        from dialoom.runs.agreement import LabelFile, labels_beside
+
+        return LabelFile(labels_beside(self.path) if path is None else Path(path)).labels(annotator)
 
     def scenario(self, scenario: str | int) -> Scenario:
         """A scenario as it was planned, finished or not; named as for `episode`."""

@@ -15,6 +15,7 @@ from tests.runs.stepping.played import dialogue, shown, stepping, stood
 
 
 def test_who_looks_sees_what_a_session_shows_while_another_holds_the_file(made_once: MadeOnce) -> None:
+    """Stops, history, outcome and differences are those of a session, which has the lock meanwhile."""
     path = dialogue(made_once)
     run = dialoom.open_run(path)
 
@@ -36,6 +37,7 @@ def test_who_looks_sees_what_a_session_shows_while_another_holds_the_file(made_o
 
 
 def test_what_comes_next_is_shown_without_being_asked_and_the_file_stays_as_it_is(made_once: MadeOnce) -> None:
+    """Not a byte is written; a place that is not there is named with those that are."""
     path = dialogue(made_once)
     before = sha256(path.read_bytes()).digest()
 
@@ -54,6 +56,7 @@ def test_what_comes_next_is_shown_without_being_asked_and_the_file_stays_as_it_i
 
 
 def test_of_a_scenario_that_has_not_begun_there_is_nothing_to_see(tmp_path: Path) -> None:
+    """It is not begun by looking."""
     run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 1})
 
     async def look() -> Looking:
