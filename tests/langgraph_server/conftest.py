@@ -57,7 +57,7 @@ class Server:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The server with the graphs of the project's own `langgraph.json`, until all tests are over."""
-    with serving(ROOT / "langgraph.json", tmp_path_factory.mktemp("studio")) as started:
+    with serving(ROOT / "langgraph.json", tmp_path_factory.mktemp("langgraph")) as started:
         yield started
 
 
