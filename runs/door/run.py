@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # heavy, or an extra
     import datasets
     import pandas
 
+    from dialoom.runs.agreement import Agreement
     from dialoom.runs.export import Encoding, Soundness
     from dialoom.runs.stepping import Looking, Session
     from dialoom.runs.viewing import Conversation, RequestShown
@@ -203,6 +204,24 @@ class Run:
         from dialoom.runs.agreement import LabelFile, labels_beside
 
         return LabelFile(labels_beside(self.path) if path is None else Path(path)).labels(annotator)
+
+    def agreement(self, *, path: PathLike | None = None, judging: str | None = None) -> Agreement:
+        """How far people agree with a judge, by the labels that they have given; needs the extra `agree`.
+
+        Args:
+            path: The labels file; by default that of `label`.
+            judging: The set of judgements; by default the oldest.
+
+        Raises:
+            RunError: If statsmodels is not installed.
+            DataError: If the file cannot be read, or holds what is no label of this run.
+            StoreError: If there is no such set.
+        """
+        from dialoom.runs.agreement import agreement, labels_beside, read_labels
+
+        labels = read_labels(labels_beside(self.path) if path is None else Path(path))
+        with self._opened() as file:
+            return agreement(file, labels, judging=judging)
 
     def scenario(self, scenario: str | int) -> Scenario:
         """A scenario as it was planned, finished or not; named as for `episode`."""

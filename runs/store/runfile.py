@@ -207,6 +207,11 @@ class RunFile:
         rows = self._reader.execute("SELECT id, branch FROM scenarios WHERE branch IS NOT NULL ORDER BY position")
         return [(row["id"], BranchTaken.model_validate_json(row["branch"])) for row in rows]
 
+    @property
+    def planned(self) -> int:
+        """How many scenarios there are."""
+        return int(self._reader.execute("SELECT count(*) FROM scenarios").fetchone()[0])
+
     def status(self) -> Status:
         """How far the run is and what it has taken."""
         return read_status(self._reader)

@@ -40,6 +40,7 @@ class Conversation:
 
     Attributes:
         number: The scenario's place in the plan, from 1.
+        of: How many scenarios are planned.
         scenario: As it was planned.
         judging: The set of judgements that it is shown with; `None` if there is none.
         messages: What was said.
@@ -50,6 +51,7 @@ class Conversation:
     """
 
     number: int
+    of: int
     scenario: Scenario
     episode: RecordedEpisode
     judging: str | None
@@ -99,6 +101,7 @@ def conversation(run: RunFile, scenario: str | int, judging: str | None = None) 
         judged.setdefault(_end(episode, item), []).append(item)
     return Conversation(
         number=position + 1,
+        of=run.planned,
         scenario=run.scenario(run.recipe, position),
         episode=episode,
         judging=None if chosen is None else chosen.name,

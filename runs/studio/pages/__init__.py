@@ -6,6 +6,6 @@ from collections.abc import Sequence
 
 from dialoom.runs.studio.page import Page
 
-from . import runs, scenarios
+from . import conversation, runs, scenarios, tree
 
-PAGES: Sequence[Page] = (runs.PAGE, runs.RUN_PAGE, scenarios.PAGE)
+PAGES: Sequence[Page] = (runs.PAGE, runs.RUN_PAGE, scenarios.PAGE, conversation.PAGE, tree.PAGE)
