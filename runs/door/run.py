@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # heavy, or an extra
 
     from dialoom.runs.agreement import Agreement
     from dialoom.runs.export import Encoding, Soundness
+    from dialoom.runs.progress import RunProgress
     from dialoom.runs.stepping import Looking, Session
     from dialoom.runs.viewing import Conversation, RequestShown
 
@@ -110,6 +111,13 @@ class Run:
         """How far the run is, and what its calls have taken."""
         with self._opened() as file:
             return file.status()
+
+    def progress(self) -> RunProgress:
+        """How it gets on, also while another process plays it: status, budget, calls by model, what failed of what."""
+        from dialoom.runs.progress import RunProgress
+
+        with self._opened() as file:
+            return RunProgress.of(file)
 
     def episodes(self, judging: str | None = None, *, where: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of each finished scenario (done or failed), in plan order, read a page at a time.

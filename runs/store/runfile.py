@@ -36,7 +36,18 @@ from .queue import WorkQueue
 from .requests import Asked, read_request
 from .scenarios import ScenarioTable, thread_of
 from .states import read_state
-from .status import Status, Troubles, Usage, read_common_usage, read_status, read_troubles, read_usage_by_scenario
+from .status import (
+    FailureCause,
+    Status,
+    Troubles,
+    Usage,
+    read_causes,
+    read_common_usage,
+    read_status,
+    read_troubles,
+    read_usage_by_model,
+    read_usage_by_scenario,
+)
 from .taken import counted
 
 if TYPE_CHECKING:  # LangGraph is slow to import, and most of what is read needs no saver
@@ -219,6 +230,14 @@ class RunFile:
     def troubles(self) -> dict[str, Troubles]:
         """Attempts that failed, by model."""
         return read_troubles(self._reader)
+
+    def usage_by_model(self) -> dict[str, Usage]:
+        """What all calls took, by the model that was called."""
+        return read_usage_by_model(self._reader)
+
+    def failure_causes(self, most: int = 10) -> list[FailureCause]:
+        """Of what scenarios have failed, the most frequent first."""
+        return read_causes(self._reader, most)
 
     def taken(self, prices: Prices) -> Taken:
         """What the run has taken in all, as its budget counts."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from nicegui import ui
@@ -14,7 +15,8 @@ from dialoom.prompts.messages import call_text
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.viewing import MarkedMessage, RequestShown
 
-from .elements import box, folded, on_opening, said, text
+from .elements import folded, on_opening, said
+from .parts import element, text
 
 _SAME = 4
 """Of a first request, so many messages are shown whole; of a longer one its first two and its last two."""
@@ -44,10 +46,10 @@ def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[s
             if call["sample"]
             else [call["model"], call["prompt"]]
         )
-        text(" · ".join(told), "quiet small")
-        text(figures(call), "quiet small number")
+        text("div", " · ".join(told), "quiet small")
+        text("div", figures(call), "quiet small number")
         request(shown)
-        text("answered", "label")
+        text("div", "answered", "label")
         reply(call)
 
     on_opening(part, fill)
@@ -60,18 +62,18 @@ def request(shown: RequestShown) -> None:
     if shown.has_before:
         gone = sum(each.mark == "gone" for each in shown.messages)
         told = f"asked: {len(shown.messages) - gone} messages, {new} of them new since the call before"
-        text(told + (f", {gone} gone" if gone else ""), "label")
+        text("div", told + (f", {gone} gone" if gone else ""), "label")
     else:
-        text(f"asked: {len(shown.messages)} messages", "label")
+        text("div", f"asked: {len(shown.messages)} messages", "label")
     if shown.tools:
-        text(f"tools: {', '.join(shown.tools)}", "quiet small")
+        text("div", f"tools: {', '.join(shown.tools)}", "quiet small")
     for same, messages in _stretches(shown):
         if same and len(messages) > _SAME:
             with folded(
                 f"{len(messages)} messages as before" if shown.has_before else f"{len(messages)} messages"
             ) as part:
                 pass
-            on_opening(part, lambda messages=messages: _messages(messages))
+            on_opening(part, partial(_messages, messages))
         else:
             _messages(messages)
 
@@ -85,13 +87,13 @@ def reply(call: Mapping[str, Any]) -> None:
     for each in call["tool_calls"]:
         said(call_text(each), "said mono block")
     if call["finish_reason"] in BROKEN_OFF:
-        text(f"({BROKEN_OFF[call['finish_reason']]})", "quiet small")
+        text("div", f"({BROKEN_OFF[call['finish_reason']]})", "quiet small")
 
 
 def message_block(message: ChatMessage, mark: str = "same") -> None:
     """A message of a request."""
-    with box(f"asked {mark}"):
-        text(message["role"] + {"new": " · new", "gone": " · gone"}.get(mark, ""), "label")
+    with element("div", f"asked {mark}"):
+        text("div", message["role"] + {"new": " · new", "gone": " · gone"}.get(mark, ""), "label")
         if message["content"]:
             said(message["content"])
         for each in message.get("tool_calls", ()):

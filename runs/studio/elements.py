@@ -1,4 +1,4 @@
-"""Elements of pages that hold text: whatever was said, it is set as text and obeyed by nobody."""
+"""Parts that hold what was said: long texts, folded parts that are filled when they are opened, facts."""
 
 from __future__ import annotations
 
@@ -7,36 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from nicegui import ui
-from nicegui.elements.mixins.text_element import TextElement
 
 from dialoom.shown import harmless
 
+from .parts import element, text
+
 LONG = 6_000
 """Letters of a text that a page holds at once; the rest comes when it is asked for."""
-
-
-def text(words: str, classes: str = "", tag: str = "div") -> TextElement:
-    """An element of its own with a text in it; a browser obeys nothing of it."""
-    made = TextElement(tag=tag, text=harmless(words))
-    if classes:
-        made.classes(classes)
-    return made
-
-
-def box(classes: str = "", tag: str = "div", **attributes: str) -> ui.element:
-    """An element that others stand in.
-
-    Args:
-        classes: Its classes.
-        tag: What it is.
-        attributes: Of the element, underscores for hyphens: `aria_label="Turn 1"`. Their values may hold anything.
-    """
-    made = ui.element(tag)
-    if classes:
-        made.classes(classes)
-    for name, value in attributes.items():
-        made.props[name.rstrip("_").replace("_", "-")] = harmless(value)
-    return made
 
 
 def said(words: str, classes: str = "said", marks: Sequence[str] = ()) -> None:
@@ -51,8 +28,8 @@ def said(words: str, classes: str = "said", marks: Sequence[str] = ()) -> None:
     if rest <= 0:
         _marked(words, classes, marks)
         return
-    with box("stack") as holder:
-        shown = text(words[:LONG] + " …", classes)
+    with element("div", "stack") as holder:
+        shown = text("div", words[:LONG] + " …", classes)
 
         def whole() -> None:
             shown.set_text(harmless(words))
@@ -64,8 +41,8 @@ def said(words: str, classes: str = "said", marks: Sequence[str] = ()) -> None:
 
 def button(label: str, on_click: Callable[[], Any], classes: str = "button", **attributes: str) -> ui.element:
     """A button."""
-    with box(classes, "button", type="button", **attributes) as made:
-        text(label, tag="span")
+    with element("button", classes, type="button", **attributes) as made:
+        text("span", label)
     made.on("click", lambda _event: on_click())
     return made
 
@@ -73,10 +50,10 @@ def button(label: str, on_click: Callable[[], Any], classes: str = "button", **a
 @contextmanager
 def folded(summary: str, classes: str = "", is_open: bool = False) -> Iterator[ui.element]:
     """A part that opens at a click, in the browser alone."""
-    with box(classes, "details") as made:
+    with element("details", classes) as made:
         if is_open:
             made.props["open"] = True
-        text(summary, tag="summary")
+        text("summary", summary)
         yield made
 
 
@@ -98,11 +75,11 @@ def on_opening(folded_part: ui.element, fill: Callable[[], Any]) -> None:
 
 def definitions(values: Mapping[str, Any], classes: str = "facts") -> None:
     """Names and values, one below the other; values of several parts as they are."""
-    with box(classes, "dl"):
+    with element("dl", classes):
         for name, value in values.items():
-            with box():
-                text(str(name).replace("_", " "), tag="dt")
-                with box(tag="dd"):
+            with element("div"):
+                text("dt", str(name).replace("_", " "))
+                with element("dd"):
                     _value(value)
 
 
@@ -113,7 +90,7 @@ def _value(value: Any) -> None:
         if all(isinstance(each, str | int | float) for each in value):
             said(", ".join(map(str, value)))
         else:
-            with box("stack"):
+            with element("div", "stack"):
                 for each in value:
                     _value(each)
     else:
@@ -124,13 +101,13 @@ def _marked(words: str, classes: str, marks: Sequence[str]) -> None:
     """A text in which some stretches stand out; where they stand in each other the earlier one does."""
     spans = sorted((at, at + len(mark)) for mark in marks if mark and (at := words.find(mark)) >= 0)
     if not spans:
-        text(words, classes)
+        text("div", words, classes)
         return
-    with box(classes):
+    with element("div", classes):
         place = 0
         for start, end in spans:
             if start >= place:
-                text(words[place:start], tag="span")
-                text(words[start:end], tag="mark")
+                text("span", words[place:start])
+                text("mark", words[start:end])
                 place = end
-        text(words[place:], tag="span")
+        text("span", words[place:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from nicegui import ui
 
@@ -15,8 +16,9 @@ from dialoom.runs.report import texts_of
 from dialoom.runs.store import JudgementSet
 from dialoom.runs.viewing import Conversation
 
-from .elements import box, button, folded, on_opening, said, text
+from .elements import button, folded, on_opening, said
 from .page import Query, View
+from .parts import element, text
 from .shell import problem
 
 _PATH = "/runs/{run}/scenarios/{scenario}"
@@ -53,9 +55,9 @@ class JudgementBox:
         items = [*self._shown.judged, *(item for each in self._shown.messages for item in each.judged)]
         if not items:
             return
-        with box("card stack", "section"):
-            with box("section-head"):
-                text("Judgements", tag="h2")
+        with element("section", "card stack"):
+            with element("div", "section-head"):
+                text("h2", "Judgements")
                 label, target = ("Show the judge's word", "") if self._is_blind else ("Hide the judge's word", "1")
                 ui.link(label, self._address(blind=target)).classes("small push")
             self._which()
@@ -73,7 +75,7 @@ class JudgementBox:
         """Of several sets, the one that is shown."""
         if len(self._sets) < 2:
             return
-        with box("row-of small", "nav", aria_label="Sets of judgements"):
+        with element("nav", "row-of small", aria_label="Sets of judgements"):
             for each in self._sets:
                 link = ui.link(each.name, self._address(judging=each.name))
                 if each.name == self._shown.judging:
@@ -81,9 +83,11 @@ class JudgementBox:
 
     def _who(self) -> None:
         """Who labels; the name stands in the address."""
-        with box("field"):
-            text("Label as", tag="label").props("for=annotator")
-            name = box("input", "input", id="annotator", value=self._annotator, placeholder="your name", maxlength="80")
+        with element("div", "field"):
+            text("label", "Label as").props("for=annotator")
+            name = element(
+                "input", "input", id="annotator", value=self._annotator, placeholder="your name", maxlength="80"
+            )
             name.props["autocomplete"] = "off"
         name.on(
             "change",
@@ -102,15 +106,16 @@ class JudgementBox:
 
     def _item(self, item: Item, labels: Mapping[str, str]) -> None:
         judgement = item.judgement
-        with box("judgement"):
-            with box("row-of"):
-                text(judgement.metric.replace("_", " "), "metric")
+        with element("div", "judgement"):
+            with element("div", "row-of"):
+                text("div", judgement.metric.replace("_", " "), "metric")
                 text(
+                    "div",
                     f"{judgement.target}{f', turn {judgement.turn}' if judgement.turn is not None else ''}",
                     "quiet small",
                 )
                 if not self._is_blind:
-                    text(judged_word(judgement), "badge push word")
+                    text("div", judged_word(judgement), "badge push word")
             if not self._is_blind and judgement.explanation:
                 said(judgement.explanation, "said small quiet")
             if self._annotator and self._shown.episode.state == "done":
@@ -135,11 +140,9 @@ class JudgementBox:
                 each.props["aria-pressed"] = str(name == given).lower()
                 each.update()
 
-        with box("choices", role="group", aria_label=f"Your label of {item.judgement.metric}"):
+        with element("div", "choices", role="group", aria_label=f"Your label of {item.judgement.metric}"):
             for value in _values(scale):
-                made[value] = button(
-                    value, lambda value=value: put(value), "choice", aria_pressed=str(value == given).lower()
-                )
+                made[value] = button(value, partial(put, value), "choice", aria_pressed=str(value == given).lower())
 
     def _put(self, item: Item, label: str) -> None:
         self._view.run.run.label(self._shown.number, item.id, self._annotator, label)
@@ -158,13 +161,13 @@ class JudgementBox:
                 problem(error)
                 return
             table = table_of(found, None)
-            with box("scroll"), box("data", "table"):
+            with element("div", "scroll"), element("table", "data"):
                 for number, row in enumerate([table.columns, *texts_of(table)]):
-                    with box(tag="tr"):
+                    with element("tr"):
                         for cell in row:
-                            text(str(cell), tag="td" if number else "th")
+                            text("td" if number else "th", str(cell))
             for note in table.notes:
-                text(note, "quiet small")
+                text("div", note, "quiet small")
 
         on_opening(part, fill)
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from dialoom import Run, open_run
 from dialoom.runs.errors import RunError
 
+from .watching import Watch
+
 
 @dataclass(frozen=True, slots=True)
 class StudioRun:
@@ -17,10 +19,12 @@ class StudioRun:
     Attributes:
         name: In addresses and headings: its file's, with a number where several have the same.
         run: The handle on its file.
+        watch: How it gets on, read once for all who watch.
     """
 
     name: str
     run: Run
+    watch: Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,8 @@ class Studio:
                 raise RunError(f"runs: {path} is named twice", setting="runs")
             seen.add(path.resolve())
             name = _free_name(path.stem, runs)
-            runs[name] = StudioRun(name, open_run(path, trust=is_trusted))
+            run = open_run(path, trust=is_trusted)
+            runs[name] = StudioRun(name, run, Watch(run))
         return cls(runs, is_trusted)
 
     def run(self, name: str) -> StudioRun:

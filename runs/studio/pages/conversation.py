@@ -13,10 +13,11 @@ from dialoom.graphs.fault import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.agreement import Item
 from dialoom.runs.studio.calls import call_fold, figures
-from dialoom.runs.studio.elements import box, definitions, folded, on_opening, said, text
+from dialoom.runs.studio.elements import definitions, folded, on_opening, said
 from dialoom.runs.studio.judgements import JudgementBox, judged_word
 from dialoom.runs.studio.keys import listen
 from dialoom.runs.studio.page import Page, View
+from dialoom.runs.studio.parts import element, text
 from dialoom.runs.viewing import Conversation, SpokenMessage
 
 PATH = "/runs/{run}/scenarios/{scenario}"
@@ -31,10 +32,10 @@ async def build(view: View) -> None:
     run = view.run.run
     shown = await asyncio.to_thread(run.conversation, view.scenario, view.one("judging") or None)
     _head(view, shown)
-    with box("talk"):
-        with box("lines", "section", aria_label="What was said"):
+    with element("div", "talk"):
+        with element("section", "lines", aria_label="What was said"):
             _lines(view, shown)
-        with box("beside", "aside", aria_label="About this conversation"):
+        with element("aside", "beside", aria_label="About this conversation"):
             JudgementBox(view, shown, run.judgement_sets).build()
             _about(shown)
             _shown_to(view, shown)
@@ -45,16 +46,16 @@ async def build(view: View) -> None:
 def _head(view: View, shown: Conversation) -> None:
     """Where it stands among the others, and how it ended."""
     episode = shown.episode
-    with box("row-of head"):
-        text(f"{shown.number:,} of {shown.of:,}", "number quiet")
+    with element("div", "row-of head"):
+        text("div", f"{shown.number:,} of {shown.of:,}", "number quiet")
         ended = episode.outcome.ended_by or {"pending": "not finished yet"}.get(episode.state, episode.state)
-        text(ended.replace("_", " "), f"badge {'bad' if episode.state == 'failed' else ''}")
+        text("div", ended.replace("_", " "), f"badge {'bad' if episode.state == 'failed' else ''}")
         if episode.branch is not None:
-            text(episode.branch.told(), "badge accent")
+            text("div", episode.branch.told(), "badge accent")
         if count := dialogue_faults(episode.outcome.faults or ()):
-            text(f"{count} {'fault' if count == 1 else 'faults'}", "badge warn")
-        text(_taken(shown), "quiet small number")
-        with box("row-of push", "nav", aria_label="Other conversations"):
+            text("div", f"{count} {'fault' if count == 1 else 'faults'}", "badge warn")
+        text("div", _taken(shown), "quiet small number")
+        with element("nav", "row-of push", aria_label="Other conversations"):
             for label, number, rel in (("← Previous", shown.number - 1, "prev"), ("Next →", shown.number + 1, "next")):
                 if 1 <= number <= shown.of:
                     target = view.path(PATH, _kept(view), scenario=number)
@@ -82,7 +83,7 @@ def _lines(view: View, shown: Conversation) -> None:
     if not shown.messages and shown.outline is not None:
         outline_lines(shown.outline)
     elif not shown.messages:
-        text("Nothing was said yet.", "empty")
+        text("div", "Nothing was said yet.", "empty")
     sides, is_blind = _sides(shown), bool(view.one("blind"))
     if len(shown.messages) <= _MANY:
         _messages(view, shown, shown.messages, sides, is_blind)
@@ -116,21 +117,23 @@ def _sides(shown: Conversation) -> dict[str, str]:
 def _message(view: View, shown: Conversation, message: SpokenMessage, side: str, is_blind: bool) -> None:
     line = message.line
     classes = f"message {'tool' if line.tool_call_id is not None else side}"
-    with box(classes, "article", id=f"m{message.place + 1}", tabindex="0", aria_label=f"Message {message.place + 1}"):
-        with box("meta"):
-            text(line.role, "who")
+    with element(
+        "article", classes, id=f"m{message.place + 1}", tabindex="0", aria_label=f"Message {message.place + 1}"
+    ):
+        with element("div", "meta"):
+            text("div", line.role, "who")
             ui.link(f"{message.place + 1}", f"#m{message.place + 1}").classes("place")
             if message.call is not None:
-                text(figures(message.call), "number taken")
+                text("div", figures(message.call), "number taken")
         words = line.spoken
         if side in ("note", "tool") and len(words) > _LONG_NOTE:
             with folded(" ".join(words[:120].split()) + " …", "bubble"):
                 said(words, "said", [fault.words for fault in message.faults])
         else:
-            with box("bubble"):
+            with element("div", "bubble"):
                 said(words, "said", [fault.words for fault in message.faults])
         if line.finish_reason is not None:
-            text(f"({BROKEN_OFF.get(line.finish_reason, line.finish_reason)})", "quiet small")
+            text("div", f"({BROKEN_OFF.get(line.finish_reason, line.finish_reason)})", "quiet small")
         for fault in message.faults:
             fault_line(fault)
         if not is_blind:
@@ -148,29 +151,29 @@ def _judged(item: Item) -> None:
 
 def fault_line(fault: DialogueFault) -> None:
     """A fault: whose, which, how sure, and the words that show it."""
-    with box("fault"):
-        text(fault.kind.replace("_", " "), "badge warn", "span")
+    with element("div", "fault"):
+        text("span", fault.kind.replace("_", " "), "badge warn")
         place = f" after {fault.where}" if fault.where else ""
         sure = "" if fault.sureness == 1 else f", {fault.sureness:.0%} sure"
-        text(f"of the {fault.who}'s{place}{sure}", "small quiet", "span")
+        text("span", f"of the {fault.who}'s{place}{sure}", "small quiet")
         if fault.words:
-            text(" ".join(fault.words.split()), "small said", "span")
+            text("span", " ".join(fault.words.split()), "small said")
 
 
 def outline_lines(outline: Outline) -> None:
     """An outline as lines, each set in as far as it stands."""
-    with box("outline"):
-        with box("line said"):
+    with element("div", "outline"):
+        with element("div", "line said"):
             for span in outline.spans:
-                text(span.text, f"span {span.style}", "span")
+                text("span", span.text, f"span {span.style}")
         for part in outline.parts:
             outline_lines(part)
 
 
 def _about(shown: Conversation) -> None:
     """Who the person is, the task, the situation."""
-    with box("card", "section"):
-        text("Who and what", tag="h2")
+    with element("section", "card"):
+        text("h2", "Who and what")
         definitions(shown.scenario.described())
         if preferences := shown.scenario.preferences():
             with folded(f"{len(preferences)} preferences"):
@@ -188,8 +191,8 @@ def _shown_to(view: View, shown: Conversation) -> None:
         first = {role: call for role, call in first.items() if role in spoken}
     if not first:
         return
-    with box("card", "section"):
-        text("What each side was shown", tag="h2")
+    with element("section", "card"):
+        text("h2", "What each side was shown")
         for role, call in first.items():
             call_fold(view.run.run, f"{role}, at first", call, None)
 
@@ -200,7 +203,7 @@ def _calls(view: View, shown: Conversation) -> None:
     if view.one("blind"):
         spoken = {each.call["call"] for each in shown.messages if each.call is not None}
         calls = [call for call in calls if call["call"] in spoken]
-    with box("card", "section"), folded(f"All {len(calls)} calls") as part:
+    with element("section", "card"), folded(f"All {len(calls)} calls") as part:
         pass
 
     def fill() -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from dialoom.graphs import Outline, Recipe
-from dialoom.runs.studio.elements import box, said, text
+from dialoom.runs.studio.elements import said
 from dialoom.runs.studio.page import Page, View
+from dialoom.runs.studio.parts import element, text
 from dialoom.runs.viewing import Conversation
 
 from .conversation import fault_line, outline_lines
@@ -28,21 +29,21 @@ async def build(view: View) -> None:
     shown = await asyncio.to_thread(view.run.run.conversation, view.scenario, view.one("judging") or None)
     outline = shown.outline
     if outline is None:
-        text("This is one conversation, and no tree.", "empty")
+        text("div", "This is one conversation, and no tree.", "empty")
         return
-    with box("row-of head"):
-        text(outline.text, tag="h1")
+    with element("div", "row-of head"):
+        text("h1", outline.text)
         if outline.is_tree:
-            text(_size(outline), "quiet small")
-            with box("button push", "button", type="button") as fold_all:
-                text("Open or fold all", tag="span")
+            text("div", _size(outline), "quiet small")
+            with element("button", "button push", type="button") as fold_all:
+                text("span", "Open or fold all")
             fold_all.on("click", js_handler=_FOLD_ALL)
     if not outline.is_tree:
-        with box("card"):
+        with element("div", "card"):
             for part in outline.parts:
                 outline_lines(part)
         return
-    with box("tree-scroll", "section", tabindex="0", aria_label="The tree"), box("tree"):
+    with element("section", "tree-scroll", tabindex="0", aria_label="The tree"), element("div", "tree"):
         _parts(view, shown, outline.parts)
 
 
@@ -62,10 +63,10 @@ def _parts(view: View, shown: Conversation, parts: Sequence[Outline]) -> None:
     """Steps one below the other; branches that stand together side by side."""
     for kind, group in groupby(parts, key=lambda part: part.kind):
         if kind == "branch":
-            with box("fork"):
+            with element("div", "fork"):
                 for part in group:
-                    with box("branch taken" if part.is_taken else "branch"):
-                        text(part.text, "badge accent" if part.is_taken else "badge")
+                    with element("div", "branch taken" if part.is_taken else "branch"):
+                        text("div", part.text, "badge accent" if part.is_taken else "badge")
                         _parts(view, shown, part.parts)
         else:
             for part in group:
@@ -76,14 +77,14 @@ def _step(shown: Conversation, step: Outline) -> None:
     """A step: its line and which option was gone on from; opened, the options side by side and what else is known."""
     options = [part for part in step.parts if part.kind == "option"]
     faults = [fault for fault in shown.episode.outcome.faults or () if fault.where == step.where]
-    with box(f"step {'taken' if step.is_taken else ''}", "details"):
-        with box(tag="summary"):
-            text(_head(step), "head-words", "span")
+    with element("details", f"step {'taken' if step.is_taken else ''}"):
+        with element("summary"):
+            text("span", _head(step), "head-words")
             if faults:
-                text(f"{len(faults)} {'fault' if len(faults) == 1 else 'faults'}", "badge warn", "span")
+                text("span", f"{len(faults)} {'fault' if len(faults) == 1 else 'faults'}", "badge warn")
         said(step.text, "said user-line")
         if options:
-            with box("pair"):
+            with element("div", "pair"):
                 for option in options:
                     _option(option)
         for part in step.parts:
@@ -99,10 +100,10 @@ def _head(step: Outline) -> str:
 
 
 def _option(option: Outline) -> None:
-    with box("option taken" if option.is_taken else "option"):
+    with element("div", "option taken" if option.is_taken else "option"):
         for span in option.spans:
             if span.style == "note":
-                text(span.text.strip().rstrip(":"), "label")
+                text("div", span.text.strip().rstrip(":"), "label")
             else:
                 said(span.text)
 
