@@ -53,6 +53,10 @@ class Looking(SessionView):
         await looking.here()
         return looking
 
+    def numbers(self) -> list[int]:
+        """The checkpoints of this branch from its beginning to its end, by their numbers."""
+        return [point.number for point in self.context.line(self._end()) if point.source != "fork"]
+
     @classmethod
     def _of(cls, context: ScenarioContext, name: str, checkpoint: str | int | None) -> Looking:
         branch = context.branch(name)

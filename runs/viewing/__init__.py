@@ -2,12 +2,15 @@
 
 from .conversation import Conversation, SpokenMessage, conversation
 from .requests import MarkedMessage, RequestShown, request_shown
+from .words import Piece, beside
 
 __all__ = [
     "Conversation",
     "MarkedMessage",
+    "Piece",
     "RequestShown",
     "SpokenMessage",
+    "beside",
     "conversation",
     "request_shown",
 ]

@@ -8,6 +8,7 @@ import pytest
 
 import dialoom
 from dialoom.runs.errors import RunError
+from dialoom.runs.viewing import Piece, beside
 from dialoom.runs.viewing.requests import marked
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue, play
@@ -66,3 +67,29 @@ def test_a_pending_scenario_shows_how_far_it_is(tmp_path: Path) -> None:
     run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 1})
     shown = run.conversation(1)
     assert (shown.episode.state, list(shown.messages), shown.judging) == ("pending", [], "run")
+
+
+def test_two_texts_in_pieces_are_the_texts_and_say_what_each_has_alone() -> None:
+    """Blanks are kept as they are; what is too long to compare differs as a whole."""
+    left, right = "It is  set for 3:30 PM.", "It is  set for noon."
+    ours, theirs = beside(left, right)
+    assert ("".join(each.text for each in ours), "".join(each.text for each in theirs)) == (left, right)
+    assert [each.text for each in ours if not each.is_shared] == ["3:30 PM."]
+    assert [each.text for each in theirs if not each.is_shared] == ["noon."]
+    long = "word " * 3000
+    assert beside(long, long + "more")[0] == [Piece(long, False)]
+
+
+def test_a_tree_says_which_of_it_the_shown_conversation_is(made_once: MadeOnce) -> None:
+    """Steps, the options side by side in them, and the branches after them; what was followed is marked."""
+    shown = dialoom.open_run(play(made_once, "aloe")).conversation(1)
+    assert shown.outline is not None and shown.outline.is_tree
+    first, *rest = shown.outline.parts
+    assert (first.kind, first.is_taken, first.where) == ("step", True, "")
+    options = [part for part in first.parts if part.kind == "option"]
+    assert [part.is_taken for part in options] == [True, True]
+    branches = [part for part in rest if part.kind == "branch"]
+    assert [part.is_taken for part in branches] == [True, False]
+    assert [step.where for step in branches[1].parts] == ["r", *["r" + "p" * n for n in (1,)]][: len(branches[1].parts)]
+    taken = [step for branch in branches if branch.is_taken for step in branch.parts if step.is_taken]
+    assert len(taken) + 1 == shown.episode.outcome.counts["rounds"]

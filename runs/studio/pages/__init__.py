@@ -6,6 +6,6 @@ from collections.abc import Sequence
 
 from dialoom.runs.studio.page import Page
 
-from . import conversation, runs, scenarios, tree
+from . import conversation, runs, scenarios, step, tree
 
-PAGES: Sequence[Page] = (runs.PAGE, runs.RUN_PAGE, scenarios.PAGE, conversation.PAGE, tree.PAGE)
+PAGES: Sequence[Page] = (runs.PAGE, runs.RUN_PAGE, scenarios.PAGE, conversation.PAGE, tree.PAGE, step.PAGE)
