@@ -23,7 +23,7 @@ Action = Callable[[Session, Callable[[Stop], None]], Awaitable[Session]]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Spot:
     """Where one stands: a branch, and a checkpoint's number; `None` for where the branch stands."""
 
     branch: str = "main"
@@ -50,14 +50,14 @@ class Work:
 
     run: Run
     scenario: str
-    place: Standing
+    place: Spot
     action: Action
     passed: int = 0
     notes: list[str] = field(default_factory=list)
-    _task: asyncio.Task[Standing] | None = None
+    _task: asyncio.Task[Spot] | None = None
     _is_stopped: bool = False
 
-    async def done(self) -> Standing:
+    async def done(self) -> Spot:
         """Carry it out; where one stands afterwards.
 
         Raises:
@@ -72,19 +72,19 @@ class Work:
         if self._task is not None:
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)
 
-    async def _carried_out(self) -> Standing:
+    async def _carried_out(self) -> Spot:
         self._task = asyncio.ensure_future(self._act())
         if self._is_stopped:
             self._task.cancel()
         return await self._task
 
-    async def _act(self) -> Standing:
+    async def _act(self) -> Spot:
         opened = self.run.step(self.scenario, branch=self.place.branch, on_event=self._told)
         async with opened as session:
             if self.place.number is not None and (await session.here()).number != self.place.number:
                 await session.goto(self.place.number)
             session = await self.action(session, self._pass)
-            return Standing(session.branch, (await session.here()).number)
+            return Spot(session.branch, (await session.here()).number)
 
     def _pass(self, _stop: Stop) -> None:
         self.passed += 1

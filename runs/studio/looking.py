@@ -13,7 +13,7 @@ from dialoom.runs.stepping import Difference, Looking, NextRequest, NotBegunErro
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
 
-from .acting import Standing, kept_from_acting
+from .acting import Spot, kept_from_acting
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Looked:
         return self.line[at] if 0 <= at < len(self.line) else None
 
 
-async def looked(run: Run, scenario: str, place: Standing) -> Looked:
+async def looked(run: Run, scenario: str, place: Spot) -> Looked:
     """Look at a place.
 
     Raises:
@@ -82,7 +82,7 @@ async def compared(run: Run, scenario: str, left: str, right: str) -> Difference
     return await asyncio.to_thread(lambda: asyncio.run(look()))
 
 
-async def saved(run: Run, scenario: str, place: Standing) -> str:
+async def saved(run: Run, scenario: str, place: Spot) -> str:
     """A branch up to a place as a case that can be replayed: JSON."""
 
     async def look() -> str:
@@ -92,7 +92,7 @@ async def saved(run: Run, scenario: str, place: Standing) -> str:
     return await asyncio.to_thread(lambda: asyncio.run(look()))
 
 
-async def state_at(run: Run, scenario: str, place: Standing) -> dict[str, Any]:
+async def state_at(run: Run, scenario: str, place: Spot) -> dict[str, Any]:
     """The state at a place, as plain values."""
 
     async def look() -> dict[str, Any]:
@@ -107,7 +107,7 @@ def as_json(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 
-async def _looked(run: Run, scenario: str, place: Standing) -> Looked:
+async def _looked(run: Run, scenario: str, place: Spot) -> Looked:
     closed = await asyncio.to_thread(kept_from_acting, run.path)
     try:
         async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:

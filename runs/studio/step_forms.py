@@ -31,7 +31,7 @@ class Stepper(Protocol):
 
     run: Run
     view: View
-    place: acting.Standing
+    place: acting.Spot
 
     async def act(self, make: Callable[[], acting.Action]) -> None:
         """Carry something out."""

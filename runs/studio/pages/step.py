@@ -12,7 +12,7 @@ from dialoom.errors import DialoomError
 from dialoom.runs.errors import Fault, fault_of
 from dialoom.runs.stepping.wording import label
 from dialoom.runs.studio import acting, history, stops
-from dialoom.runs.studio.acting import Action, Standing, Work
+from dialoom.runs.studio.acting import Action, Spot, Work
 from dialoom.runs.studio.elements import button, folded
 from dialoom.runs.studio.fields import Field, entered
 from dialoom.runs.studio.looking import Looked, compared, looked, saved
@@ -34,7 +34,7 @@ class StepPage:
         self.view = view
         self.run = view.run.run
         number = view.one("at")
-        self.place = Standing(view.one("branch") or "main", view.number("at", 0) if number else None)
+        self.place = Spot(view.one("branch") or "main", view.number("at", 0) if number else None)
         self.compare = view.one("with")
         self._work: Work | None = None
         self._seen: Any = None
@@ -47,7 +47,7 @@ class StepPage:
         await self._show(seen)
         ui.timer(_POLL, self._poll)
 
-    async def go(self, place: Standing, compare: str | None = None) -> None:
+    async def go(self, place: Spot, compare: str | None = None) -> None:
         """Stand somewhere else."""
         self.place = place
         self.compare = self.compare if compare is None else compare
@@ -60,7 +60,7 @@ class StepPage:
         wanted = self.compare if compare is None else compare
         return self.view.path(PATH, {"branch": branch or self.place.branch, "at": at, "with": wanted})
 
-    async def act(self, make: Callable[[], Action], place: Standing | None = None) -> None:
+    async def act(self, make: Callable[[], Action], place: Spot | None = None) -> None:
         """Carry something out, and show where one stands then."""
         if self._work is not None:
             return
@@ -151,7 +151,7 @@ class StepPage:
         with card("Not begun yet"):
             text("p", "Nothing of this conversation was played yet.", "quiet")
             if not seen.closed:
-                button("Begin", lambda: self.act(acting.begin, Standing()), "button primary")
+                button("Begin", lambda: self.act(acting.begin, Spot()), "button primary")
 
     def _tree(self, seen: Looked) -> None:
         assert seen.stop is not None
