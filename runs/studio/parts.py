@@ -96,3 +96,18 @@ def figure(name: str, value: str, more: str | None = None) -> list[Any]:
         text("dt", name)
         shown = [text("dd", value, "number")]
         return shown if more is None else [*shown, text("dd", more, "number")]
+
+
+def table_head(words: str, is_number: bool, target: str, order: str | None) -> None:
+    """A column's name that is a link to the same table in its order.
+
+    Args:
+        words: The name.
+        is_number: Whether it holds numbers.
+        target: Where it leads.
+        order: `asc` or `desc` if the table is in its order now.
+    """
+    with element("th", "number" if is_number else "", scope="col") as made:
+        if order is not None:
+            made.props["aria-sort"] = "descending" if order == "desc" else "ascending"
+        link(words + {"asc": " ↑", "desc": " ↓"}.get(order or "", ""), target)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dialoom import Run, open_run
 from dialoom.runs.errors import RunError
+from dialoom.runs.store import Choices
 
-from .watching import Watch
+from .watching import Signature, Watch, signature
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StudioRun:
     """A run as the studio names it.
 
@@ -25,6 +27,14 @@ class StudioRun:
     name: str
     run: Run
     watch: Watch
+    _choices: tuple[Signature, Choices] | None = None
+
+    async def choices(self) -> Choices:
+        """What its scenarios can be chosen by; read anew when its file has changed."""
+        seen = signature(self.run.path)
+        if self._choices is None or self._choices[0] != seen:
+            self._choices = (seen, await asyncio.to_thread(self.run.choices))
+        return self._choices[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Watch:
         async with self._reading:
             now = time.monotonic()
             if self._progress is None or (now >= self._due and self._may_have_changed()):
-                self._seen = _signature(self.run.path)
+                self._seen = signature(self.run.path)
                 self._progress = await asyncio.to_thread(self.run.progress)
                 self._keep(self._progress, now)
                 self._due = time.monotonic() + max(_LEAST, _SHARE * (time.monotonic() - now))
@@ -70,7 +70,7 @@ class Watch:
 
     def _may_have_changed(self) -> bool:
         """A run that is played by somebody may end without a change."""
-        return (self._progress is not None and self._progress.is_played) or _signature(self.run.path) != self._seen
+        return (self._progress is not None and self._progress.is_played) or signature(self.run.path) != self._seen
 
     def _keep(self, progress: RunProgress, now: float) -> None:
         if not progress.is_played:
@@ -97,7 +97,7 @@ class Watch:
         return Rate((last.finished - first.finished) / seconds, tokens, cost)
 
 
-def _signature(path: Path) -> Signature:
+def signature(path: Path) -> Signature:
     """What changes when somebody has written the file."""
     found: list[tuple[int, int] | None] = []
     for each in (path, path.with_name(path.name + "-wal")):

@@ -39,7 +39,7 @@ async def build(view: View) -> None:
                 refreshes = [_standing(progress), _figures(run.watch, progress)]
                 with element("div", "row-of small"):
                     link("Scenarios", view.path("/runs/{run}/scenarios", run=run.name))
-                    link("Report", view.path("/report", {"run": run.name}))
+                    link("Report", view.path("/runs/{run}/report", run=run.name))
             _watch(run, refreshes)
 
 
