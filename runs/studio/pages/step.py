@@ -42,8 +42,8 @@ class StepPage:
     async def build(self) -> None:
         """Make it, and keep it up to date."""
         seen = await looked(self.run, self.view.scenario, self.place)
-        self._status = element("div", "stack", aria_live="polite")
         self._content = element("div", "stepping")
+        self._status = element("div", "stack status", aria_live="polite")
         await self._show(seen)
         ui.timer(_POLL, self._poll)
 
@@ -51,7 +51,8 @@ class StepPage:
         """Stand somewhere else."""
         self.place = place
         self.compare = self.compare if compare is None else compare
-        ui.navigate.history.replace(self.address(place.number))
+        with self._status:  # what was clicked may be gone by now, this stays
+            ui.navigate.history.replace(self.address(place.number))
         await self._look()
 
     def address(self, number: int | None, branch: str | None = None, compare: str | None = None) -> str:
@@ -124,7 +125,7 @@ class StepPage:
             seen = await looked(self.run, self.view.scenario, self.place)
         except DialoomError:
             return
-        if _signature(seen) != self._seen:
+        if self._work is None and _signature(seen) != self._seen:
             await self._show(seen)
 
     async def _show(self, seen: Looked) -> None:
@@ -228,7 +229,8 @@ class StepPage:
         except DialoomError as error:
             self._told(error)
             return
-        ui.download.content(case, f"{self.view.scenario}-{self.place.branch}.json")
+        with self._status:
+            ui.download.content(case, f"{self.view.scenario}-{self.place.branch}.json")
 
 
 def _signature(seen: Looked) -> Any:
