@@ -43,10 +43,11 @@ class Item:
         return Group(self.judgement.metric, self.judgement.target, self.judgement.turn is not None)
 
 
-def items_of(recipe: Recipe, episode: Episode) -> Iterator[Item]:
-    """An episode's items, in the order of its judgements; at last what these come to together."""
+def items_of(episode: Episode, recipe: Recipe | None = None) -> Iterator[Item]:
+    """An episode's items, in the order of its judgements; at last what these come to together, by its recipe."""
     seen: Counter[str] = Counter()
-    for judgement in (*episode.outcome.judgements, *recipe.concluded(episode.outcome)):
+    concluded = () if recipe is None else recipe.concluded(episode.outcome)
+    for judgement in (*episode.outcome.judgements, *concluded):
         turn = "" if judgement.turn is None else f"/{judgement.turn}"
         id_ = f"{episode.id}/{judgement.metric}/{judgement.target}{turn}"
         seen[id_] += 1
@@ -70,7 +71,7 @@ def items(
         raise RunError(f"judging {chosen.name!r}: people agree with judges; name one of {named}", setting="judging")
     recipe = run.recipe
     for episode in selected(run, judging, where):
-        for item in items_of(recipe, episode):
+        for item in items_of(episode, recipe):
             seen.add(item.judgement.metric)
             if not metrics or item.judgement.metric in metrics:
                 yield episode, item

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from typing import Any
 
 from . import views
 from .composed import Sources
-from .kinds import CallKind, CallKinds
+from .kinds import CallKinds
+from .ledger import insert_call, insert_use
 from .schema import CALLS, JUDGEMENTS
 from .texts import row_of
-from .views import PER_SECOND
 
 
 def keep_in_less_room(connection: sqlite3.Connection) -> None:
@@ -40,12 +42,6 @@ def _move_judgements(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE older_judgements")
 
 
-_KIND = ", ".join(CallKind._fields)
-_PLACE = ", ".join(CallKind._fields[:6])
-_CALL = """key, scenario, seed, messages, reply, reasoning, error, finish_reason, input_tokens, output_tokens,
-cached_tokens, cost, attempts, replays, branch"""
-
-
 def _move_calls(connection: sqlite3.Connection) -> None:
     """What calls have in common stands in their kind."""
     for index in ("idx_calls_scenario", "calls_replayable"):
@@ -53,22 +49,20 @@ def _move_calls(connection: sqlite3.Connection) -> None:
     for statement in CALLS:
         connection.execute(statement)
     kinds = CallKinds()
-    insert = f"INSERT INTO kept_calls (id, kind, latency, {_CALL}) VALUES ({', '.join('?' * 18)})"
-    query = f"SELECT id, latency, {_KIND}, {_CALL} FROM calls ORDER BY id"
-    for id_, latency, *rest in connection.execute(query):
-        kind = kinds.id_of(connection, CallKind(*rest[: len(CallKind._fields)]))
-        tenths = None if latency is None else round(latency * PER_SECOND)
-        connection.execute(insert, (id_, kind, tenths, *rest[len(CallKind._fields) :]))
+    for call in _rows(connection, "calls"):
+        insert_call(connection, kinds, call)
     connection.execute("DROP TABLE calls")
 
 
 def _move_uses(connection: sqlite3.Connection) -> None:
     """Likewise the places where common calls were used."""
     kinds = CallKinds()
-    insert = "INSERT INTO kept_uses (scenario, branch, key, kind) VALUES (?, ?, ?, ?)"
-    for *use, judging, node, step, ordinal, ask, sample in connection.execute(
-        f"SELECT scenario, branch, key, {_PLACE} FROM common_uses ORDER BY rowid"
-    ):
-        kind = CallKind(judging, node, step, ordinal, ask, sample)
-        connection.execute(insert, (*use, kinds.id_of(connection, kind)))
+    for use in _rows(connection, "common_uses"):
+        insert_use(connection, kinds, use)
     connection.execute("DROP TABLE common_uses")
+
+
+def _rows(connection: sqlite3.Connection, table: str) -> Iterator[dict[str, Any]]:
+    cursor = connection.execute(f"SELECT * FROM {table} ORDER BY rowid")
+    names = [column[0] for column in cursor.description]
+    yield from (dict(zip(names, row, strict=True)) for row in cursor)

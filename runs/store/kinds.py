@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 
 class CallKind(NamedTuple):
@@ -28,6 +29,9 @@ class CallKind(NamedTuple):
     temperature: float | None = None
 
 
+PLACE = CallKind._fields[:6]
+"""What the use of a common call has of it."""
+
 _INSERT = f"INSERT INTO kinds ({', '.join(CallKind._fields)}) VALUES ({', '.join('?' * len(CallKind._fields))})"
 _FIND = f"SELECT id FROM kinds WHERE {' AND '.join(f'{name} IS ?' for name in CallKind._fields)}"
 
@@ -47,6 +51,11 @@ class CallKinds:
         assert id_ is not None
         self._ids[kind] = id_
         return int(id_)
+
+    def of(self, connection: sqlite3.Connection, row: Mapping[str, Any], place_only: bool = False) -> int:
+        """The id of the kind of a row of the views, `calls` or (by its place only) `common_uses`."""
+        names = PLACE if place_only else CallKind._fields
+        return self.id_of(connection, CallKind(**{name: row[name] for name in names}))
 
     def forget(self) -> None:
         """Remember nothing: some of it was undone."""

@@ -108,9 +108,12 @@ class SQLiteLedger:
         messages = [self._said(connection, message) for message in request.messages]
         if request.tools:
             messages.insert(0, (TOOLS, self._texts.id_of(connection, canonical(list(request.tools)))))
+        node, step, ordinal = _NOWHERE if place.is_common else (place.node, place.step, place.ordinal)
         kind = CallKind(
             booking.judging,
-            *(_NOWHERE if place.is_common else (place.node, place.step, place.ordinal)),
+            node,
+            step,
+            ordinal,
             place.ask,
             place.sample,
             request.role,
@@ -178,6 +181,28 @@ _SAMPLE = "SELECT sample FROM scenarios WHERE position = ?"
 _USE = """
 INSERT INTO kept_uses (scenario, kind, branch, key) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS
     (SELECT 1 FROM kept_uses WHERE scenario = ?1 AND kind = ?2 AND branch IS ?3 AND key = ?4)"""
+
+
+_OWN = (
+    "id key scenario seed messages reply reasoning error finish_reason input_tokens output_tokens cached_tokens cost "
+    "attempts replays branch"
+).split()
+_INSERT_WHOLE = f"INSERT INTO kept_calls ({', '.join(_OWN)}, kind, latency) VALUES ({', '.join('?' * (len(_OWN) + 2))})"
+
+
+def insert_call(connection: sqlite3.Connection, kinds: CallKinds, call: Mapping[str, Any]) -> int:
+    """Keep a call that was made elsewhere, a row of `calls`; returns its id, which is a new one if it has none."""
+    latency = None if call["latency"] is None else round(call["latency"] * PER_SECOND)
+    row = (*(call[name] for name in _OWN), kinds.of(connection, call), latency)
+    id_ = connection.execute(_INSERT_WHOLE, row).lastrowid
+    assert id_ is not None
+    return id_
+
+
+def insert_use(connection: sqlite3.Connection, kinds: CallKinds, use: Mapping[str, Any]) -> None:
+    """Keep where a common call was used, a row of `common_uses`."""
+    row = (use["scenario"], kinds.of(connection, use, place_only=True), use["branch"], use["key"])
+    connection.execute("INSERT INTO kept_uses (scenario, kind, branch, key) VALUES (?, ?, ?, ?)", row)
 
 
 def _key(key: str) -> bytes:
