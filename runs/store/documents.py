@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-LONG = 400
+LONG = 300
 """Parts whose JSON has at least this many characters are set apart."""
 
 _REFERENCE = "$doc"
