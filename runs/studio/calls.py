@@ -24,8 +24,8 @@ _SAME = 4
 
 def figures(call: Mapping[str, Any]) -> str:
     """What a call took: tokens, of these from the provider's cache, cost, time, attempts."""
-    tokens = " + ".join("?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens"))
-    told = [f"{tokens} tokens"]
+    tokens = ["?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens")]
+    told = ["tokens unknown" if tokens == ["?", "?"] else f"{' + '.join(tokens)} tokens"]
     told += [f"{call['cached_tokens']:,} cached"] if call["cached_tokens"] else []
     told += ["price unknown" if call["cost"] is None else f"${call['cost']:,.4f}"]
     told += [] if call["latency"] is None else [f"{call['latency']:.2f} s"]

@@ -20,6 +20,7 @@ from .elements import button, folded, on_opening, said
 from .page import Query, View
 from .parts import element, text
 from .shell import problem
+from .wording import many
 
 _PATH = "/runs/{run}/scenarios/{scenario}"
 
@@ -63,8 +64,10 @@ class JudgementBox:
             self._which()
             self._who()
             labels = self._labels()
-            for item in items:
+            for item in items if self._annotator else self._shown.judged:
                 self._item(item, labels)
+            if (count := len(items) - len(self._shown.judged)) and not self._annotator:
+                text("p", f"{many(count, 'judgement')} of single turns: at the messages that end them", "quiet small")
             self._agreement()
 
     def _address(self, **changed: str) -> str:
