@@ -16,6 +16,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "run": "Make a run: plan it, play every scenario, keep every step.",
         "resume": "Go on with a run where it stopped.",
         "retry": "Try again what failed or was unparsed, or a scenario anew.",
+        "scorecard": "How personal an assistant is: all systems, on one page.",
     },
     "Look": {
         "status": "How far a run is, and what it has taken so far.",

@@ -54,6 +54,8 @@ def print_status(path: Path, as_json: bool) -> None:
     make_console().print(_usage_table(config, status, later))
     for line in _broken_off(status):
         say(line)
+    if status.faults:
+        say(f"faults: {status.faults:,} in {status.faulty:,} of {status.gated:,} that passed the gate")
     if status.usage.unanswered:
         why = "under way, or lost in a crash" if is_played else "lost when a process ended, and perhaps billed"
         say(f"calls without an answer: {status.usage.unanswered:,} ({why})")
@@ -89,6 +91,7 @@ def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judg
             "pending": status.pending,
         },
         **_usage(status.usage),
+        "faults": {"gated": status.gated, "faulty": status.faulty, "faults": status.faults},
         "roles": roles,
         "judgings": {
             judging.name: {"models": judging.model_names, **_usage(status.by_judging.get(judging.name, Usage()))}

@@ -492,13 +492,15 @@ class Run:
         models: Mapping[str, Players] | None = None,
         name: str | None = None,
         repeat: int = 1,
+        sample: int | None = None,
+        where: str | None = None,
         **calls: Unpack[CallSettings],
     ) -> Run:
         """Judge it once more; see `dialoom.judge`."""
         from .operations import judge
 
-        trusting = self._trusting(calls)
-        judged = judge(self.path, model=model, models=models, name=name, repeat=repeat, recipe=self._given, **trusting)
+        which: dict[str, Any] = {"name": name, "repeat": repeat, "sample": sample, "where": where}
+        judged = judge(self.path, model=model, models=models, recipe=self._given, **which, **self._trusting(calls))
         return Run(self.path, self._given, models=self._models, ended=judged.ended, trust=self._trust)
 
     def stream(
