@@ -26,6 +26,7 @@ Open = Callable[..., Any]
 Serve = Callable[..., "Served"]
 SECOND = 1000
 """In the browser's time."""
+playwright.expect.set_options(timeout=60 * SECOND)
 
 playwright.expect.set_options(timeout=30 * SECOND)  # on a machine that is busy with other things
 
@@ -149,7 +150,7 @@ def browse(chromium: Any) -> Iterator[Open]:
     def open_page(served: Served, path: str = "/", width: int = 1280, shade: str = "light") -> Any:
         if served.url not in let_in:
             context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=shade)
-            context.set_default_timeout(30 * SECOND)
+            context.set_default_timeout(60 * SECOND)
             opened.append(context)
             let_in[served.url] = context
             first = context.new_page()
