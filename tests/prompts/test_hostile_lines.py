@@ -45,6 +45,10 @@ PLAIN: dict[str, Any] = {
     "subtopics": ["Boats", "Hats"],
     "written": ["I never row."],
     "personas": ["A welder who sings"],
+    "facets": [{"name": "ice", "about": "Ice?", "plain": False, "words": ["less: less ice"], "wanted": '"less"'}],
+    "occasion": {"today": "2027-03-01"},
+    "offers": [["ice less", "ice none"]],
+    "sets": [{"wanted": "ice less", "story": "A cold."}],
     "labelled": [
         {
             "preference": "I never row.",
