@@ -45,10 +45,12 @@ PLAIN: dict[str, Any] = {
     "subtopics": ["Boats", "Hats"],
     "written": ["I never row."],
     "personas": ["A welder who sings"],
-    "facets": [{"name": "ice", "about": "Ice?", "plain": False, "words": ["less: less ice"], "wanted": '"less"'}],
-    "occasion": {"today": "2027-03-01"},
-    "offers": [["ice less", "ice none"]],
-    "sets": [{"wanted": "ice less", "story": "A cold."}],
+    "facets": [
+        {"name": "seat", "about": "Where one sits.", "plain": True, "wanted": "aisle", "words": ["aisle", "window"]}
+    ],
+    "sets": [{"wanted": "aisle", "story": "She sits at the aisle."}],
+    "occasion": {"day": "Monday"},
+    "offers": [["Sits at the aisle."]],
     "labelled": [
         {
             "preference": "I never row.",
