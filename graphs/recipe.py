@@ -249,3 +249,7 @@ class Recipe(ABC):
     def exporters(self) -> Mapping[str, Exporter]:
         """Formats of its own, by name."""
         return {}
+
+    def folder_format(self, options: Any) -> str | None:  # noqa: ARG002
+        """The format whose folder a run with these options is made for: what another recipe reads, or people mend."""
+        return None
