@@ -11,7 +11,7 @@ from functools import cached_property
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.outcome import Line
 
-from .prompt_words import NO_PROMPTS, PromptWords
+from .prompt_words import NO_PROMPTS, PromptWords, runs_of
 from .vocabulary import Vocabulary, vocabulary, words_of
 
 _LONGEST = 20_000
@@ -59,12 +59,9 @@ class Said:
         return Counter(zip(self.words, self.words[1:], strict=False))
 
     @cached_property
-    def stretches(self) -> dict[int, list[int]]:
-        """The hashes of every `STRETCH` words in a row, and where they begin."""
-        found: dict[int, list[int]] = {}
-        for place in range(len(self.words) - STRETCH + 1):
-            found.setdefault(hash(self.words[place : place + STRETCH]), []).append(place)
-        return found
+    def stretches(self) -> list[int]:
+        """The hashes of every `STRETCH` words in a row, by where they begin."""
+        return runs_of(self.words, STRETCH)
 
     @cached_property
     def prose(self) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe
-from dialoom.graphs.gate.review import Review
 from dialoom.graphs.recipe import Graph
+from dialoom.graphs.review import Review
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, ModelLike, rebind

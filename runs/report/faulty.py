@@ -9,7 +9,7 @@ from typing import Any
 
 from dialoom.graphs import Table
 from dialoom.graphs.fault import USER
-from dialoom.graphs.gate.review import REVIEWED
+from dialoom.graphs.review import REVIEWED
 from dialoom.runs.selection import selected
 from dialoom.runs.store import JudgementSet
 

@@ -12,7 +12,7 @@ import pytest
 
 import dialoom
 from dialoom import play, review
-from dialoom.graphs.gate.review import REVIEWED
+from dialoom.graphs.review import REVIEWED
 from dialoom.runs.cli.stepping.views import transcript_answer
 from dialoom.runs.stepping import Stop
 from tests.conftest import Command, command_in, lines_of

@@ -9,10 +9,9 @@ from dialoom.graphs.gate.talk import Talk
 
 from .copies import copied_lines, loops
 from .course import early_ends, early_preferences, endless_goodbyes
-from .glued import glued_lines
 from .leaks import leaked_prompts, stray_markers, unfilled_blanks
 from .lines import cut_lines, empty_lines, foreign_lines
-from .parts import swapped_roles
+from .parts import glued_lines, swapped_roles
 
 Rule = Callable[[Talk], Iterator[DialogueFault]]
 

@@ -84,7 +84,5 @@ def _made_up_tag(line: Said, end_marker: str | None) -> str | None:
 
 
 def _instruction(line: Said, prompts: PromptWords) -> str | None:
-    for run, place in runs_of(line.words) if prompts.runs else ():
-        if run in prompts.runs:
-            return " ".join(line.words[place : place + RUN])
-    return None
+    places = (place for place, run in enumerate(runs_of(line.words)) if run in prompts.runs)
+    return next((" ".join(line.words[place : place + RUN]) for place in places), None)

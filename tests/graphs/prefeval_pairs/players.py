@@ -60,7 +60,7 @@ def _kind(text: str) -> str:
         return "answer"
     if "<metric>violates" in text:
         return "violates"
-    name = str(re.findall(r'JSON object of[^"]*"(\w+)"', text)[-1])
+    name: str = re.findall(r'JSON object of[^"]*"(\w+)"', text)[-1]
     if name == "explanation":
         return "number" if "<persona " in text else "validity"
     kinds = {
