@@ -28,6 +28,5 @@ def gold_refusal(world: World, pair: ApolloPair) -> str | None:
     scores, ended, flags = compare(calls_of(turns), pair.calls()), ending(turns, TURN_LIMIT), flags_of(turns, outputs)
     if ended == FINISHED and scores.accuracy and scores.f1 == 1 and not flags:
         return None
-    return (
-        f"not played: it ends ({ended}) with F1 {scores.f1:.2f}, {', '.join(flags) or 'and nothing odd'}: {outputs[-1]}"
-    )
+    odd = next((output for output in outputs if isinstance(output, dict) and "error" in output), outputs[-1])
+    return f"not played: it ends ({ended}) with F1 {scores.f1:.2f} and {', '.join(flags) or 'nothing odd'}: {odd}"

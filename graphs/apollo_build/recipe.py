@@ -14,6 +14,7 @@ from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.table import Cell, Table
 from dialoom.graphs.stage import Scene, Stage, Update, node
 from dialoom.personas.apollo import World
+from dialoom.personas.apollo.flows import FlowError
 from dialoom.personas.apollo.source import FORMS, ApolloMeta
 from dialoom.personas.apollo.source.diversity import topic_diversity
 from dialoom.personas.apollo.source.people import drawn_users
@@ -116,7 +117,7 @@ async def _build(_: BuildState, scene: Scene) -> Update:
     sessions, pairs = await asyncio.to_thread(user_part, *chosen)  # so that the run can be stopped meanwhile
     for pair in pairs:
         if refused := gold_refusal(world, pair):
-            raise RecipeError(f"pair {pair.id} of flow {pair.flow}: {refused}")
+            raise FlowError(f"flow {pair.flow}, pair {pair.id}: {refused}")
     return {"sessions": [each.model_dump() for each in sessions], "pairs": [each.model_dump() for each in pairs]}
 
 
