@@ -70,7 +70,7 @@ def differences(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     if any(p is not None for p in corrected):
         table.notes.append(_power(max(row.paired.estimate.n for row in rows)))
     table.notes += [_BY_FACETS] if by_facets else []
-    units = "scenarios" if recipe.split_by is None else recipe.resampled
+    units = "scenarios" if recipe.unit is None else recipe.resampled
     table.notes.append(_TESTED.format(units=units, fewest=FEWEST))
     return [table]
 
@@ -107,7 +107,7 @@ def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str,
                 scores[what_of(judgement)].append(float(judgement.score))
         if scores:
             means = {what: sum(values) / len(values) for what, values in scores.items()}
-            person = episode.id if recipe.split_by is None else str(episode.facets[recipe.split_by])
+            person = episode.id if recipe.unit is None else str(episode.facets[recipe.unit])
             found[episode.id] = _Scored(episode.facets, person, means)
     return found
 
