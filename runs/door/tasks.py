@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,8 +27,10 @@ from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
 from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Work
+from dialoom.runs.supply import Listed
 from dialoom.runs.threads import in_thread
 from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
+from dialoom.runs.workers.leftovers import take_leftovers
 
 from .judges import together
 from .resolving import resolve
@@ -81,6 +83,7 @@ async def new_run(
     )
     async with plan as store:
         keep_limits(store, new.policy.limits)
+        tell_unplayed(tell, settings, new.config.casts)
         tell(Planned(store.path, new.config, store.status().total))
         yield OpenRun(store, new.recipe, new.config.models, new.policy, tell, control)
 
@@ -102,12 +105,14 @@ async def reopened(
             found = store.recipe
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             policy.limits.check_prices(each.model for cast in store.config.casts for each in cast.values())
+            take_leftovers(store)
             if not store.is_planned:
                 write_plan(store, found, lambda text: tell(Noted(text)), is_given_up)
             return found, policy
 
         found, policy = await in_thread(checked, lambda: control.is_draining)
         keep_limits(store, policy.limits)
+        tell_unplayed(tell, calls, [*store.config.casts, *(each.models for each in store.judgement_sets())])
         yield OpenRun(store, found, store.config.models, policy, tell, control, bool(calls.get("context")))
 
 
@@ -167,15 +172,22 @@ def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSett
     tell, _ = watched(calls)
     trust = trusted(calls, tell)
     with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
+        take_leftovers(store)
         yield store
 
 
 async def judged_anew(
-    store: RunStore, judge: Recipe, bound: Bindings, name: str | None, is_again: bool, calls: CallSettings
+    store: RunStore,
+    judge: Recipe,
+    bound: Bindings,
+    name: str | None,
+    is_again: bool,
+    calls: CallSettings,
+    only: Collection[int] | None = None,
 ) -> Ended:
     """Make a set of judgements with the judging of a recipe: the run's own, or the reviewing of it.
 
-    With `is_again`, what failed in the set is tried again.
+    With `is_again`, what failed in the set is tried again; with `only`, scenarios of these positions alone are judged.
 
     Raises:
         RunError: If the recipe has no judging, or the name belongs to other judgements.
@@ -192,12 +204,13 @@ async def judged_anew(
         name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
     chosen = opened_set(store, name, bound.by_role)
     keep_limits(store, policy.limits)
+    tell_unplayed(tell, calls, [*store.config.casts, bound.by_role])
     store.give(players_named(bound.by_role))
     task = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
     if is_again:
         retry_failures(task, chosen.name)
-    tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name), chosen.name))
-    work = store.queue.to_judge(store.recipe, chosen.name)
+    tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name, only), chosen.name))
+    work = store.queue.to_judge(store.recipe, chosen.name, only)
     return await carry_out(task, graph, bound.by_role, work, chosen.name)
 
 
@@ -256,8 +269,10 @@ async def carry_out(
     judging: str | None,
     is_resumed: bool = True,
 ) -> Ended:
-    """Carry out work to its end, or until it is stopped."""
+    """Carry out work to its end, or until it is stopped: here, or by workers."""
     store, policy = task.store, task.policy
+    if not policy.is_alone:
+        return await _carried_out_by_workers(task, models, work, judging)
     with open_gateway(store, policy, policy.patience) as gateway:
         cast = cast_of(store, task.recipe, models, gateway)
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
@@ -275,10 +290,27 @@ async def carry_out(
         gateway.listen(engine.hear)
         task.control.attach(engine, gateway)
         try:
-            await engine.run(work, is_resumed)
+            await engine.run(Listed(work), is_resumed)
         finally:
             task.control.detach()
     ended = Ended(store.path, engine.done, engine.failed, not engine.is_draining, engine.stopped, judging)
+    task.tell(ended)
+    return ended
+
+
+async def _carried_out_by_workers(
+    task: OpenRun, models: Mapping[str, ModelBinding], work: Iterator[Work], judging: str | None
+) -> Ended:
+    from dialoom.runs.workers.crew import Crew  # here, as a run of one process needs none of it
+
+    store = task.store
+    crew = Crew(store, task.recipe, models, task.policy, task.tell)
+    task.control.attach(crew, crew)
+    try:
+        await crew.run(work, judging)
+    finally:
+        task.control.detach()
+    ended = Ended(store.path, crew.done, crew.failed, not crew.is_draining, crew.stopped, judging)
     task.tell(ended)
     return ended
 
@@ -346,6 +378,22 @@ def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBind
 
 def _judging_advice(path: Path) -> Advice:
     return Advice("judge", "judge the run first", {"path": path})
+
+
+def tell_unplayed(
+    tell: Callable[[Event], None], given: Mapping[str, object], casts: Iterable[Mapping[str, ModelBinding]]
+) -> None:
+    """Say of what is given for a model by its name that nobody plays with that model: it may be a slip of the hand."""
+    played = dict.fromkeys(binding.model for cast in casts for binding in cast.values())
+    for setting in ("context", "rpm", "tpm"):
+        figures = given.get(setting)
+        for name in figures if isinstance(figures, Mapping) else ():
+            if name and name not in played:
+                tell(
+                    Noted(
+                        f"{setting}: no role is played by {name}, so it changes nothing; there are {', '.join(played)}"
+                    )
+                )
 
 
 def keep_limits(store: RunStore, limits: RunLimits) -> None:

@@ -15,6 +15,7 @@ from dialoom.roles import Completion
 from dialoom.roles.gateway.kept_reply import read_reply
 
 from .passages import TOOLS, Said, beyond_words_of, read_messages, reading
+from .texts import reading as reading_texts
 
 MadeCall = tuple[str, str, bool]
 """A call that led to a checkpoint: its node, its key in hexadecimal digits, and whether a person wrote the request."""
@@ -272,7 +273,7 @@ class BranchTable:
         return message
 
     def _text(self, id_: int) -> str:
-        return str(self._reader.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()[0])
+        return reading_texts(self._reader)(id_)
 
 
 _AT = """step = ?2 AND {0}.judging IS NULL AND {0}.branch IS NULL AND {0}.node IN (SELECT value FROM json_each(?3))

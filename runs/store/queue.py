@@ -48,42 +48,48 @@ class WorkQueue:
         query = "SELECT position, content, take, sample FROM scenarios WHERE position = ?"
         return self._play_work(recipe, self._reader.execute(query, (position,)).fetchone())
 
-    def to_judge(self, recipe: Recipe, name: str) -> Iterator[JudgeWork]:
+    def to_judge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[JudgeWork]:
         """Finished scenarios that a set has no judgements of yet.
 
         Args:
             recipe: Whose they are.
             name: The set's name.
+            only: Their positions, if not all are wanted.
         """
         query = (
             "SELECT position, content, take FROM scenarios WHERE state = 'done' AND position > ?1 AND NOT EXISTS "
             "(SELECT 1 FROM judged WHERE judging = ?3 AND scenario = position) ORDER BY position LIMIT ?2"
         )
         for row in self._scenarios.rows(query, name):
+            if only is not None and row["position"] not in only:
+                continue
             scenario = self._scenarios.scenario(recipe, row["content"])
             thread = f"{thread_of(scenario.id, row['take'])}#{name}"
             yield JudgeWork(row["position"], scenario, thread, name, read_outcome(self._reader, row["position"]))
 
-    def count_to_judge(self, name: str) -> int:
-        """How many finished scenarios a set has no judgements of yet."""
+    def count_to_judge(self, name: str, only: Container[int] | None = None) -> int:
+        """How many finished scenarios a set has no judgements of yet: of all, or of some positions."""
         query = (
-            "SELECT count(*) FROM scenarios WHERE state = 'done' AND NOT EXISTS "
+            "SELECT position FROM scenarios WHERE state = 'done' AND NOT EXISTS "
             "(SELECT 1 FROM judged WHERE judging = ? AND scenario = position)"
         )
-        return int(self._reader.execute(query, (name,)).fetchone()[0])
+        return sum(only is None or position in only for (position,) in self._reader.execute(query, (name,)))
 
-    def to_rejudge(self, recipe: Recipe, name: str) -> Iterator[RejudgeWork]:
+    def to_rejudge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[RejudgeWork]:
         """Finished scenarios whose unparsed judgements in a set are to be made again (see `Retries.unparsed`).
 
         Args:
             recipe: Whose they are.
             name: The set's name.
+            only: Their positions, if not all are wanted.
         """
         query = (
             "SELECT position, content, take, rejudgings.sample FROM scenarios JOIN rejudgings ON scenario = position "
             "WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2"
         )
         for row in self._scenarios.rows(query, name):
+            if only is not None and row["position"] not in only:
+                continue
             position, sample = row["position"], row["sample"]
             scenario = self._scenarios.scenario(recipe, row["content"])
             thread = f"{thread_of(scenario.id, row['take'])}#{name}#{sample}"

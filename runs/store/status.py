@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from .documents import digest
+from .texts import find_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,37 @@ class Troubles:
     throttled: int
 
 
+@dataclass(frozen=True, slots=True)
+class FailureCause:
+    """What some scenarios failed of.
+
+    Attributes:
+        fault: Whose fault it is, in a word or two.
+        error: The message.
+        scenarios: How many.
+        first: The position of the first.
+    """
+
+    fault: str | None
+    error: str
+    scenarios: int
+    first: int
+
+
+def read_causes(connection: sqlite3.Connection, most: int) -> list[FailureCause]:
+    """Of what scenarios have failed, the most frequent first."""
+    query = (
+        "SELECT fault, coalesce(error, ''), count(*), min(position) FROM scenarios WHERE state = 'failed' "
+        "GROUP BY 1, 2 ORDER BY 3 DESC, 4 LIMIT ?"
+    )
+    return [FailureCause(*row) for row in connection.execute(query, (most,))]
+
+
+def read_usage_by_model(connection: sqlite3.Connection) -> dict[str, Usage]:
+    """Usage of all calls by the model that was called."""
+    return _usage(connection, "model", "true")
+
+
 def read_troubles(connection: sqlite3.Connection) -> dict[str, Troubles]:
     """The troubles by model, of those that had any."""
     return {model: Troubles(*figures) for model, *figures in connection.execute(_TROUBLES)}
@@ -137,8 +168,8 @@ def read_common_usage(connection: sqlite3.Connection) -> tuple[dict[str, Usage],
 
 
 def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, Usage]:
-    nothing = connection.execute("SELECT id FROM texts WHERE hash = ?", (digest(""),)).fetchone()
-    rows = connection.execute(_QUERY.format(group=group, which=which, nothing=nothing[0] if nothing else -1))
+    nothing = find_text(connection, "")
+    rows = connection.execute(_QUERY.format(group=group, which=which, nothing=-1 if nothing is None else nothing))
     usage = {}
     for name, models, *figures in rows:
         named = json.loads(models)
