@@ -12,8 +12,9 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Gateway, ModelBinding
 from dialoom.roles.binding import OwnPlayer
 from dialoom.roles.gateway import Caller
-from dialoom.roles.gateway.cache import ResponseCache
+from dialoom.roles.gateway.cache import Replies, ResponseCache
 from dialoom.roles.gateway.provider_keys import check_keys
+from dialoom.roles.gateway.sharing import Sharing
 from dialoom.roles.gateway.structure import Shapes
 from dialoom.roles.gateway.tracing import open_tracing
 
@@ -36,6 +37,8 @@ class CallPolicy:
         cache: The file in which replies are shared with other runs.
         otel: Whether a span of each call is sent to OpenTelemetry.
         objects: Functions and graphs that play, by the names of their models.
+        workers: How many processes play; `None` for this one alone.
+        ray: The address of the Ray cluster that they are on; `None` for this machine.
     """
 
     limits: RunLimits = field(default_factory=RunLimits)
@@ -46,6 +49,13 @@ class CallPolicy:
     cache: Path | None = None
     otel: bool = False
     objects: Mapping[str, OwnPlayer] = field(default_factory=dict)
+    workers: int | None = None
+    ray: str | None = None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this process plays by itself."""
+        return self.workers is None and self.ray is None
 
 
 def ensure_keys(models: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
@@ -59,22 +69,30 @@ def ensure_keys(models: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
 
 
 @contextmanager
-def open_gateway(store: RunStore, policy: CallPolicy, patience: float = 0.0) -> Iterator[Gateway]:
+def open_gateway(
+    store: RunStore,
+    policy: CallPolicy,
+    patience: float = 0.0,
+    sharing: Sharing | None = None,
+    replies: Replies | None = None,
+) -> Iterator[Gateway]:
     """The way to the models of a run: its ledger, and what bounds it.
 
     Args:
         store: The run.
         policy: How calls are made.
         patience: Seconds to wait for a provider that is away; somebody who looks on does not want to.
+        sharing: What it has in common with gateways of other processes, if there are others.
+        replies: Where replies of other runs are found, if somebody else has that file open.
     """
     limits = policy.limits.for_gateway(policy.concurrency, policy.replay_only, patience)
-    spent = store.taken(limits.prices) if limits.budget.is_bounded else None
+    spent = store.taken(limits.prices) if limits.budget.is_bounded and sharing is None else None
     with ExitStack() as opened:
-        cache = None if policy.cache is None else opened.enter_context(ResponseCache(policy.cache))
+        cache = replies if policy.cache is None else opened.enter_context(ResponseCache(policy.cache))
         tracing = opened.enter_context(open_tracing()) if policy.otel else None
         shapes = Shapes(store.shapes)
         try:
-            yield Gateway(store.ledger, limits, spent, cache, tracing, policy.objects, shapes)
+            yield Gateway(store.ledger, limits, spent, cache, tracing, policy.objects, shapes, sharing)
         finally:
             if shapes.found != store.shapes:
                 store.keep_shapes(shapes.found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from .events import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping
 from .limits import FailOnError
 from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
 from .store.errors import is_about_the_file, store_error
+from .supply import Supply
 from .trust import loads_named
 
 _NO_LIMIT = 1_000_000
@@ -115,7 +116,7 @@ class Engine:
         )
         self._give_up(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
 
-    async def run(self, work: Iterator[Work], resuming: bool) -> None:
+    async def run(self, work: Supply, resuming: bool) -> None:
         """Carry out all work.
 
         Args:
@@ -143,8 +144,8 @@ class Engine:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
 
-    async def _work_through(self, work: Iterator[Work], graph: Compiled, resuming: bool) -> None:
-        while not self._draining and (piece := next(work, None)) is not None:
+    async def _work_through(self, work: Supply, graph: Compiled, resuming: bool) -> None:
+        while not self._draining and (piece := await work.take()) is not None:
             self._store.queue.begin(piece)
             try:
                 await self._carry_out(piece, graph, resuming)

@@ -24,6 +24,7 @@ from .limits import RunLimits
 from .planning import planned, prepare
 from .recipe_check import graph_of
 from .store import RunStore, Usage
+from .supply import Listed
 
 SAMPLE = 8
 """How many scenarios are played; all of them if there are fewer."""
@@ -128,7 +129,7 @@ async def _play(store: RunStore, recipe: Recipe, positions: Sequence[int], contr
         engine = Engine(store, recipe, graph, cast, config.seed, SAMPLE, on_event)
         control.attach(engine, gateway)
         try:
-            await engine.run(store.queue.pending(recipe, frozenset(positions)), resuming=False)
+            await engine.run(Listed(store.queue.pending(recipe, frozenset(positions))), resuming=False)
         finally:
             control.detach()
     if engine.is_draining:

@@ -28,7 +28,8 @@ def draft_rows(
 ) -> Iterator[Named]:
     """Every draft, first of each user's kind what is out; and what they were made with."""
     if scenario.is_first:
-        yield (META,), DraftsMeta(**_made_with(scenario), pairs=scenario.pairs, errands=scenario.errands).model_dump()
+        plan = scenario.model_dump(include={"flows", "pairs", "errands"})
+        yield (META,), DraftsMeta(**_made_with(scenario), **plan).model_dump(mode="json")
     if episode.state == "done":
         for kind in DRAFTS:
             rows = episode.outcome.details["drafts"][kind].values()

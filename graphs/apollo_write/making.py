@@ -119,8 +119,8 @@ async def look(
     """
     round_ = state["round"] + 1
     wrong = dict(state["refused"])
-    new = {id_: draft for id_, draft in drafts.items() if draft.is_mended and id_ not in wrong}
-    wrong |= {id_: why for id_, draft in new.items() if (why := rules(draft))}
+    new = {id_: draft for id_, draft in drafts.items() if draft.is_mended}
+    wrong |= {id_: why for id_, draft in new.items() if id_ not in wrong and (why := rules(draft))}
     asked = {id_: draft for id_, draft in new.items() if id_ not in wrong and not draft.accepted}
     wrong |= {id_: why for id_, why in (await checked(asked)).items() if why}
     scenario: WriteScenario = scene.scenario

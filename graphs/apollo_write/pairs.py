@@ -133,7 +133,7 @@ def planned_pairs(scenario: WriteScenario, state: WriteState) -> Iterator[Planne
         return
     for place, flow in enumerate(FLOWS):
         draft = draft_of(state, "preferences", f"{scenario.user}-{flow}")
-        if draft is None or not draft.is_sound:
+        if flow not in scenario.flows or draft is None or not draft.is_sound:
             continue
         draw = random.Random(f"labels {scenario.seed} {scenario.user} {flow}")
         labels = pair_labels(SETS * scenario.pairs, place + int(scenario.user[1:]), draw)

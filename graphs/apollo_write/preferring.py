@@ -29,7 +29,7 @@ async def offer(state: WriteState, scene: Scene) -> Update:
     scenario: WriteScenario = scene.scenario
     user = _sound_user(state, scenario)
     offers = dict(state["offers"])
-    for id_ in to_write(state, "preferences", [_id(scenario, flow) for flow in FLOWS] if user else []):
+    for id_ in to_write(state, "preferences", [_id(scenario, flow) for flow in scenario.flows] if user else []):
         flow = _flow(id_)
         if flow not in offers:
             offers[flow] = await asyncio.to_thread(
@@ -87,7 +87,7 @@ async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
     if user is None:
         return {"round": 0}
     drafts, refused = {}, dict(state["refused"])
-    for flow in FLOWS:
+    for flow in scenario.flows:
         draft = draft_of(state, "preferences", _id(scenario, flow))
         if draft is not None:
             drafts[draft.id], why = await asyncio.to_thread(_with_requests, scenario, draft, user.resident)
@@ -98,7 +98,7 @@ async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
             id_: {
                 "user": user.person().information("")[:2],
                 "about": about_flow(draft.flow),
-                "sets": [{"values": values_text(each.values), "story": each.story} for each in draft.sets],
+                "sets": [{"wanted": values_text(each.values), "story": each.story} for each in draft.sets],
             }
             for id_, draft in asked.items()
         }

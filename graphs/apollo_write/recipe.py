@@ -21,7 +21,7 @@ from dialoom.personas.preferences import read_tellers
 from . import preferring, profiles, queries, report, sessions
 from .exports import EXPORTERS, with_query
 from .making import WriteState, draft_of, rows_of
-from .options import WriteOptions
+from .options import PLAN, WriteOptions
 from .pairs import planned_sessions
 from .replies import REPLY_TYPES
 from .scenario import WriteScenario
@@ -60,11 +60,11 @@ class ApolloWrite(Recipe):
     ) -> Iterator[WriteScenario]:
         """One user after the other: those of the drafts, if there are any."""
         seed, given = draw.randrange(2**32), dict[str, UserDrafts]()
-        chosen = options.model_dump(include=_AS_CHOSEN)
+        plan = {**PLAN, **options.plan()}
         if options.drafts:
             meta, given = read_drafts(options.drafts)
-            seed, chosen = meta.seed, {**chosen, **_as_before(options, meta)}
-        world = World(chosen.pop("world"))
+            seed, plan = meta.seed, _as_before(options, meta)
+        world = World(plan["world_seed"])
         seeds = read_tellers(options.personas)
         wanted = list(given) or [user_id(number) for number in range(1, options.users + 1)]
         if not given and options.users > len(seeds):
@@ -85,9 +85,9 @@ class ApolloWrite(Recipe):
                 seed_persona="" if given else seeds[place],
                 **resident._asdict(),
                 drafts=drafts,
-                **chosen,
+                **options.model_dump(include=_AS_CHOSEN),
+                **plan,
                 seed=seed,
-                world_seed=world.seed,
                 world=world.hash,
             )
 
@@ -192,20 +192,21 @@ class ApolloWrite(Recipe):
         return EXPORTERS
 
 
-_AS_CHOSEN = {"pairs", "errands", "offers", "rewrites", "verify_leaks", "until", "world"}
+_AS_CHOSEN = {"offers", "rewrites", "verify_leaks", "until"}
 
 
-def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, int]:
+def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
     """What drafts were made with, and goes on being so.
 
     Raises:
         RecipeError: If something else is asked for, or this version's world is another one.
     """
-    before = {"pairs": meta.pairs, "errands": meta.errands, "world": meta.world_seed}
-    for name, value in before.items():
-        given = getattr(options, name)
-        if name in options.model_fields_set and given != value:
-            raise RecipeError(f"{name} {given}: the drafts were made with {value}; leave it out", setting=name)
+    before = {name: getattr(meta, name) for name in PLAN}
+    for name, given in options.plan().items():
+        if given != before[name]:
+            option = name.removesuffix("_seed")
+            told = f"{option} {_told(given)}: the drafts were made with {_told(before[name])}; leave it out"
+            raise RecipeError(told, setting=option)
     if World(meta.world_seed).hash != meta.world:
         raise RecipeError(
             f"drafts: made in the world {meta.world[:12]}..., and this version's is another", setting="drafts"
@@ -219,6 +220,10 @@ async def _after_talk(state: WriteState) -> str:
 
 async def _after_call(state: WriteState) -> str:
     return "talk" if state["calls"] else "look_at_sessions"
+
+
+def _told(value: Any) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _outlined(row: Mapping[str, Any]) -> str:

@@ -38,6 +38,7 @@ class WriteScenario(Scenario):
     home: str
     work: str
     drafts: UserDrafts = UserDrafts()
+    flows: tuple[str, ...]
     pairs: int
     errands: int
     offers: int
@@ -59,7 +60,7 @@ class WriteScenario(Scenario):
 
     def described(self) -> dict[str, Any]:
         """With what was chosen, and how many drafts it began with."""
-        chosen = self.model_dump(include={"pairs", "errands", "rewrites", "verify_leaks", "seed"})
+        chosen = self.model_dump(include={"flows", "pairs", "errands", "rewrites", "verify_leaks", "seed"})
         return {**self.facets(), "persona": self.seed_persona, "drafts": len(self.drafts.all()), **chosen}
 
 

@@ -73,11 +73,15 @@ async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
     planned, world = planned_sessions(scenario, state), world_of(scenario)
     drafts = {id_: draft for id_ in planned if (draft := draft_of(state, "sessions", id_)) is not None}
 
+    first = {planned[id_].session(draft).words: id_ for id_, draft in reversed(drafts.items()) if draft.turns}
+
     def rules(draft: SessionDraft) -> str | None:
         each = planned[draft.id]
         if not draft.turns:
             return "shape: nothing is said"
         session = each.session(draft)
+        if first[session.words] != draft.id:
+            return f"twin: word for word it is {first[session.words]}"
         if isinstance(each, PlannedErrand):
             return errand_refusal(session, each.tool) or unrelated_refusal(world, session)
         told = wording_refusal(each.preference, each.form, each.slots.told, session)

@@ -35,7 +35,6 @@ def facets_shown(flow: str, values: Mapping[str, Value]) -> list[dict[str, Any]]
             "name": name,
             "about": facet.asks[0],
             "plain": facet.plain,
-            "values": [_json(value) for value in FLOWS[flow].facet(name).values],
             "words": [f"{_json(value)}: {facet.names[value][0]}" for value in FLOWS[flow].facet(name).values],
             "wanted": _json(values[name]),
         }

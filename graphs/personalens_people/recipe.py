@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
+from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.outline import Outline, Span
@@ -22,7 +23,7 @@ from dialoom.personas.schema import DomainSchema, read_domains, shipped_schema
 from dialoom.personas.similarity import LEXICAL
 
 from . import liking, report, similar, tasking, telling
-from .exports import EXPORTERS, tasks_in
+from .exports import EXPORTERS, tasks_in, written_texts
 from .making import PersonState, lines
 from .options import PeopleOptions
 from .replies import REPLY_TYPES
@@ -136,6 +137,11 @@ class PersonaLensPeople(Recipe):
                 **{key: made[key] for key in ("vector", "notes", "task_notes", "looked", "written")},
             },
         )
+
+    def talks(self, scenario: PersonScenario, outcome: Outcome) -> Iterator[Talk]:
+        """What was written about the person, text by text."""
+        if texts := written_texts(outcome.details):
+            yield Talk.of_texts("writer", texts, self.facts(scenario))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Domains with preferences, and tasks with a situation."""

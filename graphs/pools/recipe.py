@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
+from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Graph, Recipe
 from dialoom.graphs.reporting.table import Table
@@ -95,6 +96,14 @@ class PersonaPool(Recipe):
             },
             details={"kind": scenario.kind, "entries": state["entries"], "rounds": figures},
         )
+
+    def talks(self, scenario: PoolScenario, outcome: Outcome) -> Iterator[Talk]:
+        """The texts of the pool; the seeds are somebody's own, and are only what nothing should be a copy of."""
+        entries = outcome.details["entries"]
+        texts = {f"text {number}": entry["text"] for number, entry in enumerate(entries, start=1)}
+        seeds = sum(not entry["round"] for entry in entries)
+        if len(texts) > seeds:
+            yield Talk.of_texts("writer", texts, self.facts(scenario), since=seeds)
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Rounds of writing; the seeds are none."""

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
+from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.option_types import chosen
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.prefeval.checkers import REPLY_TYPES as CHECKERS_REPLY_TYPES
@@ -28,6 +29,7 @@ from .replies import REPLY_TYPES
 from .scenario import PairsScenario
 from .selection import select
 from .stages import PairsState, drafts_of
+from .texts import written_talks
 from .writing import write
 
 _FORMS = (forms.offer, forms.tell, forms.finish)
@@ -144,6 +146,13 @@ class PrefEvalPairs(Recipe):
             },
             details={"drafts": [draft.model_dump(mode="json", exclude_defaults=True) for draft in drafts]},
         )
+
+    def talks(self, scenario: PairsScenario, outcome: Outcome) -> Iterator[Talk]:
+        """What was written of the pairs that are left; of drafts that were given, the pair itself is somebody's own."""
+        facts, drafts = self.facts(scenario), outcome.details["drafts"]
+        for number, draft in enumerate(map(Draft.model_validate, drafts), start=1):
+            if not draft.dropped:
+                yield from written_talks(draft, f"pair {number}", facts, is_given=bool(scenario.drafts))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Calls for new pairs, and the pairs that are left."""

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -37,6 +37,18 @@ _BUSY_SECONDS = 60.0
 _OWN_CODE = ("python:", "graph:")
 
 Result = TypeVar("Result")
+
+
+class Replies(Protocol):
+    """Where replies of other runs are found."""
+
+    async def find(self, request: Request, place: CallPlace) -> Completion | None:
+        """The reply that this request once got at this place, in this run or another."""
+        ...
+
+    async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
+        """Keep a reply."""
+        ...
 
 
 class ResponseCache:
@@ -79,9 +91,16 @@ class ResponseCache:
         Raises:
             CacheError: If the file cannot be read.
         """
-        if not _is_kept(request):
+        if not is_kept(request):
             return None
-        key = cache_key(request, place)
+        return await self.find_by(cache_key(request, place))
+
+    async def find_by(self, key: bytes) -> Completion | None:
+        """The reply of a `cache_key`.
+
+        Raises:
+            CacheError: If the file cannot be read.
+        """
         return await self._carry_out(lambda: _find(self._connection, key))
 
     async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
@@ -90,10 +109,16 @@ class ResponseCache:
         Raises:
             CacheError: If the file cannot be written.
         """
-        if not _is_kept(request):
-            return
-        key = cache_key(request, place)
-        await self._carry_out(lambda: _insert(self._connection, key, request.model, completion))
+        if is_kept(request):
+            await self.keep_by(cache_key(request, place), request.model, completion)
+
+    async def keep_by(self, key: bytes, model: str, completion: Completion) -> None:
+        """Keep the reply of a `cache_key`.
+
+        Raises:
+            CacheError: If the file cannot be written.
+        """
+        await self._carry_out(lambda: _insert(self._connection, key, model, completion))
 
     async def _carry_out(self, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, work)
@@ -134,7 +159,8 @@ def _schema(reply_type: type[BaseModel]) -> dict[str, Any]:
     return reply_type.model_json_schema()
 
 
-def _is_kept(request: Request) -> bool:
+def is_kept(request: Request) -> bool:
+    """Whether the reply to a request may be shared: not what somebody's own code says, which may have changed."""
     return not request.model.startswith(_OWN_CODE)
 
 

@@ -12,7 +12,7 @@ from dialoom.roles.errors import BindingError, BudgetError, ContextError, Draine
 
 from .attempts import MAX_ATTEMPTS, Attempts, Backend
 from .budget import Account, Budget, Taken, tokens_taken
-from .cache import ResponseCache
+from .cache import Replies
 from .callables import graph_backend, object_backend, python_backend
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request
 from .embedding import embedding_backend
@@ -22,6 +22,7 @@ from .pauses import Pauses
 from .presence import Presence, Tidings
 from .prices import Prices
 from .providers import provider_of
+from .sharing import Place, Sharing
 from .structure import Shapes
 from .tracing import Tracing
 from .under_way import UnderWay
@@ -70,6 +71,7 @@ class Gateway:
         tracing: Is told of every call that was sent.
         objects: Functions and graphs that were given as they are, by the names of their models.
         shapes: What is known of the shapes that models can be held to; it learns more.
+        sharing: What it has in common with gateways of other processes, if there are others.
     """
 
     def __init__(
@@ -77,10 +79,11 @@ class Gateway:
         ledger: Ledger,
         limits: Limits | None = None,
         spent: Taken | None = None,
-        cache: ResponseCache | None = None,
+        cache: Replies | None = None,
         tracing: Tracing | None = None,
         objects: Mapping[str, OwnPlayer] | None = None,
         shapes: Shapes | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
         self._ledger = ledger
         self._limits = limits or Limits()
@@ -88,7 +91,9 @@ class Gateway:
         self._tracing = tracing
         self._objects = objects or {}
         self._shapes = shapes or Shapes()
-        self._account = Account(self._limits.budget, spent or Taken())
+        self._sharing = sharing
+        budget = self._limits.budget
+        self._account = sharing.account(budget) if sharing else Account(budget, spent or Taken())
         self._backends: dict[str, Backend] = {}
         self._importing = asyncio.Lock()
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
@@ -98,6 +103,8 @@ class Gateway:
         self._asked: dict[str, asyncio.Future[None]] = {}
         self._listener: Callable[[Tidings], None] = lambda _tidings: None
         self._under_way: dict[str, UnderWay] = {}
+        if sharing is not None:
+            sharing.listen(self._hear_overload)
 
     @property
     def under_way(self) -> Sequence[UnderWay]:
@@ -158,7 +165,7 @@ class Gateway:
             return await self._complete(key, request, place)  # the ledger has it now, and notes who used it
         asked = self._asked[key] = asyncio.get_running_loop().create_future()
         try:
-            completion = await self._complete(key, request, place)
+            completion = await self._made_once(key, request, place)
         except asyncio.CancelledError:
             asked.cancel()
             raise
@@ -170,6 +177,19 @@ class Gateway:
             del self._asked[key]
             if not asked.done():
                 asked.set_result(None)
+        return completion
+
+    async def _made_once(self, key: str, request: Request, place: CallPlace) -> Completion:
+        """A common call that nobody else here asks for; somebody elsewhere may."""
+        sharing = self._sharing
+        if sharing is None or await sharing.is_made(key):
+            return await self._complete(key, request, place)
+        try:
+            completion = await self._complete(key, request, place)
+        except BaseException as error:
+            await asyncio.shield(sharing.failed(key, error if isinstance(error, ProviderError) else None))
+            raise
+        await sharing.made(key)
         return completion
 
     async def _complete(self, key: str, request: Request, place: CallPlace) -> Completion:
@@ -297,9 +317,27 @@ class Gateway:
     def _limit(self, request: Request) -> AdaptiveLimit:
         place = (request.model, request.api_base)
         if place not in self._adaptive:
-            rpm, tpm = (rates.get(request.model, rates.get("")) for rates in (self._limits.rpm, self._limits.tpm))
-            self._adaptive[place] = AdaptiveLimit(self._limits.concurrency, rpm, tpm, pauses=self._pauses)
+            self._adaptive[place] = self._new_limit(place)
         return self._adaptive[place]
+
+    def _new_limit(self, place: Place) -> AdaptiveLimit:
+        rpm, tpm = (rates.get(place[0], rates.get("")) for rates in (self._limits.rpm, self._limits.tpm))
+        most, sharing = self._limits.concurrency, self._sharing
+        if sharing is None:
+            return AdaptiveLimit(most, rpm, tpm, pauses=self._pauses)
+        requests, tokens = (
+            None if units is None else sharing.rate(place, kind, units, self._pauses)
+            for kind, units in (("requests", rpm), ("tokens", tpm))
+        )
+
+        def tell(sent_at: float, retry_after: float | None) -> None:
+            sharing.overloaded(place, time.monotonic() - sent_at, retry_after)
+
+        return AdaptiveLimit(most, pauses=self._pauses, rates=(requests, tokens), on_overload=tell)
+
+    def _hear_overload(self, place: Place, age: float, retry_after: float | None) -> None:
+        if (limit := self._adaptive.get(place)) is not None:
+            limit.hear_overload(time.monotonic() - age, retry_after)
 
     def _presence(self, request: Request) -> Presence:
         provider = provider_of(request.model)

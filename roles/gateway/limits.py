@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from dialoom.roles.errors import DrainedError
 
@@ -84,6 +85,8 @@ class AdaptiveLimit:
         tpm: Tokens per minute, if the provider states them.
         clock: Seconds of a monotonic clock.
         pauses: The gateway's, which may be cut short.
+        rates: The rates of requests and of tokens, where they are not this limit's alone.
+        on_overload: Is told of each call that was turned away: when it was sent, and what pause the provider asks for.
     """
 
     def __init__(
@@ -93,6 +96,8 @@ class AdaptiveLimit:
         tpm: int | None = None,
         clock: Callable[[], float] = time.monotonic,
         pauses: Pauses | None = None,
+        rates: tuple[Rate | None, Rate | None] | None = None,
+        on_overload: Callable[[float, float | None], None] = lambda _sent_at, _pause: None,
     ) -> None:
         self._most = most
         self._limit = float(most)
@@ -106,8 +111,11 @@ class AdaptiveLimit:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._pauses = pauses or Pauses()
         self._pauses.when_drained(self._wake_all)
-        self._requests = None if rpm is None else _PerMinute(rpm, clock, self._pauses)
-        self._tokens = None if tpm is None else _PerMinute(tpm, clock, self._pauses)
+        self._requests: Rate | None
+        self._tokens: Rate | None
+        own = [None if rate is None else PerMinute(rate, clock, self._pauses) for rate in (rpm, tpm)]
+        self._requests, self._tokens = own if rates is None else rates
+        self._on_overload = on_overload
         self._truth = 1.0  # what calls take of what they were said to take
         self._alarm: asyncio.TimerHandle | None = None
 
@@ -168,7 +176,12 @@ class AdaptiveLimit:
             retry_after: Seconds that the provider asks to wait.
         """
         self._throttled += 1
-        if slot.sent_at >= self._cut_at:
+        self._on_overload(slot.sent_at, retry_after)
+        self.hear_overload(slot.sent_at, retry_after)
+
+    def hear_overload(self, sent_at: float, retry_after: float | None) -> None:
+        """Somebody's call was turned away that was sent at that time."""
+        if sent_at >= self._cut_at:
             self._cut()
         if retry_after:
             self._paused_until = max(self._paused_until, self._clock() + retry_after)
@@ -241,7 +254,7 @@ class AdaptiveLimit:
     async def _keep_to_rates(self, tokens: int) -> int:
         """Wait until the rates and the provider allow a call; returns how many tokens are set aside for it."""
         reserved = math.ceil(tokens * self._truth)
-        taken: list[tuple[_PerMinute, int]] = []
+        taken: list[tuple[Rate, int]] = []
         try:
             for rate, units in ((self._requests, 1), (self._tokens, reserved)):
                 if rate is not None:
@@ -256,7 +269,19 @@ class AdaptiveLimit:
         return reserved
 
 
-class _PerMinute:
+class Rate(Protocol):
+    """So many units a minute."""
+
+    async def take(self, units: int) -> None:
+        """Wait until the units are there. Who gives up takes nothing."""
+        ...
+
+    def give(self, units: int) -> None:
+        """Units that were taken were not spent; or, below 0, more of them were."""
+        ...
+
+
+class PerMinute:
     """Spends so many units a minute: a bucket of a second's worth that fills evenly, and is full at the start.
 
     Who wants more than a bucketful waits for a full one; the rest is owed, and those who come next wait for it.

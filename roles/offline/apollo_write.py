@@ -23,7 +23,7 @@ from .words import Words
 
 WORDS = Words(Path(__file__).parent / "data" / "apollo_write" / "lines.toml")
 _KEY = re.compile(r'Answer: \{"(\w+)"')
-_CHANGING = ("instruction", "role", "so_far", "written", "wrong")
+_CHANGING = ("instruction", "role", "so_far", "story", "written", "wrong")
 _Made = Mapping[str, Any]
 
 
@@ -90,7 +90,8 @@ def _session(request: MarkedRequest, draws: Draws) -> _Made:
     call = {**made.call, "arguments": {}} if made.call and fault == 0 else made.call
     turns = [turn.model_dump() for turn in made.turns]
     if fault == 2 and outputs is None:
-        turns.append({"speaker": "assistant", "text": WORDS.say("session.voiced", draws, {"value": str(values[last])})})
+        named = request.parts("part")[-1].body.partition(f"{json.dumps(values[last])}: ")[2].partition(";")[0]
+        turns.append({"speaker": "assistant", "text": WORDS.say("session.voiced", draws, {"value": named.rstrip(".")})})
     return {"turns": turns, "call": call}
 
 

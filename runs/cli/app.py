@@ -27,6 +27,7 @@ from .run_command import register as register_run
 from .scorecard_command import scorecard
 from .step_command import register as register_step
 from .step_command import register_replay
+from .studio_command import studio
 from .terminal import say
 from .trusting import TRUSTING, TrustFlag
 
@@ -317,7 +318,8 @@ def report(
 _CALLING = (resume, retry, judge, review, scorecard)
 """The commands that make calls, besides `run`."""
 _COMMANDS: Mapping[str, Callable[..., None]] = {
-    command.__name__: command for command in (*_CALLING, status, show, report, agree, describe, push, compact, doctor)
+    command.__name__: command
+    for command in (*_CALLING, status, show, studio, report, agree, describe, push, compact, doctor)
 }
 _REGISTERED: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
     "run": register_run,

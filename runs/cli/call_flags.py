@@ -172,4 +172,26 @@ REPLAY_ONLY: Flags = {
     )
 }
 
-CALLING: Flags = {**KEPT, **ANEW, **REPLAY_ONLY}
+WORKERS: Flags = {
+    "workers": (
+        Annotated[
+            int | None,
+            typer.Option(
+                min=1,
+                metavar="N",
+                help="Play on N processes; what bounds calls bounds all of them. Needs dialoom[ray].",
+            ),
+        ],
+        None,
+    ),
+    "ray": (
+        Annotated[
+            str | None,
+            typer.Option(metavar="ADDRESS", help="Play on this Ray cluster: auto, or HOST:PORT. Needs dialoom[ray]."),
+        ],
+        None,
+    ),
+}
+"""Where it is played."""
+
+CALLING: Flags = {**KEPT, **ANEW, **WORKERS, **REPLAY_ONLY}

@@ -21,6 +21,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Look": {
         "status": "How far a run is, and what it has taken so far.",
         "show": "The list of scenarios, or one of them with its judgements.",
+        "studio": "All of that in a browser: watch, read, step, label, compare.",
         "step": "One conversation step by step: look, edit, rewind, fork, compare.",
         "replay": "Play a saved conversation again, offline, as a test.",
     },

@@ -52,6 +52,8 @@ class _Common(BaseModel):
     fail_on_error: int | str | None = None
     patience: float | str | None = None
     cache: Path | None = None
+    workers: int | None = None
+    ray: str | None = None
     otel: bool = False
     replay_only: bool = False
     log_format: Literal["text", "json"] | None = None
@@ -179,6 +181,8 @@ def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> d
         "fail_on_error": given.get("fail_on_error"),
         "patience": _seconds("patience", given.get("patience"), DEFAULT_PATIENCE),
         "cache": given.get("cache"),
+        "workers": given.get("workers"),
+        "ray": given.get("ray"),
         "otel": bool(given.get("otel")),
         "replay_only": bool(given.get("replay_only")),
         "synchronous": given.get("synchronous") or "normal",

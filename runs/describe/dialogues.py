@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from statistics import quantiles
 
 from dialoom.graphs import Chart, Series, Table
-from dialoom.graphs.gate.vocabulary import language_of
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas.drawn_texts import DrawnTexts
 from dialoom.shown import counted as said
@@ -17,6 +16,7 @@ from .alike import Alike
 from .combinations import Combinations
 from .dataset import Dataset, DescribedDialogue, first_texts, whole_texts
 from .duplicates import NEAR, SHINGLE, TextIndex
+from .languages import language_of
 from .lexical import MOST_COMPARED, SAMPLE_WORDS, SAMPLES, LexicalDiversity, published, varied
 from .personal_data import PersonalDatum, finder
 from .surfacing import Surfacing

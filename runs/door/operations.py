@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from typing import Any, Unpack
 
-from dialoom.graphs.gate.review import Review
+from dialoom.graphs.review import Review
 from dialoom.roles.binding import ModelLike, Players, bind
 from dialoom.runs.config import FLAG
 from dialoom.runs.control import Control
@@ -223,7 +223,7 @@ async def areview(
     """Look for faults in a run's finished conversations: by the rules as they are now, and if there is one, a reviewer.
 
     The rules cost nothing, and their faults replace those that the run has. A reviewer's verdicts are a set of their
-    own beside the judgements; it is asked what rules cannot see (`dialoom.graphs.gate.review.REVIEWED`).
+    own beside the judgements; it is asked what rules cannot see (`dialoom.graphs.review.REVIEWED`).
 
     Args:
         path: The run's file.

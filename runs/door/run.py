@@ -17,7 +17,7 @@ from dialoom.runs.events import Ended, Event
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.report import Report
 from dialoom.runs.selection import selected
-from dialoom.runs.store import JudgementSet, RunFile, Status
+from dialoom.runs.store import Choices, JudgementSet, RunFile, ScenarioPage, ScenarioQuery, Status
 from dialoom.runs.trust import Trust
 
 from .settings import CallSettings, PathLike, RecipeLike
@@ -27,9 +27,13 @@ if TYPE_CHECKING:  # heavy, or an extra
     import pandas
 
     from dialoom.runs.export import Encoding, Soundness
+    from dialoom.runs.progress import RunProgress
     from dialoom.runs.stepping import Session
 
     from .frames import Kind
+
+
+_ALL = ScenarioQuery()
 
 
 class Run:
@@ -104,10 +108,58 @@ class Run:
         with self._opened() as file:
             return file.judgement_sets()
 
+    def metrics(self, judging: str | None = None) -> list[str]:
+        """What a set of judgements (by default the oldest) judges, in the recipe's order."""
+        with self._opened() as file:
+            chosen = file.judgement_set(judging)
+            return [] if chosen is None else file.metrics_of(chosen.name, file.recipe)
+
     def status(self) -> Status:
         """How far the run is, and what its calls have taken."""
         with self._opened() as file:
             return file.status()
+
+    def scenarios(
+        self,
+        query: ScenarioQuery = _ALL,
+        *,
+        where: str | None = None,
+        said: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+    ) -> ScenarioPage:
+        """A page of scenarios, finished or not, with their figures; quick however many there are, unless by `where`.
+
+        Args:
+            query: Which, and in which order; by default all, in plan order.
+            where: Of these, those that an expression holds of; see `episodes`.
+            said: Of these, those in which something was said: words of one message, in any order; `"in quotes"` beside
+                each other; `begin*` for what begins so. They are looked up in an index in the user's folder for caches,
+                which is made when it is first needed; see `dialoom.runs.spoken`.
+            offset: How many of them are passed over.
+            limit: How many there are on a page.
+
+        Raises:
+            RunError: If the expression cannot be told, or there is no word in `said`.
+            StoreError: If the query cannot be told, or there is no such set of judgements.
+            OutputError: If the index cannot be kept.
+        """
+        from dialoom.runs.listed import listed
+
+        with self._opened() as file:
+            return listed(file, query, where, said, offset, limit)
+
+    def choices(self) -> Choices:
+        """What scenarios can be chosen by in a `ScenarioQuery`, with how many have each value."""
+        with self._opened() as file:
+            return file.choices()
+
+    def progress(self) -> RunProgress:
+        """How it gets on, also while another process plays it: status, budget, calls by model, what failed of what."""
+        from dialoom.runs.progress import RunProgress
+
+        with self._opened() as file:
+            return RunProgress.of(file)
 
     def episodes(self, judging: str | None = None, *, where: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of each finished scenario (done or failed), in plan order, read a page at a time.

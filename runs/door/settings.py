@@ -55,6 +55,9 @@ class CallSettings(TypedDict, total=False):
         trust: Use code and addresses that a run's file names though they were not given on this machine by this user.
         on_event: Is told of each event, in the thread that plays.
         control: Stops the work from another thread.
+        workers: Play on so many processes of this machine, or of the cluster at `ray` (by default one for each of
+            its processors). `concurrency`, budget and rates hold for all of them together. Needs `dialoom[ray]`.
+        ray: The address of a Ray cluster to play on, such as `auto` or `ray-head:6379`.
     """
 
     concurrency: int
@@ -73,6 +76,8 @@ class CallSettings(TypedDict, total=False):
     trust: bool
     on_event: Callable[[Event], None] | None
     control: Control | None
+    workers: int | None
+    ray: str | None
 
 
 class JudgeSettings(PlayerSettings, CallSettings, total=False):
@@ -154,7 +159,15 @@ def call_policy(
         cache=None if cache is None else Path(cache),
         otel=settings.get("otel", False),
         objects=objects,
+        workers=_workers(settings.get("workers")),
+        ray=settings.get("ray"),
     )
+
+
+def _workers(count: int | None) -> int | None:
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_AT_ONCE):
+        raise RunError(f"workers {count!r} is no whole number from 1 to {MOST_AT_ONCE:,}", setting="workers")
+    return count
 
 
 def _patience(seconds: float) -> float:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe
-from dialoom.graphs.gate.review import Review
 from dialoom.graphs.recipe import Graph
+from dialoom.graphs.review import Review
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, ModelLike, rebind
@@ -27,8 +27,10 @@ from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
 from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Work
+from dialoom.runs.supply import Listed
 from dialoom.runs.threads import in_thread
 from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
+from dialoom.runs.workers.leftovers import take_leftovers
 
 from .judges import together
 from .resolving import resolve
@@ -103,6 +105,7 @@ async def reopened(
             found = store.recipe
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             policy.limits.check_prices(each.model for cast in store.config.casts for each in cast.values())
+            take_leftovers(store)
             if not store.is_planned:
                 write_plan(store, found, lambda text: tell(Noted(text)), is_given_up)
             return found, policy
@@ -169,6 +172,7 @@ def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSett
     tell, _ = watched(calls)
     trust = trusted(calls, tell)
     with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
+        take_leftovers(store)
         yield store
 
 
@@ -265,8 +269,10 @@ async def carry_out(
     judging: str | None,
     is_resumed: bool = True,
 ) -> Ended:
-    """Carry out work to its end, or until it is stopped."""
+    """Carry out work to its end, or until it is stopped: here, or by workers."""
     store, policy = task.store, task.policy
+    if not policy.is_alone:
+        return await _carried_out_by_workers(task, models, work, judging)
     with open_gateway(store, policy, policy.patience) as gateway:
         cast = cast_of(store, task.recipe, models, gateway)
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
@@ -284,10 +290,27 @@ async def carry_out(
         gateway.listen(engine.hear)
         task.control.attach(engine, gateway)
         try:
-            await engine.run(work, is_resumed)
+            await engine.run(Listed(work), is_resumed)
         finally:
             task.control.detach()
     ended = Ended(store.path, engine.done, engine.failed, not engine.is_draining, engine.stopped, judging)
+    task.tell(ended)
+    return ended
+
+
+async def _carried_out_by_workers(
+    task: OpenRun, models: Mapping[str, ModelBinding], work: Iterator[Work], judging: str | None
+) -> Ended:
+    from dialoom.runs.workers.crew import Crew  # here, as a run of one process needs none of it
+
+    store = task.store
+    crew = Crew(store, task.recipe, models, task.policy, task.tell)
+    task.control.attach(crew, crew)
+    try:
+        await crew.run(work, judging)
+    finally:
+        task.control.detach()
+    ended = Ended(store.path, crew.done, crew.failed, not crew.is_draining, crew.stopped, judging)
     task.tell(ended)
     return ended
 

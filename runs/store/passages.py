@@ -74,16 +74,19 @@ class Passages:
         if (known := self._ids.get(entries)) is not None:
             self._ids.move_to_end(entries)
             return known
-        content = _text(entries)
+        id_ = self._ids[entries] = self.kept(connection, _text(entries))
+        if len(self._ids) > _REMEMBERED:
+            self._ids.popitem(last=False)
+        return id_
+
+    def kept(self, connection: sqlite3.Connection, content: str) -> int:
+        """The id of the passage that has this content, as its column holds it; it is kept if it was not yet."""
         hash_ = digest(content)
         row = connection.execute("SELECT id FROM passages WHERE hash = ?", (hash_,)).fetchone()
         if row is None:
             insert = "INSERT INTO passages (hash, messages) VALUES (?, ?) RETURNING id"
             row = connection.execute(insert, (hash_, content)).fetchone()
-        id_ = self._ids[entries] = int(row[0])
-        if len(self._ids) > _REMEMBERED:
-            self._ids.popitem(last=False)
-        return id_
+        return int(row[0])
 
 
 def read_messages(text: str, passage: Callable[[int], str]) -> list[Said]:

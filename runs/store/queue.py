@@ -75,18 +75,21 @@ class WorkQueue:
         )
         return sum(only is None or position in only for (position,) in self._reader.execute(query, (name,)))
 
-    def to_rejudge(self, recipe: Recipe, name: str) -> Iterator[RejudgeWork]:
+    def to_rejudge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[RejudgeWork]:
         """Finished scenarios whose unparsed judgements in a set are to be made again (see `Retries.unparsed`).
 
         Args:
             recipe: Whose they are.
             name: The set's name.
+            only: Their positions, if not all are wanted.
         """
         query = (
             "SELECT position, content, take, rejudgings.sample FROM scenarios JOIN rejudgings ON scenario = position "
             "WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2"
         )
         for row in self._scenarios.rows(query, name):
+            if only is not None and row["position"] not in only:
+                continue
             position, sample = row["position"], row["sample"]
             scenario = self._scenarios.scenario(recipe, row["content"])
             thread = f"{thread_of(scenario.id, row['take'])}#{name}#{sample}"

@@ -29,11 +29,24 @@ from .connections import open_for_reading
 from .damage import SIGNS, damaged, is_of_the_store, reading
 from .episodes import read_episode, read_episodes, read_figures, read_outcome
 from .errors import StoreError
-from .judgement_sets import JudgementSet, read_judgement_sets
+from .judgement_sets import OWN_JUDGEMENTS, JudgementSet, read_judgement_sets
+from .listing import Choices, ScenarioPage, ScenarioQuery, read_choices, read_page
 from .panel import panel_of
 from .scenarios import ScenarioTable, thread_of
+from .spoken import SpokenTexts
 from .states import read_state
-from .status import Status, Troubles, Usage, read_common_usage, read_status, read_troubles, read_usage_by_scenario
+from .status import (
+    FailureCause,
+    Status,
+    Troubles,
+    Usage,
+    read_causes,
+    read_common_usage,
+    read_status,
+    read_troubles,
+    read_usage_by_model,
+    read_usage_by_scenario,
+)
 from .taken import counted
 
 _SHAPES = TypeAdapter(dict[str, list[str]])
@@ -87,6 +100,11 @@ class RunFile:
     def close(self) -> None:
         """Close the connection."""
         self._reader.close()
+
+    @property
+    def id(self) -> str | None:
+        """Its random id, which only whoever has the file knows."""
+        return self._find("id")
 
     @property
     def config(self) -> RunConfig:
@@ -203,6 +221,14 @@ class RunFile:
         """Attempts that failed, by model."""
         return read_troubles(self._reader)
 
+    def usage_by_model(self) -> dict[str, Usage]:
+        """What all calls took, by the model that was called."""
+        return read_usage_by_model(self._reader)
+
+    def failure_causes(self, most: int = 10) -> list[FailureCause]:
+        """Of what scenarios have failed, the most frequent first."""
+        return read_causes(self._reader, most)
+
     def taken(self, prices: Prices) -> Taken:
         """What the run has taken in all, as its budget counts."""
         return counted(self._reader, prices)
@@ -271,6 +297,23 @@ class RunFile:
     def listing(self) -> Iterator[tuple[int, str, str, str | None]]:
         """Every scenario's place in the plan, id, state and ending, in plan order."""
         return self._scenarios.listing()
+
+    def page(self, query: ScenarioQuery, offset: int, limit: int) -> ScenarioPage:
+        """Some of the scenarios that a query finds, without words.
+
+        Raises:
+            StoreError: If the query cannot be told, or there is no such set of judgements.
+        """
+        chosen = self.judgement_set(query.judging)
+        return read_page(self._reader, chosen.name if chosen else OWN_JUDGEMENTS, query, offset, limit)
+
+    def choices(self) -> Choices:
+        """What scenarios can be chosen by: `state`, `ended_by`, `fault`, `fault_of` and `facet:NAME`, with counts."""
+        return read_choices(self._reader)
+
+    def spoken(self) -> SpokenTexts:
+        """What was said in it, for an index of its words."""
+        return SpokenTexts(self._reader)
 
     def positions(self, state: str) -> list[int]:
         """The positions of all scenarios that are `pending`, `done` or `failed`, in plan order."""

@@ -24,6 +24,7 @@ from .appearing import appear
 from .branches import BranchTable
 from .connections import Synchronous, ensure_file, open_for_writing
 from .damage import damaged, is_of_the_store
+from .deals import Deals
 from .errors import StoreError, store_error
 from .judgement_sets import JudgementSet, insert_judgement_set
 from .ledger import Booking, SQLiteLedger
@@ -59,6 +60,7 @@ class RunStore(RunFile):
         retries: Makes work pending again.
         ledger: Keeps every model call.
         branches: Keeps the branches of single scenarios.
+        deals: Scenarios that are worked on in other files.
 
     Raises:
         StoreError: If it is not a run, or another process writes it.
@@ -89,6 +91,7 @@ class RunStore(RunFile):
         self.retries = Retries(self._transactions)
         self.ledger = SQLiteLedger(self._writer, texts, passages, bookings)
         self.branches = BranchTable(self._reader, self._transactions.soon)
+        self.deals = Deals(self._reader, self._transactions, texts, passages)
 
     @classmethod
     def create(
@@ -113,6 +116,17 @@ class RunStore(RunFile):
                 return store
         except (sqlite3.Error, OSError) as error:
             raise store_error(path, error, is_new=True) from error
+
+    def for_worker(self) -> bytes:
+        """The content of a file in which somebody else can work on some of the scenarios: all but these themselves."""
+        with closing(sqlite3.connect(":memory:")) as connection:
+            schema.create(connection)
+            with connection:
+                for table, condition in (("run", "key NOT LIKE 'dealt %'"), ("prompts", "1"), ("judgement_sets", "1")):
+                    rows = self._reader.execute(f"SELECT * FROM {table} WHERE {condition}").fetchall()
+                    for row in rows:
+                        connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", tuple(row))
+            return connection.serialize()
 
     def plan(self, scenarios: Iterable[Scenario], notes: Sequence[str], judgement_set: JudgementSet | None) -> int:
         """Write the plan in one transaction; returns how many scenarios it has.

@@ -201,11 +201,13 @@ class DraftsMeta(ApolloMeta):
     """What drafts were made with.
 
     Attributes:
+        flows: What preferences are for.
         pairs: For each preference.
         errands: Sessions about each unrelated tool.
     """
 
     maker: Literal["scripted", "written"] = "written"
+    flows: tuple[str, ...]
     pairs: int
     errands: int
 

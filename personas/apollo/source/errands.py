@@ -127,4 +127,7 @@ def _numbered(name: str, call: str) -> str:
 
 
 def _shown(value: Any) -> Any:
+    """As one writes it: without underscores, and whole numbers without a decimal."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return value.replace("_", " ") if isinstance(value, str) else value

@@ -172,8 +172,7 @@ class Batches:
         return known[chain.prefix], cut(chain.elements[chain.start :])
 
     def _elements(self, elements: Iterable[Value | Stretch]) -> str:
-        """Elements as JSON: the id of a value, the negative one of a text that was said, or in brackets the value itself,
-        or a list that stands there whole."""
+        """Elements as JSON: the id of a value, the negative one of a text that was said, or a value in brackets."""
         return f"[{','.join(map(self._element, elements))}]"
 
     def _element(self, element: Value | Stretch) -> str:

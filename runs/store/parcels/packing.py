@@ -1,0 +1,180 @@
+"""Packing a scenario: its rows, and all rows that they refer to."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from . import references
+from .parcel import LENT, Parcel, Row
+
+_OF_SCENARIO = ("outcomes", "judged", "judgements", "rejudgings", "common_uses")
+_DOCUMENT = re.compile(r'"\$(?:doc|shared)":"([0-9a-f]{32})"')
+_AT_ONCE = 500
+
+
+def pack(connection: sqlite3.Connection, position: int, thread: str, deal: int, *, is_dealt: bool) -> Parcel:
+    """A scenario with the calls, the checkpoints and the results that a file has of it.
+
+    Args:
+        connection: Reads the file.
+        position: The scenario's place in the plan.
+        thread: The thread of the work: only its checkpoints are packed.
+        deal: The number of the deal.
+        is_dealt: Whether it is packed to be worked on: with the documents that it refers to, and of its calls only
+            those that have a reply, as lent ones. Else with all calls that were made in this file.
+    """
+    return _Packing(connection, Parcel(position, deal, thread)).packed(is_dealt)
+
+
+def pack_common(connection: sqlite3.Connection, key: bytes) -> Parcel | None:
+    """The answered common call of a key; `None` if the file has none."""
+    packing = _Packing(connection, Parcel(None))
+    packing.calls("key = ? AND scenario IS NULL AND reply IS NOT NULL", key)
+    return packing.closed() if packing.parcel.of("calls") else None
+
+
+class _Packing:
+    def __init__(self, connection: sqlite3.Connection, parcel: Parcel) -> None:
+        self._connection = connection
+        self._texts: set[int] = set()
+        self._passages: list[int] = []
+        self._values: set[int] = set()
+        self._lists: list[int] = []
+        self.parcel = parcel
+
+    def packed(self, is_dealt: bool) -> Parcel:
+        parcel = self.parcel
+        parcel.rows["scenarios"] = self._rows("SELECT * FROM scenarios WHERE position = ?", parcel.position)
+        for table in _OF_SCENARIO:
+            parcel.rows[table] = self._rows(f"SELECT * FROM {table} WHERE scenario = ?", parcel.position)
+        for outcome in parcel.of("outcomes"):
+            self._messages(outcome["messages"])
+            self._look(references.with_texts, outcome["details"] or "null")
+        self._pack_calls(is_dealt)
+        self._checkpoints()
+        if is_dealt:
+            parcel.rows["documents"] = list(self._documents(parcel.of("scenarios")[0]["content"]))
+        return self.closed()
+
+    def calls(self, condition: str, *values: Any) -> None:
+        """Add calls, with their attempts."""
+        found = self._rows(f"SELECT * FROM calls WHERE {condition} ORDER BY id", *values)
+        for call in found:
+            self._messages(call["messages"])
+            self._texts.update(id_ for id_ in (call["reply"], call["reasoning"]) if id_ is not None)
+        self.parcel.rows.setdefault("calls", []).extend(found)
+        tried = self._in("SELECT * FROM attempts WHERE call IN ({})", [call["id"] for call in found])
+        self.parcel.rows.setdefault("attempts", []).extend(tried)
+
+    def closed(self) -> Parcel:
+        """The parcel, with the passages and texts that it refers to."""
+        self.parcel.rows["passages"] = list(self._with_passages())
+        found = self._in("SELECT id, content FROM texts WHERE id IN ({})", self._texts)
+        self.parcel.texts = {row["id"]: row["content"] for row in found}
+        return self.parcel
+
+    def _pack_calls(self, is_dealt: bool) -> None:
+        parcel = self.parcel
+        common = "scenario IS NULL AND key IN (SELECT key FROM common_uses WHERE scenario = ?)"
+        if is_dealt:
+            self.calls("scenario = ? AND reply IS NOT NULL", parcel.position)
+            self.calls(f"{common} AND reply IS NOT NULL", parcel.position)
+            for call in parcel.of("calls"):
+                call["attempts"] = LENT
+            parcel.rows["attempts"] = []
+            return
+        self.calls("scenario = ? AND attempts IS NOT ?", parcel.position, LENT)
+        self.calls(f"{common} AND attempts IS NOT ?", parcel.position, LENT)
+        query = "SELECT key, replays, branch FROM calls WHERE scenario = ? AND attempts = ?"
+        parcel.lent = [tuple(row) for row in self._connection.execute(query, (parcel.position, LENT))]
+
+    def _checkpoints(self) -> None:
+        rows = self.parcel.rows
+        rows["threads"] = self._rows("SELECT * FROM threads WHERE name = ?", self.parcel.thread)
+        threads = [row["id"] for row in rows["threads"]]
+        rows["checkpoints"] = self._in("SELECT * FROM checkpoints WHERE thread IN ({}) ORDER BY number", threads)
+        rows["pending_writes"] = self._in("SELECT * FROM pending_writes WHERE thread IN ({})", threads)
+        for checkpoint in rows["checkpoints"]:
+            self._look(references.with_elements, checkpoint["held"])
+        for write in rows["pending_writes"]:
+            self._look(references.with_write, write["value"])
+        frames = {row["frame"] for row in rows["checkpoints"]}
+        rows["checkpoint_frames"] = self._in("SELECT * FROM checkpoint_frames WHERE id IN ({})", frames)
+        rows["checkpoint_lists"] = list(self._with_lists())
+        rows["checkpoint_values"] = self._in("SELECT * FROM checkpoint_values WHERE id IN ({})", self._values)
+        for value in rows["checkpoint_values"]:
+            self._look(references.with_texts, value["content"])
+
+    def _with_lists(self) -> Iterator[Row]:
+        """Lists with those that they build on, which stand before them: a list is made after what it is made of."""
+        found: dict[int, Row] = {}
+        while wanted := [id_ for id_ in dict.fromkeys(self._lists) if id_ not in found]:
+            self._lists = []
+            for row in self._in("SELECT * FROM checkpoint_lists WHERE id IN ({})", wanted):
+                found[row["id"]] = row
+                if row["prefix"] is not None:
+                    self._lists.append(row["prefix"])
+                self._look(references.with_elements, row["elements"])
+        yield from (found[id_] for id_ in sorted(found))
+
+    def _with_passages(self) -> Iterator[Row]:
+        found: dict[int, Row] = {}
+        while wanted := [id_ for id_ in dict.fromkeys(self._passages) if id_ not in found]:
+            self._passages = []
+            for row in self._in("SELECT * FROM passages WHERE id IN ({})", wanted):
+                found[row["id"]] = row
+                self._messages(row["messages"])
+        yield from (found[id_] for id_ in sorted(found))
+
+    def _documents(self, content: str) -> Iterator[Row]:
+        """The documents that a scenario refers to, directly or by another document."""
+        known: set[str] = set()
+        wanted = set(_DOCUMENT.findall(content))
+        while wanted:
+            known |= wanted
+            rows = self._in("SELECT * FROM documents WHERE hash IN ({})", [bytes.fromhex(each) for each in wanted])
+            yield from rows
+            wanted = {each for row in rows for each in _DOCUMENT.findall(row["content"])} - known
+
+    def _messages(self, column: str) -> None:
+        references.with_messages(column, self._text, self._passage)
+
+    def _look(self, walk: Callable[..., str], column: str) -> None:
+        """Note the ids that a column holds."""
+        if walk is references.with_texts:
+            walk(column, self._text)
+        else:
+            walk(column, self._text, self._value, self._list)
+
+    def _text(self, id_: int) -> int:
+        self._texts.add(id_)
+        return id_
+
+    def _passage(self, id_: int) -> int:
+        self._passages.append(id_)
+        return id_
+
+    def _value(self, id_: int) -> int:
+        self._values.add(id_)
+        return id_
+
+    def _list(self, id_: int) -> int:
+        self._lists.append(id_)
+        return id_
+
+    def _rows(self, query: str, *values: Any) -> list[Row]:
+        cursor = self._connection.execute(query, values)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def _in(self, query: str, values: Iterable[Any]) -> list[Row]:
+        """The rows of a query for any number of values."""
+        wanted: Sequence[Any] = list(values)
+        found: list[Row] = []
+        for start in range(0, len(wanted), _AT_ONCE):
+            page = wanted[start : start + _AT_ONCE]
+            found += self._rows(query.format(",".join("?" * len(page))), *page)
+        return found

@@ -1,0 +1,211 @@
+"""Ray: the one module that knows it."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from dialoom.roles.gateway.budget import Budget, Taken
+from dialoom.roles.gateway.prices import Prices
+from dialoom.runs.calling import CallPolicy
+from dialoom.runs.errors import RunError
+from dialoom.runs.store import StoreError
+from dialoom.runs.store.parcels import Parcel
+
+from .commons import Commons
+from .leftovers import left_by
+from .order import Begun, Delivery, Left, Order
+from .worker import Worker
+
+_STORE = 200 * 2**20
+"""Bytes of Ray's object store on this machine: parcels pass through it, and none stays."""
+
+_MOST_WAITING = 100_000
+"""Calls of workers that may wait at once for what they have in common."""
+
+_MANNERS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
+"""For as long as Ray starts: it is to report nothing to anybody, and to leave this process its own signals."""
+
+
+class WorkerDiedError(Exception):
+    """A worker's process is no more; Ray starts another one in its place."""
+
+
+class Hand:
+    """A worker, from afar. What is asked of it raises `WorkerDiedError` if it dies meanwhile."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    async def begin(self) -> Begun:
+        """Have it make its file; returns where that is."""
+        path = await _answer(self._actor.begin.remote())
+        return Begun(await _answer(self._actor.__ray_call__.remote(_node)), path)
+
+    async def deal(self, parcels: list[Parcel]) -> None:
+        """See `Worker`."""
+        await _answer(self._actor.deal.remote(parcels))
+
+    async def report(self, heard: int) -> Delivery:
+        """See `Worker`."""
+        return await _answer(self._actor.report.remote(heard))  # type: ignore[no-any-return]
+
+    async def end(self) -> None:
+        """See `Worker`."""
+        await _answer(self._actor.end.remote())
+
+    def drain(self) -> None:
+        """Have it drain, without waiting for that."""
+        self._actor.drain.remote()
+
+    def stop(self) -> None:
+        """Have it stop, without waiting for that."""
+        self._actor.stop.remote()
+
+    def kill(self) -> None:
+        """End its process for good."""
+        import ray
+
+        ray.kill(self._actor, no_restart=True)
+
+
+class Cluster:
+    """The machines that Ray has."""
+
+    def __init__(self, is_local: bool) -> None:
+        self._is_local = is_local
+
+    @property
+    def size(self) -> int:
+        """How many workers there is room for."""
+        import ray
+
+        return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+    def commons(self, path: Path, budget: Budget, spent: Taken, gateways: int, cache: Path | None) -> Commons:
+        """What workers have in common, on this machine; see `Commons`."""
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        actor: Any = ray.remote(Commons)
+        placed = actor.options(num_cpus=0, max_concurrency=_MOST_WAITING, scheduling_strategy=here)
+        return cast(Commons, RemoteLine(placed.remote(path, budget, spent, gateways, cache)))
+
+    def hire(self, order: Order, name: str, line: Commons) -> Hand:
+        """A worker, wherever Ray finds a place for it; it is started anew, maybe elsewhere, when it dies."""
+        import ray
+
+        actor: Any = ray.remote(Worker)
+        placed = actor.options(num_cpus=1, max_restarts=-1, max_task_retries=0, scheduling_strategy="SPREAD")
+        return Hand(placed.remote(order, name, line))
+
+    async def left(self, begun: Begun, wanted: Mapping[int, int], prices: Prices) -> Left:
+        """What a worker that died has in its file, read where that is.
+
+        Raises:
+            StoreError: If it cannot be read.
+            WorkerDiedError: If that machine is gone.
+        """
+        if begun.path.exists():
+            return await asyncio.to_thread(left_by, begun.path, wanted, prices)
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        there = NodeAffinitySchedulingStrategy(begun.node, soft=False)
+        reading: Any = ray.remote(left_by)
+        placed = reading.options(num_cpus=0, scheduling_strategy=there, max_retries=0)
+        return await _answer(placed.remote(begun.path, wanted, prices))  # type: ignore[no-any-return]
+
+
+class RemoteLine:
+    """The way to a `Commons`: its methods, from another process.
+
+    Args:
+        actor: It.
+    """
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return functools.partial(_said, self._actor, name)
+
+
+async def _said(actor: Any, name: str, *values: Any) -> Any:
+    try:
+        return await _answer(getattr(actor, name).remote(*values))
+    except WorkerDiedError as error:
+        raise StoreError(f"the process that counts for all workers is gone: {error}") from error
+
+
+@asynccontextmanager
+async def cluster(policy: CallPolicy) -> AsyncIterator[Cluster]:
+    """The cluster that a policy names; one of this process's own if it names none, for as long as this lasts.
+
+    Raises:
+        RunError: If Ray is not installed, or the cluster cannot be reached.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise RunError(
+            "workers: several processes need Ray; install dialoom[ray] (pip install 'dialoom[ray]')", setting="workers"
+        ) from error
+    is_ours = not ray.is_initialized()
+    if is_ours:
+        await asyncio.to_thread(_connect, policy)
+    try:
+        yield Cluster(policy.ray is None)
+    finally:
+        if is_ours:
+            await asyncio.to_thread(ray.shutdown)
+
+
+def _connect(policy: CallPolicy) -> None:
+    import logging
+
+    import ray
+
+    options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "logging_level": logging.ERROR}
+    before = {name: os.environ.get(name) for name in _MANNERS}
+    os.environ.update(_MANNERS)
+    try:
+        if policy.ray is not None:
+            ray.init(address=policy.ray, **options)
+            return
+        room = max(policy.workers or 1, os.cpu_count() or 1)
+        ray.init(address="local", num_cpus=room, include_dashboard=False, object_store_memory=_STORE, **options)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise RunError(f"ray {policy.ray or 'local'!r}: Ray cannot be used: {error}", setting="ray") from error
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _node(_worker: Worker) -> str:
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id())
+
+
+async def _answer(reference: Awaitable[Any]) -> Any:
+    from ray.exceptions import RayActorError, RaySystemError, RayTaskError, TaskUnschedulableError, WorkerCrashedError
+
+    try:
+        return await reference
+    except RayTaskError as error:
+        cause = getattr(error, "cause", None)
+        raise (cause if isinstance(cause, Exception) else error) from None
+    except (RayActorError, RaySystemError, TaskUnschedulableError, WorkerCrashedError) as error:
+        raise WorkerDiedError(str(error)) from error

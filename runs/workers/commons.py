@@ -1,0 +1,221 @@
+"""What the workers of a run have in common: its budget, its rates, its limits' news, and replies. One of Ray's actors.
+
+It holds what is small and busy. What is answered in it is in the workers' files or in the run's as well, so nothing is
+lost with it but time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dialoom.roles import Completion
+from dialoom.roles.gateway.budget import Budget, Taken
+from dialoom.roles.gateway.cache import ResponseCache
+from dialoom.roles.gateway.limits import PerMinute
+from dialoom.roles.gateway.pauses import Pauses
+from dialoom.roles.gateway.sharing import Place
+from dialoom.runs.store.connections import open_for_reading
+from dialoom.runs.store.parcels import LENT, Parcel, pack_common
+
+from .purse import LeaseStanding, Purse
+
+_REMEMBERED = 5000
+"""Common calls that are at hand; others are looked for in the run's file."""
+
+_NEWS = 1000
+
+Failed = tuple[str, Exception]
+"""Who failed at a common call, and by what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """A call that was turned away, as the others hear of it.
+
+    Attributes:
+        place: The model, and the address at which it is served.
+        age: Seconds since it was sent.
+        retry_after: Seconds that the provider asks for.
+    """
+
+    place: Place
+    age: float
+    retry_after: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a worker should know.
+
+    Attributes:
+        number: Of the last of it.
+        overloads: Calls of others that were turned away.
+        is_short: Whether parts of the budget are to be given back.
+    """
+
+    number: int
+    overloads: list[Overload] = field(default_factory=list)
+    is_short: bool = False
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A common call that somebody is making."""
+
+    maker: str
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    error: Exception | None = None
+
+
+class Commons:
+    """See the module.
+
+    Args:
+        path: The run's file.
+        budget: The bounds.
+        spent: What the run has taken before.
+        gateways: How many workers there are.
+        cache: The file of replies of other runs, if there is one.
+    """
+
+    def __init__(self, path: Path, budget: Budget, spent: Taken, gateways: int, cache: Path | None) -> None:
+        self._path = path
+        self._purse = Purse(budget, spent, gateways, self._tell_all)
+        self._rates: dict[tuple[Place, str], PerMinute] = {}
+        self._pauses = Pauses()
+        self._cache = None if cache is None else ResponseCache(cache)
+        self._made: OrderedDict[str, tuple[str, Parcel]] = OrderedDict()
+        self._asked: dict[str, _Asked] = {}
+        self._overloads: deque[tuple[int, str, Place, float, float | None]] = deque(maxlen=_NEWS)
+        self._number = 0
+        self._news = asyncio.Event()
+
+    async def lend(self, worker: str, wanted: Taken, standing: LeaseStanding) -> Taken:
+        """See `Purse.lend`."""
+        return await self._purse.lend(worker, wanted, standing)
+
+    async def stands(self, worker: str, standing: LeaseStanding) -> None:
+        """See `Purse.stands`."""
+        self._purse.stands(worker, standing)
+
+    async def take(self, place: Place, kind: str, per_minute: int, units: int) -> None:
+        """Wait until a model's rate allows so many units."""
+        await self._rate(place, kind, per_minute).take(units)
+
+    async def give(self, place: Place, kind: str, per_minute: int, units: int) -> None:
+        """Units that were taken were not spent; or, below 0, more of them were."""
+        self._rate(place, kind, per_minute).give(units)
+
+    async def overloaded(self, worker: str, place: Place, age: float, retry_after: float | None) -> None:
+        """Have all other workers hear of a call that was turned away."""
+        now = time.monotonic()
+        until = None if retry_after is None else now + retry_after
+        self._number += 1
+        self._overloads.append((self._number, worker, place, now - age, until))
+        self._tell_all()
+
+    async def news(self, worker: str, seen: int, is_short: bool) -> News:
+        """What a worker does not know yet, as soon as there is something.
+
+        Args:
+            worker: Who asks.
+            seen: The number of the last news.
+            is_short: Whether it knows that the budget is short.
+        """
+        while True:
+            now = time.monotonic()
+            found = [
+                Overload(place, now - sent_at, None if until is None else max(0.0, until - now))
+                for number, by, place, sent_at, until in self._overloads
+                if number > seen and by != worker
+            ]
+            if found or self._purse.is_short != is_short:
+                return News(self._number, found, self._purse.is_short)
+            await self._news.wait()
+
+    async def common(self, worker: str, key: str) -> Parcel | Failed | None:
+        """A common call's reply, to be kept as a lent one; `None` if the worker is to make it.
+
+        Args:
+            worker: Who wants it.
+            key: The call's.
+        """
+        while True:
+            if (parcel := self._known(key)) is not None:
+                return parcel
+            if (asked := self._asked.get(key)) is None:
+                self._asked[key] = _Asked(worker)
+                return None
+            await asked.over.wait()
+            if asked.error is not None:
+                return asked.maker, asked.error
+
+    async def made(self, worker: str, key: str, parcel: Parcel | None) -> None:
+        """A common call was made."""
+        if parcel is not None:
+            self._made[key] = (worker, parcel)
+            if len(self._made) > _REMEMBERED:
+                self._made.popitem(last=False)
+        self._over(key, None)
+
+    async def failed(self, worker: str, key: str, error: Exception | None) -> None:  # noqa: ARG002
+        """A common call came to nothing; without an error somebody else may try."""
+        self._over(key, error)
+
+    async def reply(self, key: bytes) -> Completion | None:
+        """What the file of replies has under a key."""
+        return None if self._cache is None else await self._cache.find_by(key)
+
+    async def keep_reply(self, key: bytes, model: str, completion: Completion) -> None:
+        """Keep a reply in that file."""
+        if self._cache is not None:
+            await self._cache.keep_by(key, model, completion)
+
+    async def ended(self, worker: str, spent: Taken | None) -> list[Parcel]:
+        """A worker is no more; returns the common calls that it had made.
+
+        Args:
+            worker: Which.
+            spent: What its calls have taken; `None` if nobody can know.
+        """
+        self._purse.ended(worker, spent)
+        for key in [key for key, asked in self._asked.items() if asked.maker == worker]:
+            self._over(key, None)
+        return [_given(parcel, None) for by, parcel in self._made.values() if by == worker]
+
+    def _known(self, key: str) -> Parcel | None:
+        if (found := self._made.get(key)) is not None:
+            return _given(found[1], LENT)
+        with closing(open_for_reading(self._path)) as reader:
+            parcel = pack_common(reader, bytes.fromhex(key[:32]))
+        return None if parcel is None else _given(parcel, LENT)
+
+    def _over(self, key: str, error: Exception | None) -> None:
+        if (asked := self._asked.pop(key, None)) is not None:
+            asked.error = error
+            asked.over.set()
+
+    def _rate(self, place: Place, kind: str, per_minute: int) -> PerMinute:
+        if (place, kind) not in self._rates:
+            self._rates[place, kind] = PerMinute(per_minute, time.monotonic, self._pauses)
+        return self._rates[place, kind]
+
+    def _tell_all(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+def _given(parcel: Parcel, attempts: int | None) -> Parcel:
+    """A common call for another file: as a lent one, or as it is."""
+    if attempts is None:
+        return parcel
+    calls: list[Mapping[str, object]] = [call | {"attempts": attempts} for call in parcel.of("calls")]
+    return Parcel(
+        None, rows={**parcel.rows, "calls": [dict(call) for call in calls], "attempts": []}, texts=parcel.texts
+    )

@@ -1,0 +1,418 @@
+"""A run's own process, with workers: deals scenarios out, folds what comes back, and makes good workers' deaths."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+
+from dialoom.graphs import Outcome, Recipe
+from dialoom.graphs.gate.review import Review
+from dialoom.roles import ModelBinding
+from dialoom.roles.gateway.budget import Taken
+from dialoom.roles.gateway.limits import LimitState
+from dialoom.roles.gateway.under_way import UnderWay
+from dialoom.runs.calling import CallPolicy
+from dialoom.runs.errors import Fault
+from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed, Stopping
+from dialoom.runs.recipes import OBJECT
+from dialoom.runs.store import JudgeWork, PlayWork, RunStore, StoreError, Work
+from dialoom.runs.store.parcels import Parcel
+
+from .cluster import Cluster, Hand, WorkerDiedError, cluster
+from .commons import Commons
+from .leftovers import folder_of
+from .order import Action, Begun, Delivery, Order
+
+_DEATHS = 3
+"""So many workers may die over a scenario before it is given up."""
+
+_SUSPECT = 2
+"""After so many it is played alone, so that it is known whose fault another one is."""
+
+_IN_A_ROW = 10
+"""A worker that dies so often without having said anything is not begun again."""
+
+
+@dataclass(slots=True)
+class _Member:
+    """A worker as its crew sees it.
+
+    Attributes:
+        name: What it is called.
+        share: How many scenarios it has under way at once.
+        hand: It.
+        begun: Where it is, once it has begun.
+        open: What was dealt to it and has not come back, in the order in which it was dealt.
+        heard: The number of the last report.
+        is_alone: Whether it plays a single suspect.
+        busy: Seconds in which earlier incarnations of it had work, and this one.
+    """
+
+    name: str
+    share: int
+    hand: Hand
+    begun: Begun | None = None
+    open: dict[int, Work] = field(default_factory=dict)
+    heard: int = 0
+    is_alone: bool = False
+    busy: list[float] = field(default_factory=lambda: [0.0])
+    silent_deaths: int = 0
+
+    @property
+    def most(self) -> int:
+        """How many scenarios it may have at once: a few lie ready, so that it never waits."""
+        return self.share + self.share // 4 + 1
+
+
+class Crew:
+    """Carries out work by workers, as an engine does by itself.
+
+    Args:
+        store: The run's file.
+        recipe: Whose work it is: the run's, or the reviewing of it.
+        models: Who plays.
+        policy: How calls are made, by all workers together.
+        on_event: Is told of each result, in the event loop's thread.
+
+    Attributes:
+        done: Scenarios that came out.
+        failed: Scenarios that failed.
+        stopped: Why it stopped of its own accord.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        recipe: Recipe,
+        models: Mapping[str, ModelBinding],
+        policy: CallPolicy,
+        on_event: Callable[[Event], None],
+    ) -> None:
+        self._store = store
+        self._recipe = recipe
+        self._models = models
+        self._policy = policy
+        self._on_event = on_event
+        self.done = self.failed = 0
+        self.stopped: Stopping | None = None
+        self._is_draining = self._is_stopped = False
+        self._work: Iterator[Work] = iter(())
+        self._is_all_dealt = False
+        self._again: deque[Work] = deque()
+        self._suspects: deque[Work] = deque()
+        self._deaths: Counter[int] = Counter()
+        self._members: list[_Member] = []
+        self._clearing: _Member | None = None
+        self._changed = asyncio.Condition()
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether it was asked to stop."""
+        return self._is_draining
+
+    @property
+    def states(self) -> Mapping[str, LimitState]:
+        """Limits are the workers'."""
+        return {}
+
+    @property
+    def under_way(self) -> Sequence[UnderWay]:
+        """Calls are the workers'."""
+        return ()
+
+    def drain(self) -> None:
+        """Deal nothing more; let each worker finish its conversations' steps, and hand back all."""
+        self._is_draining = True
+        for member in self._members:
+            if member.begun is not None:
+                member.hand.drain()
+        self._wake()
+
+    def stop(self) -> None:
+        """Drop what is in flight. What was committed is handed back."""
+        self._is_draining = self._is_stopped = True
+        for member in self._members:
+            if member.begun is not None:
+                member.hand.stop()
+        self._wake()
+
+    async def run(self, work: Iterator[Work], judging: str | None) -> None:
+        """Carry out all work.
+
+        Args:
+            work: Asked for the next piece only when there is a place for it.
+            judging: The set of judgements that it makes, if it is one.
+
+        Raises:
+            RunError: If there can be no workers.
+            DialoomError: What every scenario would meet; the work stays pending.
+        """
+        first = next(work, None)
+        if first is None:
+            return
+        self._work = chain([first], work)
+        async with cluster(self._policy) as machines:
+            shares = _shares(self._policy.concurrency, self._policy.workers or machines.size)
+            order = self._order(first, judging)
+            self._line = self._commons(machines, len(shares))
+            self._members = [self._hired(machines, order, number, share) for number, share in enumerate(shares)]
+            serving = [asyncio.create_task(self._serve(machines, member)) for member in self._members]
+            try:
+                await self._until_done(serving)
+            finally:
+                for task in serving:
+                    task.cancel()
+                await asyncio.gather(*serving, return_exceptions=True)
+                for member in self._members:
+                    member.hand.kill()
+
+    async def _until_done(self, serving: Sequence[asyncio.Task[None]]) -> None:
+        """Wait for the work; what breaks one worker off is raised once the others have drained."""
+        left = set(serving)
+        error: BaseException | None = None
+        while left:
+            finished, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+            for task in finished:
+                if error is None and (error := task.exception()) is not None:
+                    self.drain()
+            if self._is_over():
+                break
+        if error is not None:
+            raise error
+        await self._end()
+
+    async def _end(self) -> None:
+        """Take leave of the workers that are there, and of their files."""
+        ready = [member for member in self._members if member.begun is not None]
+        await asyncio.gather(*(member.hand.end() for member in ready), return_exceptions=True)
+        with suppress(OSError):  # it is elsewhere, or somebody was killed and has left something
+            folder_of(self._store.path).rmdir()
+        if self._store.deals.open():
+            self._store.deals.forget_all()
+
+    def _order(self, first: Work, judging: str | None) -> Order:
+        action: Action = (
+            "play" if isinstance(first, PlayWork) else "judge" if isinstance(first, JudgeWork) else "rejudge"
+        )
+        own = self._store.recipe
+        return Order(
+            file=self._store.for_worker(),
+            folder=folder_of(self._store.path).absolute(),
+            cwd=Path(os.getcwd()),  # noqa: PTH109
+            action=action,
+            judging=judging,
+            models=self._models,
+            recipe=own if self._store.config.recipe.startswith(OBJECT) else None,
+            is_review=isinstance(self._recipe, Review),
+            policy=replace(self._policy, cache=None, workers=None, ray=None),
+            has_cache=self._policy.cache is not None,
+        )
+
+    def _commons(self, machines: Cluster, gateways: int) -> Commons:
+        limits, cache = self._policy.limits, self._policy.cache
+        spent = self._store.taken(limits.stated_prices) if limits.budget.is_bounded else Taken()
+        path = self._store.path.absolute()
+        return machines.commons(path, limits.budget, spent, gateways, None if cache is None else cache.absolute())
+
+    def _hired(self, machines: Cluster, order: Order, number: int, share: int) -> _Member:
+        name = f"worker-{number + 1}"
+        own = replace(order, policy=replace(order.policy, concurrency=share))
+        return _Member(name, share, machines.hire(own, name, self._line))
+
+    async def _serve(self, machines: Cluster, member: _Member) -> None:
+        """See to one worker, from its beginning to the end of all work, over its deaths."""
+        while not self._is_over() and member.silent_deaths < _IN_A_ROW:
+            try:
+                member.begun = await member.hand.begin()
+                await self._work_with(member)
+                return
+            except WorkerDiedError as error:
+                await self._bury(machines, member, error)
+        if not self._is_over():
+            raise StoreError(f"{member.name} cannot be kept alive: it died {_IN_A_ROW} times without a word")
+
+    async def _work_with(self, member: _Member) -> None:
+        member.heard = 0
+        if self._is_draining:
+            self.stop() if self._is_stopped else self.drain()
+        while True:
+            await self._deal(member)
+            if not member.open and not self._is_draining:
+                if await self._nothing_left(member):
+                    return
+                continue
+            report = await member.hand.report(member.heard)
+            member.silent_deaths = 0
+            await self._take(member, report)
+            if report.is_over:
+                return
+
+    async def _deal(self, member: _Member) -> None:
+        """Give a worker as much as it should have."""
+        if self._is_draining or member.is_alone:
+            return
+        if works := self._works_for(member):
+            member.open |= {work.position: work for work in works}  # before anybody else looks what is left
+            parcels = await self._store.deals.deal(works)
+            await member.hand.deal(parcels)
+
+    def _works_for(self, member: _Member) -> list[Work]:
+        if self._suspects and self._clearing in (None, member):
+            self._clearing = member
+            if member.open:
+                return []  # it finishes what it has, and is alone with a suspect then
+            member.is_alone = True
+            return [self._suspects.popleft()]
+        if self._clearing is member:
+            self._clearing = None
+        room = member.most - len(member.open)
+        works = [self._again.popleft() for _ in range(min(room, len(self._again)))]
+        works += islice(self._work, room - len(works))
+        if len(works) < room:
+            self._is_all_dealt = True
+        return works
+
+    async def _nothing_left(self, member: _Member) -> bool:
+        """Wait while others have work that might come back; returns whether all is done."""
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: (
+                    self._is_over()
+                    or self._is_draining
+                    or bool(self._again)
+                    or (bool(self._suspects) and self._clearing in (None, member))
+                )
+            )
+        return self._is_over()
+
+    def _is_over(self) -> bool:
+        """Whether there is nothing more to do for anybody."""
+        is_open = any(member.open for member in self._members)
+        if self._is_draining:
+            return not is_open
+        return self._is_all_dealt and not (is_open or self._again or self._suspects)
+
+    async def _take(self, member: _Member, report: Delivery) -> None:
+        """Fold what a worker brings, then tell of it: whoever is told may look into the file."""
+        member.heard = report.number
+        member.busy[-1] = report.busy
+        await self._store.deals.fold(report.parcels)
+        for parcel in report.parcels:
+            assert parcel.position is not None
+            work = member.open.pop(parcel.position, None)
+            if work is not None and not self._is_draining and _is_unfinished(parcel, work):
+                self._again.append(work)
+        if not member.open:
+            member.is_alone = False
+        for _, event in report.events:
+            self._hear(event)
+        if report.error is not None:
+            raise report.error
+        self._wake()
+
+    def _hear(self, event: Event) -> None:
+        match event:
+            case ScenarioDone():
+                self.done += 1
+                self._on_event(event)
+                self._stop_if_too_many_failed()
+            case ScenarioFailed():
+                self.failed += 1
+                self._on_event(event)
+                self._stop_if_too_many_failed()
+            case Stopping():
+                self._give_up(event)
+            case _:
+                self._on_event(event)
+
+    def _stop_if_too_many_failed(self) -> None:
+        if reason := self._policy.fail_on_error.exceeded(self.failed, self.failed + self.done):
+            self._give_up(Stopping(None, reason, "fail_on_error"))
+
+    def _give_up(self, stopping: Stopping) -> None:
+        """Stop as an interrupt does; the first reason is the one that counts."""
+        if not self._is_draining:
+            self.stopped = stopping
+            self._on_event(stopping)
+            self.drain()
+
+    async def _bury(self, machines: Cluster, member: _Member, error: WorkerDiedError) -> None:
+        """Take what a dead worker has left, and have the rest of what it had done by others."""
+        if self._clearing is member:
+            self._clearing = None
+        begun, dealt = member.begun, member.open
+        member.begun, member.open, member.is_alone = None, {}, False
+        member.busy.append(0.0)
+        member.silent_deaths += 1
+        suspected = list(dealt)[: member.share]
+        found: dict[int | None, Parcel] = {}
+        if begun is not None:
+            found = {each.position: each for each in await self._left(machines, begun)}
+        for position, work in dealt.items():
+            parcel = found.get(position)
+            if parcel is not None and not _is_unfinished(parcel, work):
+                self._hear(_result(parcel, work))
+                continue
+            self._deaths[position] += position in suspected
+            await self._try_again(work, str(error))
+        self._wake()
+
+    async def _left(self, machines: Cluster, begun: Begun) -> Sequence[Parcel]:
+        try:
+            left = await machines.left(begun, self._store.deals.open(), self._policy.limits.stated_prices)
+        except (StoreError, WorkerDiedError):  # its machine is gone, or it cannot be read
+            await self._store.deals.keep_common(await self._line.ended(begun.path.stem, None))
+            return ()
+        await self._line.ended(begun.path.stem, left.spent)
+        return await self._store.deals.fold(left.parcels)
+
+    async def _try_again(self, work: Work, error: str) -> None:
+        deaths = self._deaths[work.position]
+        if deaths < _DEATHS:
+            (self._suspects if deaths >= _SUSPECT else self._again).append(work)
+            return
+        text = f"{deaths} workers died while they had it under way; the last one: {error.splitlines()[0]:.200}"
+        await self._store.results.fail(work, str(Fault.BUG), text, Outcome(messages=(), ended_by="error"))
+        self._hear(ScenarioFailed(work.position + 1, work.scenario.id, Fault.BUG, text))
+
+    def _wake(self) -> None:
+        """Have all who wait look again."""
+
+        async def notify() -> None:
+            async with self._changed:
+                self._changed.notify_all()
+
+        self._waking = asyncio.get_running_loop().create_task(notify())
+
+
+def _shares(concurrency: int, workers: int) -> list[int]:
+    """How many scenarios each worker has under way: all of them together as many as one process would, one at least."""
+    each, more = divmod(concurrency, workers)
+    return [max(1, each + (number < more)) for number in range(workers)]
+
+
+def _row(parcel: Parcel, work: Work) -> Mapping[str, object]:
+    """Where it stands what has become of work."""
+    if isinstance(work, PlayWork):
+        return parcel.of("scenarios")[0]
+    table = "judged" if isinstance(work, JudgeWork) else "rejudgings"
+    return next((row for row in parcel.of(table) if row["judging"] == work.judgement_set), {})
+
+
+def _is_unfinished(parcel: Parcel, work: Work) -> bool:
+    return _row(parcel, work).get("state", "pending") == "pending"
+
+
+def _result(parcel: Parcel, work: Work) -> ScenarioDone | ScenarioFailed:
+    """What a worker that died could not tell."""
+    row = _row(parcel, work)
+    if row["state"] == "done":
+        return ScenarioDone(work.position + 1, work.scenario.id)
+    fault = row.get("fault") or Fault.BUG
+    return ScenarioFailed(work.position + 1, work.scenario.id, Fault(str(fault)), str(row.get("error") or "it failed"))

@@ -1,0 +1,76 @@
+"""What workers' files hold that the run's file does not have, after a worker or the run's own process was killed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+from dialoom.roles.gateway.prices import Prices
+from dialoom.runs.store import RunStore, StoreError
+from dialoom.runs.store.store import remove
+
+from .order import Left
+
+PATIENCE = 15.0
+"""Seconds until the file of a worker that was taken for dead is taken for lost: it may be writing still."""
+
+_A_MOMENT = 0.1
+_AT_ONCE = 20
+
+
+def folder_of(path: Path) -> Path:
+    """Where the workers of a run that are on its machine keep their files."""
+    return path.with_name(path.name + ".workers")
+
+
+def left_by(path: Path, wanted: Mapping[int, int], prices: Prices, patience: float = PATIENCE) -> Left:
+    """What a dead worker's file has of deals that are waited for, and what its calls have taken.
+
+    Args:
+        path: The file.
+        wanted: The deals' numbers by the places of their scenarios.
+        prices: Of models whose price is stated.
+        patience: Seconds to wait for somebody who still writes it.
+
+    Raises:
+        StoreError: If it cannot be read.
+    """
+    with _opened(path, patience) as store:
+        return Left(list(store.deals.left(wanted)), store.taken(prices))
+
+
+def take_leftovers(store: RunStore) -> int:
+    """Take what dead workers have left beside a run's file; returns how many scenarios got further by it.
+
+    Raises:
+        StoreError: If somebody still works on the run's scenarios.
+    """
+    taken = 0
+    wanted = store.deals.open()
+    folder = folder_of(store.path)
+    for path in sorted(folder.glob("*.db")):
+        with _opened(path, PATIENCE) as its:
+            left = its.deals.left(wanted)
+            while some := list(islice(left, _AT_ONCE)):
+                taken += len(store.deals.fold_now(some))
+        remove(path)
+    with suppress(OSError):
+        folder.rmdir()
+    if wanted:
+        store.deals.forget_all()
+    return taken
+
+
+def _opened(path: Path, patience: float) -> RunStore:
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return RunStore(path)
+        except StoreError as error:
+            is_taken = error.advice is not None and error.advice.action == "resume"
+            if not is_taken or time.monotonic() > until:
+                raise
+            time.sleep(_A_MOMENT)

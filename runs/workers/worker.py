@@ -1,0 +1,248 @@
+"""A worker: an engine over a run file of its own, in a process of its own. It becomes one of Ray's actors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import secrets
+import tempfile
+import time
+from collections import deque
+from contextlib import ExitStack
+from pathlib import Path
+
+from dialoom.graphs import Recipe
+from dialoom.graphs.gate.review import Review
+from dialoom.graphs.recipe import Graph
+from dialoom.roles.gateway.litellm_backend import tune_process
+from dialoom.runs.calling import cast_of, open_gateway
+from dialoom.runs.engine import Engine
+from dialoom.runs.errors import RunError
+from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed
+from dialoom.runs.recipe_check import graph_of
+from dialoom.runs.store import RunStore, Work
+from dialoom.runs.store.appearing import appear
+from dialoom.runs.store.parcels import Parcel
+from dialoom.runs.store.store import remove
+from dialoom.runs.trust import Trust
+
+from .common_gateway import CommonGateway, CommonReplies
+from .commons import Commons
+from .order import Delivery, Order
+
+_AT_LEAST = 0.02
+"""Seconds between two reports: what is finished together comes together."""
+
+
+class Worker:
+    """Works on the scenarios that are dealt to it, and hands back each when nothing more will come of it here.
+
+    Args:
+        order: What it is to do.
+        name: What its files are called by.
+        line: The way to what it has in common with the others.
+    """
+
+    def __init__(self, order: Order, name: str, line: Commons) -> None:
+        self._order = order
+        self._name = name
+        self._line = line
+        self._supply = _Dealt()
+        self._threads: dict[int, str] = {}
+        self._outbox: deque[tuple[int, Parcel | Event]] = deque()
+        self._number = 0
+        self._news = asyncio.Event()
+        self._over = False
+        self._error: Exception | None = None
+        self._busy = 0.0
+        self._busy_since: float | None = None
+        self._opened = ExitStack()
+        self._working: asyncio.Task[None] | None = None
+        self._engine: Engine | None = None
+
+    async def begin(self) -> Path:
+        """Make the file, and be ready for scenarios; returns where it is."""
+        order = self._order
+        if order.cwd.is_dir():
+            os.chdir(order.cwd)
+        tune_process()
+        self._path = _folder(order.folder) / f"{self._name}-{secrets.token_hex(4)}.db"
+        appear(self._path, order.file)
+        store = RunStore(self._path, order.synchronous, order.recipe, Trust(everything=True))
+        self._store = self._opened.enter_context(store)
+        recipe: Recipe = Review(store.recipe) if order.is_review else store.recipe
+        common = CommonGateway(self._line, self._path.stem, store)
+        replies = CommonReplies(self._line) if order.has_cache else None
+        opening = open_gateway(store, order.policy, order.policy.patience, common, replies)
+        gateway = self._opened.enter_context(opening)
+        models = order.models
+        await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
+        cast = cast_of(store, recipe, models, gateway)
+        self._engine = Engine(
+            store,
+            recipe,
+            self._graph(recipe),
+            cast,
+            store.config.seed,
+            order.policy.concurrency,
+            self._tell,
+            drain_calls=gateway.drain,
+        )
+        gateway.listen(self._engine.hear)
+        self._working = asyncio.create_task(self._work(self._engine))
+        self._listening = asyncio.create_task(common.listen_on())
+        return self._path
+
+    async def deal(self, parcels: list[Parcel]) -> None:
+        """Take scenarios to work on."""
+        await self._store.deals.receive(parcels)
+        for parcel in parcels:
+            assert parcel.position is not None
+            self._threads[parcel.position] = parcel.thread
+            self._supply.put(self._work_of(parcel.position))
+        if self._busy_since is None:
+            self._busy_since = time.monotonic()
+
+    async def report(self, heard: int) -> Delivery:
+        """What has come of scenarios, and what happened, as soon as there is something.
+
+        Args:
+            heard: The number of the last report that was heard; what was in it is not said again.
+        """
+        await self._news.wait()
+        await asyncio.sleep(_AT_LEAST)
+        while self._outbox and self._outbox[0][0] <= heard:
+            self._outbox.popleft()
+        said = list(self._outbox)
+        if not self._over:
+            self._news.clear()
+        return Delivery(
+            number=said[-1][0] if said else heard,
+            parcels=[each for _, each in said if isinstance(each, Parcel)],
+            events=[(number, each) for number, each in said if not isinstance(each, Parcel)],
+            is_over=self._over,
+            error=self._error,
+            busy=self._busy_seconds(),
+        )
+
+    async def drain(self) -> None:
+        """Let each conversation reach its next checkpoint, hand back all, and be done."""
+        self._supply.close()
+        if self._engine is not None:
+            self._engine.drain()
+
+    async def stop(self) -> None:
+        """Drop what is in flight, hand back what was committed, and be done."""
+        self._supply.close()
+        if self._engine is not None:
+            self._engine.stop()
+
+    async def end(self) -> None:
+        """All was heard: nothing of it is needed any more."""
+        self._supply.close()
+        if self._working is not None:
+            await self._working
+            self._listening.cancel()
+        self._opened.close()
+        remove(self._path)
+
+    def _graph(self, recipe: Recipe) -> Graph:
+        if self._order.action == "play":
+            return graph_of(recipe, self._store.config.options)
+        graph = recipe.judging()
+        assert graph is not None, "looked at before any worker was ordered"
+        return graph
+
+    def _work_of(self, position: int) -> Work:
+        queue, recipe, judging = self._store.queue, self._store.recipe, self._order.judging
+        only = frozenset((position,))
+        if self._order.action == "play":
+            return next(queue.pending(recipe, only))
+        assert judging is not None
+        if self._order.action == "judge":
+            return next(queue.to_judge(recipe, judging, only))
+        return next(queue.to_rejudge(recipe, judging, only))
+
+    async def _work(self, engine: Engine) -> None:
+        try:
+            await engine.run(self._supply, resuming=True)
+        except Exception as error:
+            self._error = _sendable(error)
+        for position in list(self._threads):  # begun or not, they are not finished here
+            self._hand_back(position)
+        self._over = True
+        self._news.set()
+
+    def _tell(self, event: Event) -> None:
+        if isinstance(event, ScenarioDone | ScenarioFailed):
+            self._hand_back(event.number - 1)
+        self._put(event)
+
+    def _hand_back(self, position: int) -> None:
+        self._put(self._store.deals.packed(position, self._threads.pop(position)))
+        if not self._threads:
+            self._busy = self._busy_seconds()
+            self._busy_since = None
+
+    def _busy_seconds(self) -> float:
+        return self._busy + (0.0 if self._busy_since is None else time.monotonic() - self._busy_since)
+
+    def _put(self, said: Parcel | Event) -> None:
+        self._number += 1
+        self._outbox.append((self._number, said))
+        self._news.set()
+
+
+class _Dealt:
+    """Work as it is dealt."""
+
+    def __init__(self) -> None:
+        self._work: deque[Work] = deque()
+        self._is_closed = False
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def put(self, work: Work) -> None:
+        """Add a piece."""
+        self._work.append(work)
+        self._wake()
+
+    def close(self) -> None:
+        """There will be no more."""
+        self._is_closed = True
+        while self._waiting:
+            self._wake()
+
+    async def take(self) -> Work | None:
+        """The next piece, when there is one; `None` if there will be no more."""
+        while not self._work:
+            if self._is_closed:
+                return None
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            await future
+        return self._work.popleft()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            if not (future := self._waiting.popleft()).done():
+                future.set_result(None)
+                return
+
+
+def _folder(wanted: Path) -> Path:
+    """The folder for the file: beside the run's, or where that is not to be had on this machine, one of its own."""
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="dialoom-"))
+    return wanted
+
+
+def _sendable(error: Exception) -> Exception:
+    """An error as another process can have it."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RunError(f"{type(error).__name__}: {error}")
+    return error

@@ -1,0 +1,129 @@
+"""A cluster within this process: workers as they are, without Ray, which may be made to die."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from dialoom.roles.gateway.budget import Budget, Taken
+from dialoom.roles.gateway.prices import Prices
+from dialoom.runs.calling import CallPolicy
+from dialoom.runs.store.parcels import Parcel
+from dialoom.runs.workers import crew
+from dialoom.runs.workers.cluster import WorkerDiedError
+from dialoom.runs.workers.commons import Commons
+from dialoom.runs.workers.leftovers import left_by
+from dialoom.runs.workers.order import Begun, Delivery, Left, Order
+from dialoom.runs.workers.worker import Worker
+
+Deadly = Callable[[Delivery | None, set[int]], bool]
+"""Whether a worker dies instead of handing this over, or of going on with what it has."""
+
+
+class NearHand:
+    """As `Hand`, of a worker in this process."""
+
+    def __init__(self, order: Order, name: str, line: Commons, near: NearCluster) -> None:
+        self._line = line
+        self._order = order
+        self._name = name
+        self._near = near
+        self._worker = Worker(order, name, line)
+        self._has: set[int] = set()
+
+    async def begin(self) -> Begun:
+        """A new one, as Ray would start it."""
+        self._worker, self._has = Worker(self._order, self._name, self._line), set()
+        return Begun("here", await self._worker.begin())
+
+    async def deal(self, parcels: list[Parcel]) -> None:
+        """Hand scenarios over."""
+        self._near.dealt.append([each.position or 0 for each in parcels])
+        self._has |= {*self._near.dealt[-1]}
+        await self._worker.deal(parcels)
+        await self._live_on(None)
+
+    async def report(self, heard: int) -> Delivery:
+        """What it says, unless it dies first; what is said twice must count once."""
+        await self._worker.report(heard)
+        self._worker._news.set()
+        delivery = await self._worker.report(heard)
+        await self._live_on(delivery)
+        self._has -= {each.position or 0 for each in delivery.parcels}
+        return delivery
+
+    async def end(self) -> None:
+        """All is done."""
+        await self._worker.end()
+
+    def drain(self) -> None:
+        """Have it drain."""
+        self._near.told.append(asyncio.ensure_future(self._worker.drain()))
+
+    def stop(self) -> None:
+        """Have it stop."""
+        self._near.told.append(asyncio.ensure_future(self._worker.stop()))
+
+    def kill(self) -> None:
+        """It has ended."""
+
+    async def _live_on(self, delivery: Delivery | None) -> None:
+        if self._near.is_deadly(delivery, self._has):
+            self._near.deaths += 1
+            await self._die()
+            raise WorkerDiedError("it was killed")
+
+    async def _die(self) -> None:
+        """As much as a process of one's own can: nothing more comes of it, and its file is let go of."""
+        assert self._worker._working is not None
+        self._worker._listening.cancel()
+        self._worker._working.cancel()
+        await asyncio.gather(self._worker._working, return_exceptions=True)
+        self._worker._opened.close()
+
+
+class NearCluster:
+    """Keeps count of what was dealt and who died."""
+
+    size = 2
+
+    def __init__(self, is_deadly: Deadly) -> None:
+        self.is_deadly = is_deadly
+        self.deaths = 0
+        self.dealt: list[list[int]] = []
+        self.hands: list[NearHand] = []
+        self.told: list[asyncio.Future[None]] = []
+
+    def let_go(self) -> None:
+        """Of all files, as the death of the workers' processes would."""
+        for hand in self.hands:
+            hand._worker._opened.close()
+
+    def commons(self, path: Path, budget: Budget, spent: Taken, gateways: int, cache: Path | None) -> Commons:
+        """What they have in common."""
+        return Commons(path, budget, spent, gateways, cache)
+
+    def hire(self, order: Order, name: str, line: Commons) -> NearHand:
+        """A worker."""
+        self.hands.append(NearHand(order, name, line, self))
+        return self.hands[-1]
+
+    async def left(self, begun: Begun, wanted: Mapping[int, int], prices: Prices) -> Left:
+        """What a dead one has left."""
+        return left_by(begun.path, wanted, prices, patience=0)
+
+
+def near_cluster(monkeypatch: pytest.MonkeyPatch, is_deadly: Deadly = lambda _delivery, _has: False) -> NearCluster:
+    """Have crews find their workers in this process."""
+    found = NearCluster(is_deadly)
+
+    @asynccontextmanager
+    async def machines(_policy: CallPolicy) -> AsyncIterator[NearCluster]:
+        yield found
+
+    monkeypatch.setattr(crew, "cluster", machines)
+    return found

@@ -1,0 +1,175 @@
+"""A run that is dealt to workers comes to the same bytes, whoever dies and whatever is said twice."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom as door
+from benchmarks.long_requests import assistant
+from dialoom import Run
+from dialoom.prompts import ChatMessage
+from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed
+from dialoom.runs.store import RunStore
+from dialoom.runs.workers.leftovers import folder_of
+from dialoom.runs.workers.order import Delivery
+from tests.runs.test_common_calls import RECIPE, SMALL
+from tests.runs.workers.near import near_cluster
+
+SHARED: dict[str, Any] = {"options": SMALL, "models": {"assistant": "offline/attentive"}}
+TALKS: dict[str, Any] = {"options": {"users": "1", "setting": ("base", "I")}, "sample": 2, "seed": 3}
+
+
+def everything(run: Run) -> tuple[Any, ...]:
+    """What a run says of itself: its export, its books and the checkpoints of each scenario, ids left out."""
+    run.export("dialogues", run.path.with_suffix(".jsonl"))
+    exported = run.path.with_suffix(".jsonl").read_bytes()
+    calls = run.frame("calls").drop(columns=["call", "latency"], errors="ignore")
+    ordered = calls.sort_values([name for name in ("number", "step", "node", "ordinal", "ask") if name in calls])
+    with closing(sqlite3.connect(run.path)) as connection:
+        threads = "SELECT name, namespace, count(*) FROM checkpoints JOIN threads ON threads.id = thread GROUP BY 1, 2"
+        return exported, ordered.to_csv(index=False), sorted(connection.execute(threads)), run.status().usage
+
+
+def nothing_left(path: Path) -> bool:
+    """Whether no deal is open, and no worker's file there."""
+    with RunStore(path) as store:
+        return not store.deals.open() and not folder_of(path).exists()
+
+
+def test_the_bytes_and_the_books_are_those_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Playing and judging."""
+    alone = door.play("personalens", path=tmp_path / "alone.db", **TALKS)
+    near = near_cluster(monkeypatch)
+    seen: list[Event] = []
+    run = door.play("personalens", path=tmp_path / "run.db", workers=2, concurrency=3, on_event=seen.append, **TALKS)
+    assert everything(run) == everything(alone)
+    assert sorted(position for dealt in near.dealt for position in dealt) == [0, 1]
+    assert sorted(each.number for each in seen if isinstance(each, ScenarioDone)) == [1, 2]
+    door.judge(alone.path, "offline/generic", name="again")
+    judged = door.judge(run.path, "offline/generic", name="again", workers=2)
+    assert everything(judged) == everything(alone)
+    for each in (alone, judged):
+        each.export("dialogues", each.path.with_suffix(".jsonl"), judging="again")
+    assert (tmp_path / "run.jsonl").read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
+    assert nothing_left(run.path)
+
+
+def test_a_dead_workers_file_is_folded_and_the_rest_dealt_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it had not handed over counts as done, and no reply is asked for twice."""
+    alone = door.play(RECIPE, path=tmp_path / "alone.db", **SHARED)
+    near = near_cluster(monkeypatch, lambda delivery, _has: bool(delivery and delivery.parcels) and near.deaths < 2)
+    run = door.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=4, **SHARED)
+    assert near.deaths == 2
+    assert everything(run)[0] == everything(alone)[0]
+    assert run.status().usage.calls == alone.status().usage.calls
+    assert run.ended is not None
+    assert (run.ended.done, run.ended.failed) == (12, 0)
+
+
+def test_what_kills_three_workers_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All others come out, though they were there when workers died."""
+
+    def is_deadly(_delivery: Delivery | None, has: set[int]) -> bool:
+        return 2 in has
+
+    near = near_cluster(monkeypatch, is_deadly)
+    seen: list[Event] = []
+    run = door.play(RECIPE, path=tmp_path / "run.db", workers=1, concurrency=4, on_event=seen.append, **SHARED)
+    (failed,) = [each for each in seen if isinstance(each, ScenarioFailed)]
+    assert (failed.number, near.deaths) == (3, 3)
+    assert "3 workers died" in failed.error
+    assert (run.status().done, run.status().failed) == (11, 1)
+
+
+def test_common_calls_come_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the books, whichever worker's scenarios used them."""
+    alone = door.play(RECIPE, path=tmp_path / "alone.db", **SHARED)
+    near_cluster(monkeypatch)
+    run = door.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=4, **SHARED)
+    assert everything(run) == everything(alone)
+
+
+class Counting:
+    """A player that keeps count of what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def __call__(self, messages: Sequence[ChatMessage]) -> str:
+        """A reply, after others had their turn."""
+        self.asked += 1
+        await asyncio.sleep(0)
+        return await assistant(list(messages))
+
+
+def test_the_books_say_what_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Common calls are made once among all workers; what others have made is no call of theirs."""
+    near_cluster(monkeypatch)
+    counting = Counting()
+    told: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 3, "concurrency": 6}
+    run = door.play(RECIPE, path=tmp_path / "run.db", **told)
+    assert counting.asked == run.status().usage.calls == 3 + 12
+
+
+@pytest.mark.parametrize("most", [1, 4, 11])
+def test_one_budget_holds_for_all(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it is used, not a call more; a resume with more goes on, and pays for nothing twice."""
+    near_cluster(monkeypatch)
+    counting = Counting()
+    told: Any = {"models": {"assistant": counting}, "workers": 3, "concurrency": 6}
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=SMALL, budget=door.Budget(max_calls=most), **told)
+    assert counting.asked == run.status().usage.calls == most
+    assert run.ended is not None
+    assert run.ended.stopped is not None
+    assert run.ended.stopped.setting == "max_calls"
+    assert f"max_calls {most} is used up" in run.ended.stopped.reason
+    run = door.resume(run.path, budget=door.Budget(max_calls=most + 3), **told)
+    assert counting.asked == most + 3
+    whole = door.resume(run.path, budget=door.Budget(max_calls=None), **told)
+    assert whole.status().done == 12
+    assert counting.asked == whole.status().usage.calls == 3 + 12
+
+
+def test_replies_are_shared_through_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers need not see the file."""
+    near_cluster(monkeypatch)
+    told: Any = {**SHARED, "cache": tmp_path / "cache.db", "workers": 2}
+    door.play(RECIPE, path=tmp_path / "one.db", **told)
+    again = door.play(RECIPE, path=tmp_path / "two.db", **told)
+    assert set(again.frame("calls")["attempts"]) == {0}
+
+
+def test_what_a_killed_run_left_is_folded_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without workers, too; nothing that was answered is asked again, and nothing is left beside the run."""
+    near = near_cluster(monkeypatch)
+    counting = Counting()
+    told: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 2, "concurrency": 4}
+    whole = door.play(RECIPE, path=tmp_path / "whole.db", **told)
+
+    class Killed(BaseException):
+        pass
+
+    def kill(delivery: Delivery | None, _has: set[int]) -> bool:
+        if delivery is not None:
+            raise Killed
+        return False
+
+    near.is_deadly = kill
+    counting.asked = 0
+    with pytest.raises(Killed):
+        door.play(RECIPE, path=tmp_path / "run.db", **told)
+    near.let_go()
+    assert list(folder_of(tmp_path / "run.db").glob("*.db"))
+    run = door.resume(tmp_path / "run.db", models={"assistant": counting})
+    assert counting.asked == run.status().usage.calls == 3 + 12
+    assert everything(run)[0] == everything(whole)[0]
+    assert nothing_left(run.path)
