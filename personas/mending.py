@@ -19,10 +19,8 @@ FREE_SITUATION = "devices, days or times told in free words"
 HALVES = "values with half a character in a text, which was replaced"
 MASKED_TASK = "tasks left out because one of the domains is masked"
 
-_ONE = {"affinities": "affinity"} | {
-    things: things[:-1]
-    for things in ("names", "values", "profiles", "devices", "days", "times", "tasks", "files", "texts", "lines", "marks")
-}
+_THINGS = "names values profiles devices days times tasks files texts lines marks"
+_ONE = {"affinities": "affinity", **{things: things[:-1] for things in _THINGS.split()}}
 _NOUNS = re.compile(rf"\b(?:{'|'.join(_ONE)})\b(?:, (?:{'|'.join(_ONE)})\b)*(?: or (?:{'|'.join(_ONE)})\b)?")
 
 _FINE = frozenset({OUTSIDE, NON_ASCII, FREE_SITUATION})

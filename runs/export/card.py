@@ -92,7 +92,7 @@ class Card:
         named: dict[str, list[str]] = {}
         for name in self._files:
             named.setdefault(name.partition("/")[0].partition(".")[0], []).append(name)
-        return [{"config_name": name, "data_files": [{"path": paths}]} for name, paths in named.items()]
+        return [{"config_name": name, "data_files": paths} for name, paths in named.items()]
 
     def _title(self) -> Iterator[str]:
         recipe, request = self._rows.recipe, self._rows.request
