@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
@@ -26,9 +26,11 @@ if TYPE_CHECKING:  # heavy, or an extra
     import datasets
     import pandas
 
+    from dialoom.runs.agreement import Agreement
     from dialoom.runs.export import Encoding, Soundness
     from dialoom.runs.progress import RunProgress
-    from dialoom.runs.stepping import Session
+    from dialoom.runs.stepping import Looking, Session
+    from dialoom.runs.viewing import Conversation, RequestShown
 
     from .frames import Kind
 
@@ -195,6 +197,83 @@ class Run:
         with self._opened() as file:
             position = file.resolve(str(scenario))
             return file.episode(position, judging) or file.so_far(position)
+
+    def conversation(self, scenario: str | int, judging: str | None = None) -> Conversation:
+        """What has come of a scenario, finished or not: each message with its faults, judgements and call.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            judging: The set of judgements; by default the oldest.
+
+        Raises:
+            StoreError: If there is no such scenario or set.
+        """
+        from dialoom.runs.viewing import conversation
+
+        with self._opened() as file:
+            return conversation(file, scenario, judging)
+
+    def request(self, call: int, before: int | None = None) -> RequestShown:
+        """What a call asked, message by message, and what of it is new.
+
+        Args:
+            call: The call's row in the ledger.
+            before: The row of the call that it is compared with.
+
+        Raises:
+            RunError: If there is no such call.
+        """
+        from dialoom.runs.viewing import request_shown
+
+        with self._opened() as file:
+            return request_shown(file, call, before)
+
+    def label(
+        self, scenario: str | int, item: str, annotator: str, label: str, *, path: PathLike | None = None
+    ) -> None:
+        """Write down what a person says of a judgement, in the file from which kappas are made.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            item: The judgement's id, as `conversation` has it.
+            annotator: Who says it.
+            label: A value of the metric's scale (`yes`, `4`); empty to take it back.
+            path: The labels file, made if it is not there; by default `NAME.labels.csv` beside the run.
+
+        Raises:
+            RunError: If there is no such judgement, or the label is none of its scale.
+            DataError: If the file cannot be read.
+            OutputError: If it cannot be written.
+        """
+        from dialoom.runs.agreement import LabelFile, labels_beside
+
+        labels = LabelFile(labels_beside(self.path) if path is None else Path(path))
+        with self._opened() as file:
+            labels.put(file, file.resolve(str(scenario)), item, annotator, label)
+
+    def labels(self, annotator: str, *, path: PathLike | None = None) -> dict[str, str]:
+        """What a person has said of judgements, by their ids; see `label`."""
+        from dialoom.runs.agreement import LabelFile, labels_beside
+
+        return LabelFile(labels_beside(self.path) if path is None else Path(path)).labels(annotator)
+
+    def agreement(self, *, path: PathLike | None = None, judging: str | None = None) -> Agreement:
+        """How far people agree with a judge, by the labels that they have given; needs the extra `agree`.
+
+        Args:
+            path: The labels file; by default that of `label`.
+            judging: The set of judgements; by default the oldest.
+
+        Raises:
+            RunError: If statsmodels is not installed.
+            DataError: If the file cannot be read, or holds what is no label of this run.
+            StoreError: If there is no such set.
+        """
+        from dialoom.runs.agreement import agreement, labels_beside, read_labels
+
+        labels = read_labels(labels_beside(self.path) if path is None else Path(path))
+        with self._opened() as file:
+            return agreement(file, labels, judging=judging)
 
     def scenario(self, scenario: str | int) -> Scenario:
         """A scenario as it was planned, finished or not; named as for `episode`."""
@@ -389,6 +468,27 @@ class Run:
 
         trusting = self._trusting(calls)
         return step(self.path, scenario, branch=branch, recipe=self._given, models=self._known(models), **trusting)
+
+    @asynccontextmanager
+    async def look(
+        self, scenario: str | int, *, branch: str = "main", checkpoint: str | int | None = None
+    ) -> AsyncIterator[Looking]:
+        """One conversation step by step, to look at, also while another process plays it: nothing is written.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            branch: The branch to look at.
+            checkpoint: A checkpoint's number or id; by default where the branch stands.
+
+        Raises:
+            StoreError: If there is no such scenario.
+            SteppingError: If there is no such branch or checkpoint; as its `NotBegunError` if none of it was played.
+        """
+        from dialoom.runs.stepping import Looking
+
+        with self._opened() as file:
+            async with Looking.open(file, scenario, branch=branch, checkpoint=checkpoint) as looking:
+                yield looking
 
     def resume(
         self,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import TypeAdapter
 
@@ -24,6 +24,7 @@ from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import check_same, load_recipe
 from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
 
+from .branches import BranchReader
 from .calls import CommonCall, read_calls, read_calls_of, read_common_calls, read_unsound
 from .connections import open_for_reading
 from .damage import SIGNS, damaged, is_of_the_store, reading
@@ -32,6 +33,8 @@ from .errors import StoreError
 from .judgement_sets import OWN_JUDGEMENTS, JudgementSet, read_judgement_sets
 from .listing import Choices, ScenarioPage, ScenarioQuery, read_choices, read_page
 from .panel import panel_of
+from .queue import WorkQueue
+from .requests import Asked, read_request
 from .scenarios import ScenarioTable, thread_of
 from .spoken import SpokenTexts
 from .states import read_state
@@ -49,6 +52,9 @@ from .status import (
 )
 from .taken import counted
 
+if TYPE_CHECKING:  # LangGraph is slow to import, and most of what is read needs no saver
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
 _SHAPES = TypeAdapter(dict[str, list[str]])
 
 
@@ -61,6 +67,10 @@ class RunFile:
         recipe: The recipe, where it was given as an object; else it is found by its name.
         trust: What of the code and the addresses that the file names may be used; by default what this user has given
             on this machine when the run was made.
+
+    Attributes:
+        queue: The work that is left.
+        branches: The branches of single scenarios.
 
     Raises:
         StoreError: If it is not a run.
@@ -76,6 +86,8 @@ class RunFile:
         with ExitStack() as opened:
             self._reader = opened.enter_context(closing(open_for_reading(path, locked)))
             self._scenarios = ScenarioTable(path, self._reader)
+            self.queue = WorkQueue(self._reader, self._scenarios, {})
+            self.branches = BranchReader(self._reader)
             if recipe is not None and (kept := self._find("recipe")) is not None:
                 check_same(kept, recipe)
             opened.pop_all()  # from here on, `close` closes it
@@ -213,6 +225,11 @@ class RunFile:
         rows = self._reader.execute("SELECT id, branch FROM scenarios WHERE branch IS NOT NULL ORDER BY position")
         return [(row["id"], BranchTaken.model_validate_json(row["branch"])) for row in rows]
 
+    @property
+    def planned(self) -> int:
+        """How many scenarios there are."""
+        return int(self._reader.execute("SELECT count(*) FROM scenarios").fetchone()[0])
+
     def status(self) -> Status:
         """How far the run is and what it has taken."""
         return read_status(self._reader)
@@ -269,6 +286,18 @@ class RunFile:
     def calls_of(self, position: int) -> list[dict[str, Any]]:
         """The calls of one scenario, likewise."""
         return read_calls_of(self._reader, position)
+
+    def request(self, call: int) -> Asked | None:
+        """What a call asked, by its row in the ledger; `None` if there is no such call."""
+        return read_request(self._reader, call)
+
+    @asynccontextmanager
+    async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:
+        """Where LangGraph reads checkpoints of this file. The one place that knows which saver it is."""
+        from .checkpoints import ReadingSaver
+
+        with closing(ReadingSaver(open_for_reading(self.path))) as saver:
+            yield saver
 
     def unsound(self) -> list[int]:
         """The positions of scenarios that have faults, or lines that were asked for again because of one."""

@@ -9,6 +9,8 @@ from typing import Any
 from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
+from dialoom.shown import harmless
+
 
 def text(tag: str, words: str, classes: str = "", **attributes: str) -> Any:
     """An element with a text in it.
@@ -19,7 +21,7 @@ def text(tag: str, words: str, classes: str = "", **attributes: str) -> Any:
         classes: Its classes in the style sheet.
         attributes: Its attributes; an underscore stands for a hyphen.
     """
-    made = TextElement(tag=tag, text=words).classes(classes)
+    made = TextElement(tag=tag, text=harmless(words)).classes(classes)
     _set(made, attributes)
     return made
 
@@ -33,7 +35,7 @@ def element(tag: str, classes: str = "", **attributes: str) -> Any:
 
 def _set(made: Any, attributes: dict[str, str]) -> None:
     for name, value in attributes.items():
-        made.props[name.strip("_").replace("_", "-")] = value
+        made.props[name.strip("_").replace("_", "-")] = harmless(value)
 
 
 def link(words: str, target: str, classes: str = "") -> Any:

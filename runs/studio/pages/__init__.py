@@ -6,6 +6,14 @@ from collections.abc import Sequence
 
 from dialoom.runs.studio.page import Page
 
-from . import report, runs, scenarios
+from . import conversation, report, runs, scenarios, step, tree
 
-PAGES: Sequence[Page] = (runs.PAGE, runs.RUN_PAGE, scenarios.PAGE, report.PAGE)
+PAGES: Sequence[Page] = (
+    runs.PAGE,
+    runs.RUN_PAGE,
+    scenarios.PAGE,
+    report.PAGE,
+    conversation.PAGE,
+    tree.PAGE,
+    step.PAGE,
+)
