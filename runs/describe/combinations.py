@@ -20,15 +20,18 @@ class Combinations:
     """The values of facets that have come up, and which of them together.
 
     Attributes:
+        dialogues: How many were looked at.
         values: Of each facet, in the order in which they came up; `None` once they are too many.
         met: The pairs of values of each two facets.
     """
 
+    dialogues: int = 0
     values: dict[str, dict[str, None] | None] = field(default_factory=dict)
     met: dict[tuple[str, str], set[tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, facets: Mapping[str, Any]) -> None:
         """Those of one dialogue; it may have several values of one facet."""
+        self.dialogues += 1
         told = {name: [str(each) for each in _several(value)] for name, value in facets.items() if value is not None}
         for name, values in told.items():
             known = self.values.setdefault(name, {})
@@ -47,7 +50,7 @@ class Combinations:
         compared = 0
         for (one, other), met in self.met.items():
             left, right = self.values[one] or {}, self.values[other] or {}
-            if len(left) < 2 or len(right) < 2:
+            if len(left) < 2 or len(right) < 2 or len(left) * len(right) > self.dialogues:
                 continue
             compared += 1
             empty = [pair for pair in itertools.product(left, right) if pair not in met]
@@ -56,8 +59,9 @@ class Combinations:
                 count = len(left) * len(right)
                 table.rows.append([one, other, count, len(empty), len(empty) / count, such])
         table.notes.append(
-            f"Of each two facets ({compared:,} such pairs; a facet of one value or of more than {MOST_VALUES} is left "
-            "out), of the values that come up at all. Some combinations cannot be; it is for whoever knows them to say."
+            f"Of each two facets, of the values that come up at all; {compared:,} such pairs were looked at. Left out "
+            f"are facets of one value or of more than {MOST_VALUES}, and pairs with more combinations than there are "
+            "dialogues. Some combinations cannot be; it is for whoever knows them to say."
         )
         return table
 
