@@ -26,7 +26,7 @@ from dialoom.runs.store.parcels import Parcel
 
 from .cluster import Cluster, Hand, WorkerDiedError, cluster
 from .commons import Commons
-from .leftovers import folder_of
+from .leftovers import folder_of, take_leftovers
 from .order import Action, Begun, Delivery, Order
 
 _DEATHS = 3
@@ -37,6 +37,9 @@ _SUSPECT = 2
 
 _IN_A_ROW = 10
 """A worker that dies so often without having said anything is not begun again."""
+
+_MOST_BEGINNINGS, _A_WHILE = 300, 1.0
+"""So often a worker is begun, with so many seconds between when it could not."""
 
 
 @dataclass(slots=True)
@@ -109,6 +112,7 @@ class Crew:
         self._deaths: Counter[int] = Counter()
         self._members: list[_Member] = []
         self._clearing: _Member | None = None
+        self._given_up = 0
         self._changed = asyncio.Condition()
 
     @property
@@ -171,6 +175,8 @@ class Crew:
                 await asyncio.gather(*serving, return_exceptions=True)
                 for member in self._members:
                     member.hand.kill()
+                with suppress(StoreError):  # it is not let go of; whoever opens the run next looks again
+                    await asyncio.to_thread(take_leftovers, self._store)
 
     async def _until_done(self, serving: Sequence[asyncio.Task[None]]) -> None:
         """Wait for the work; what breaks one worker off is raised once the others have drained."""
@@ -188,13 +194,9 @@ class Crew:
         await self._end()
 
     async def _end(self) -> None:
-        """Take leave of the workers that are there, and of their files."""
+        """Take leave of the workers that are there."""
         ready = [member for member in self._members if member.begun is not None]
         await asyncio.gather(*(member.hand.end() for member in ready), return_exceptions=True)
-        with suppress(OSError):  # it is elsewhere, or somebody was killed and has left something
-            folder_of(self._store.path).rmdir()
-        if self._store.deals.open():
-            self._store.deals.forget_all()
 
     def _order(self, first: Work, judging: str | None) -> Order:
         action: Action = (
@@ -227,15 +229,23 @@ class Crew:
 
     async def _serve(self, machines: Cluster, member: _Member) -> None:
         """See to one worker, from its beginning to the end of all work, over its deaths."""
-        while not self._is_over() and member.silent_deaths < _IN_A_ROW:
+        for _ in range(_MOST_BEGINNINGS):
+            if self._is_over():
+                return
             try:
                 member.begun = await member.hand.begin()
                 await self._work_with(member)
                 return
             except WorkerDiedError as error:
+                had_begun = member.begun is not None
                 await self._bury(machines, member, error)
-        if not self._is_over():
-            raise StoreError(f"{member.name} cannot be kept alive: it died {_IN_A_ROW} times without a word")
+                if not had_begun:
+                    await asyncio.sleep(_A_WHILE)  # Ray is about to start it
+                elif member.silent_deaths == _IN_A_ROW:
+                    break
+        self._given_up += 1
+        if self._given_up == len(self._members) and not self._is_over():
+            raise StoreError("no worker can be kept alive; Ray's logs say what became of them")
 
     async def _work_with(self, member: _Member) -> None:
         member.heard = 0
@@ -247,7 +257,7 @@ class Crew:
                 if await self._nothing_left(member):
                     return
                 continue
-            report = await member.hand.report(member.heard)
+            report = await member.hand.report(_there(member), member.heard)
             member.silent_deaths = 0
             await self._take(member, report)
             if report.is_over:
@@ -260,7 +270,7 @@ class Crew:
         if works := self._works_for(member):
             member.open |= {work.position: work for work in works}  # before anybody else looks what is left
             parcels = await self._store.deals.deal(works)
-            await member.hand.deal(parcels)
+            await member.hand.deal(_there(member), parcels)
 
     def _works_for(self, member: _Member) -> list[Work]:
         if self._suspects and self._clearing in (None, member):
@@ -349,7 +359,7 @@ class Crew:
         begun, dealt = member.begun, member.open
         member.begun, member.open, member.is_alone = None, {}, False
         member.busy.append(0.0)
-        member.silent_deaths += 1
+        member.silent_deaths += begun is not None
         suspected = list(dealt)[: member.share]
         found: dict[int | None, Parcel] = {}
         if begun is not None:
@@ -389,6 +399,11 @@ class Crew:
                 self._changed.notify_all()
 
         self._waking = asyncio.get_running_loop().create_task(notify())
+
+
+def _there(member: _Member) -> Begun:
+    assert member.begun is not None, "who has scenarios has begun"
+    return member.begun
 
 
 def _shares(concurrency: int, workers: int) -> list[int]:
