@@ -101,6 +101,8 @@ class Recipe(ABC):
         scales: The lowest and the highest score of each metric that is scored in whole numbers; others are verdicts.
         split_by: The facet by which an export may be split into train and test, e.g. `user`: what belongs to one user
             is then all on one side. `None` if there is nothing to split by.
+        longest_first: The facet, a number, by which the plan can tell which conversations take long: among workers
+            these begin first, so that nobody waits for one of them in the end. `None` if it cannot.
         resampled: What those are called that differ in this facet, in the plural: intervals are made over them.
         evaluated: The role under evaluation, if there is one: reports name a run by its model.
         languages: What is spoken, as ISO 639 codes, for the cards of exports and the gate.
@@ -119,6 +121,7 @@ class Recipe(ABC):
     metrics: ClassVar[tuple[str, ...]] = ()
     scales: ClassVar[Mapping[str, tuple[int, int]]] = {}
     split_by: ClassVar[str | None] = None
+    longest_first: ClassVar[str | None] = None
     resampled: ClassVar[str] = "people"
     evaluated: ClassVar[str | None] = None
     languages: ClassVar[tuple[str, ...]] = ()

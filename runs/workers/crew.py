@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from dialoom.roles.gateway.limits import LimitState
 from dialoom.roles.gateway.under_way import UnderWay
 from dialoom.runs.calling import CallPolicy
 from dialoom.runs.errors import Fault
-from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed, Stopping
+from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed, Stopping, Worked
 from dialoom.runs.recipes import OBJECT
 from dialoom.runs.store import JudgeWork, PlayWork, RunStore, StoreError, Work
 from dialoom.runs.store.parcels import Parcel
@@ -113,6 +114,7 @@ class Crew:
         self._members: list[_Member] = []
         self._clearing: _Member | None = None
         self._given_up = 0
+        self._dealt_first: float | None = None
         self._changed = asyncio.Condition()
 
     @property
@@ -166,9 +168,12 @@ class Crew:
             order = self._order(first, judging)
             self._line = self._commons(machines, len(shares))
             self._members = [self._hired(machines, order, number, share) for number, share in enumerate(shares)]
+            started = time.monotonic()
             serving = [asyncio.create_task(self._serve(machines, member)) for member in self._members]
             try:
                 await self._until_done(serving)
+                busy = tuple(sum(member.busy) for member in self._members)
+                self._on_event(Worked(time.monotonic() - (self._dealt_first or started), busy))
             finally:
                 for task in serving:
                     task.cancel()
@@ -269,6 +274,7 @@ class Crew:
             return
         if works := self._works_for(member):
             member.open |= {work.position: work for work in works}  # before anybody else looks what is left
+            self._dealt_first = self._dealt_first or time.monotonic()
             parcels = await self._store.deals.deal(works)
             await member.hand.deal(_there(member), parcels)
 
