@@ -6,6 +6,8 @@ TORCH  ?= .venv-training
 # So has LiteLLM's own proxy, which wants older versions of two packages than everything else here.
 PROXY  ?= .venv-proxy
 # And LangGraph's development server, for the same reason.
+LANGGRAPH ?= .venv-langgraph
+# The studio, and what drives a browser to test it.
 STUDIO ?= .venv-studio
 # And llama.cpp, which is compiled for minutes, with a small language model and an embedder.
 LLM    ?= .venv-llm
@@ -19,7 +21,7 @@ BIN    := $(VENV)/bin
 COG    := -I docs docs/commands.md
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-soak test-proxy test-studio test-training test-llm test-notebook test-ray check docs notebook commands install bench clean
+.PHONY: demo test test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-ray check docs notebook commands install bench clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -44,9 +46,16 @@ test-soak: $(VENV)/.installed-dev
 test-proxy: $(PROXY)/.installed-proxy
 	$(PROXY)/bin/python -m pytest tests/proxy
 
-# The recipes' graphs behind LangGraph's own server, on loopback.
+# The studio in a real browser: Debian's Chromium, which root is given where it is missing.
 test-studio: $(STUDIO)/.installed-studio
+	@command -v chromium > /dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; \
+		then apt-get update -qq && apt-get install --yes --no-install-recommends -qq chromium fonts-dejavu-core > /dev/null; \
+		else echo "test-studio needs Chromium in the path: apt-get install chromium" >&2; exit 2; fi
 	$(STUDIO)/bin/python -m pytest tests/studio
+
+# The recipes' graphs behind LangGraph's own server, on loopback.
+test-langgraph-server: $(LANGGRAPH)/.installed-langgraph
+	$(LANGGRAPH)/bin/python -m pytest tests/langgraph_server
 
 # Training sets in the hands of TRL: its own checks, and a step of each trainer on a tiny model made in the test.
 test-training: $(TORCH)/.installed-training
@@ -127,9 +136,15 @@ $(PROXY)/.installed-proxy: pyproject.toml constraints.txt
 
 $(STUDIO)/.installed-studio: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(STUDIO)
-	grep -vE '^(protobuf|structlog)==' constraints.txt > $(STUDIO)/constraints.txt
-	$(STUDIO)/bin/python -m pip --disable-pip-version-check install --quiet --constraint $(STUDIO)/constraints.txt \
-		--editable '.[studio]' pytest pytest-asyncio
+	$(STUDIO)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
+		--editable '.[studio,studio-tests]'
+	@touch $@
+
+$(LANGGRAPH)/.installed-langgraph: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(LANGGRAPH)
+	grep -vE '^(protobuf|structlog)==' constraints.txt > $(LANGGRAPH)/constraints.txt
+	$(LANGGRAPH)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint $(LANGGRAPH)/constraints.txt --editable '.[langgraph-server]' pytest pytest-asyncio
 	@touch $@
 
 $(RAY)/.installed-ray: pyproject.toml constraints.txt
@@ -147,4 +162,4 @@ $(DOCS)/.installed-docs: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) $(LLM) $(DOCS) $(NOTEBOOK) $(RAY) .langgraph_api demo build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) $(LANGGRAPH) $(LLM) $(DOCS) $(NOTEBOOK) $(RAY) .langgraph_api demo build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -134,6 +134,15 @@ def append_private(path: Path, text: str) -> None:
             file.write(text)
 
 
+def private_file(path: Path) -> None:
+    """Make a file of the user's own, which nobody else can read, with its folders, if it is not there.
+
+    Raises:
+        OutputError: If it cannot be made.
+    """
+    append_private(path, "")
+
+
 def make_folder(path: Path) -> None:
     """Make a folder, with those above it, if it is not there.
 

@@ -85,6 +85,8 @@ def calls_of(message: BaseMessage) -> Sequence[FunctionCall]:
         return ()
     if (kept := message.additional_kwargs.get(_CALLS)) is not None:
         return tuple(kept)
+    if not message.tool_calls and not message.invalid_tool_calls:
+        return ()
     whole = [(one["id"], one["name"], json.dumps(one["args"], ensure_ascii=False)) for one in message.tool_calls]
     broken = [(one["id"], one["name"], one["args"] or "") for one in message.invalid_tool_calls]
     return tuple({"id": id_ or "", "name": name or "", "arguments": text} for id_, name, text in (*whole, *broken))

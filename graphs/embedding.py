@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.stage import Scene
-from dialoom.personas.similarity import EmbedderError, Vector, local_embedder, unit, unpacked
+from dialoom.personas.similarity import Embedder, EmbedderError, Vector, local_embedder, unit, unpacked
 from dialoom.roles import PermanentProviderError
 
 PROMPT = "pools/embedder"
@@ -32,6 +32,20 @@ def embedding_model(embedder: str) -> str | None:
     return f"embed:{model}" if kind == "litellm" else None
 
 
+def embedder_here(embedder: str) -> Embedder | None:
+    """What embeds without asking a model; `None` if the role `embedder` does.
+
+    Raises:
+        RecipeError: If it cannot be had here.
+    """
+    if embedding_model(embedder):
+        return None
+    try:
+        return local_embedder(embedder)
+    except EmbedderError as error:
+        raise RecipeError(f"embedder: {error}", setting="embedder") from error
+
+
 async def embedded(texts: Sequence[str], scene: Scene, embedder: str, *, common: bool = False) -> list[Vector]:
     """A unit vector for each text.
 
@@ -48,11 +62,12 @@ async def embedded(texts: Sequence[str], scene: Scene, embedder: str, *, common:
     """
     if not texts:
         return []
-    if embedding_model(embedder):
+    here = embedder_here(embedder)
+    if here is None:
         parts = [await _asked(texts[start:][:_AT_ONCE], scene, common) for start in range(0, len(texts), _AT_ONCE)]
         return [vector for part in parts for vector in part]
     try:
-        return await asyncio.to_thread(local_embedder(embedder).embed, texts)
+        return await asyncio.to_thread(here.embed, texts)
     except EmbedderError as error:
         raise RecipeError(f"embedder: {error}", setting="embedder") from error
 

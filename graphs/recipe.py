@@ -176,6 +176,10 @@ class Recipe(ABC):
         """
         raise NotImplementedError(f"{self.name} has a judging graph, so it must say in which state it starts")
 
+    def is_to_judge(self, outcome: Outcome) -> bool:  # noqa: ARG002
+        """Whether `judging` asks anybody about an outcome: of those that it does a sample to be judged is drawn."""
+        return True
+
     def judging_roles(self) -> Mapping[str, float]:
         """The roles that `judging` needs."""
         return {}

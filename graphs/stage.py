@@ -162,8 +162,10 @@ class Scene:
         for again in range(stage.retries + 1):
             site = _Again(self, self.place_again(ordinal, again))
             reply = str(await stage.cast[prompt_id](inputs, at=site))
+            if stage.gate is None or again == stage.retries:
+                break
             line = Line(role=USER, content=spoken(reply), finish_reason=self.finish_reason)
-            if stage.gate is None or not line.content or not stage.gate.faults_of_line(self.scenario, said, line):
+            if not line.content or not stage.gate.faults_of_line(self.scenario, said, line):
                 break
         return reply
 

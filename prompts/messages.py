@@ -76,7 +76,7 @@ def tool_name(definition: ToolDefinition) -> str:
 def identity(message: ChatMessage) -> list[Any]:
     """What tells a message from others, in a stable order: role and content, and what there is besides."""
     plain = [message["role"], message["content"]]
-    return [*plain, rest] if (rest := beyond_words(message)) else plain
+    return [*plain, rest] if len(message) > 2 and (rest := beyond_words(message)) else plain
 
 
 def beyond_words(message: ChatMessage) -> dict[str, Any]:

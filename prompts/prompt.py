@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
@@ -92,12 +92,13 @@ def _without_tags(value: Any, tag: re.Pattern[str]) -> Any:
     """An input in which nothing can be taken for one of the prompt's own tags: text, and text within plain values."""
     if isinstance(value, str):
         return tag.sub("&lt;", value) if "<" in value else value
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):  # dict first: whether something is a Mapping takes long to tell
         return {_without_tags(key, tag): _without_tags(each, tag) for key, each in value.items()}
     return [_without_tags(each, tag) for each in value] if isinstance(value, list | tuple) else value
 
 
-def _any_of(tags: Iterable[str]) -> re.Pattern[str]:
+@lru_cache(maxsize=1024)
+def _any_of(tags: frozenset[str]) -> re.Pattern[str]:
     """The `<` of each of these tags, opening or closing."""
     names = "|".join(sorted(map(re.escape, tags)))
     return re.compile(rf"<(?=\s*/?\s*(?:{names})\b)" if names else r"(?!)", re.IGNORECASE)
@@ -167,7 +168,8 @@ class Prompt(BaseModel):
         history: Sequence[Utterance] = inputs.get("history", ())
         speakers = {line["speaker"] for line in history}
         calls = {_CALL} if any(line.get("tool_calls") for line in history) else set()
-        harmless = _without_tags(inputs, _any_of(self._tags | _OF_TRANSCRIPTS | speakers | calls))
+        tag = _any_of(self._tags | _OF_TRANSCRIPTS | speakers | calls)
+        harmless = {name: _without_tags(each, tag) if name in self._told else each for name, each in inputs.items()}
         messages: list[ChatMessage] = []
         for section, template in self._templates:
             if section.kind == "history":
@@ -186,6 +188,13 @@ class Prompt(BaseModel):
     def _tags(self) -> frozenset[str]:
         """The tags that the prompt marks its parts with."""
         return frozenset(name.lower() for section in self.sections for name in _TAG.findall(section.text))
+
+    @cached_property
+    def _told(self) -> frozenset[str]:
+        """The inputs that become text of the prompt's own, among which its tags stand."""
+        text = "".join(section.text for section in self.sections)
+        flat = {"history"} if self.front.history == "text" else set()
+        return frozenset(name for name in self.front.inputs if name in text) | flat
 
     @cached_property
     def _own_tag(self) -> re.Pattern[str]:

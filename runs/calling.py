@@ -20,7 +20,7 @@ from dialoom.roles.gateway.tracing import open_tracing
 
 from .config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from .limits import FailOnError, RunLimits
-from .store import RunStore
+from .store import RunFile, RunStore
 from .trust import players_named
 
 
@@ -98,7 +98,7 @@ def open_gateway(
                 store.keep_shapes(shapes.found)
 
 
-def cast_of(store: RunStore, recipe: Recipe, models: Mapping[str, ModelBinding], gateway: Caller) -> Cast:
+def cast_of(store: RunFile, recipe: Recipe, models: Mapping[str, ModelBinding], gateway: Caller) -> Cast:
     """The roles of a run, with its prompts, played by these models: the one place where names become players.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -9,7 +10,7 @@ from typing import Any
 
 from dialoom.graphs import DialogueFault, Line, Outcome, Recipe
 from dialoom.graphs.fault import USER
-from dialoom.graphs.gate import Said
+from dialoom.graphs.gate import Said, Talk
 from dialoom.roles import ASKS
 
 from .store import RunFile
@@ -63,6 +64,8 @@ def calls_at_fault(run: RunFile, position: int, calls: Iterable[Call], outcome: 
         for row, heard in said.items():
             if (fault.who, fault.message, fault.where) == (heard.line.role, heard.line.message, heard.line.where):
                 found.faults.setdefault(row, []).append(fault)
+    for row, place in _written([each[-1] for each in tries], recipe.talks(scenario, outcome)):
+        found.faults.setdefault(row, []).extend(fault for fault in outcome.faults if fault.where == place)
     for each in tries:
         taken = said.get(each[-1]["call"])
         before = [Line(role=line.role, content=line.text) for line in taken.before] if taken else outcome.messages
@@ -86,8 +89,22 @@ def _rejected(tries: Sequence[Call]) -> Iterator[Call]:
 
 def _heard(recipe: Recipe, scenario: Any, outcome: Outcome) -> Iterator[_Heard]:
     for talk in recipe.talks(scenario, outcome):
-        for place in range(talk.since, len(talk.lines)):
+        for place in range(talk.since, len(talk.lines)) if not talk.author else ():
             yield _Heard(talk.lines[place], talk.lines[:place])
+
+
+def _written(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int, str]]:
+    """Which call wrote what stands in a place of texts that nobody says; one reply may hold many, as JSON."""
+    for talk in talks:
+        for line in talk.looked_at() if talk.author else ():
+            ways = (line.text, json.dumps(line.text)[1:-1], json.dumps(line.text, ensure_ascii=False)[1:-1])
+            rows = (
+                call["call"]
+                for call in calls
+                if call["role"] == talk.author and any(way in call["reply"] for way in ways)
+            )
+            if (row := next(rows, None)) is not None:
+                yield row, line.where
 
 
 def _said_by(calls: Sequence[Call], heard: Sequence[_Heard], recipe: Recipe) -> dict[int, _Heard]:

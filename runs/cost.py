@@ -50,6 +50,16 @@ def cost_table(path: Path) -> Table:
     return table
 
 
+def seconds_of_calls(path: Path) -> float:
+    """How long the answered calls of a run took, one after the other; the run may be under way.
+
+    Raises:
+        StoreError: If it is no run.
+    """
+    with closing(open_for_reading(path)) as connection:
+        return float(connection.execute("SELECT total(latency) FROM calls").fetchone()[0])
+
+
 def _name(row: sqlite3.Row) -> str:
     return str(row["role"]) if row["judging"] is None else f"{row['role']} ({row['judging']})"
 

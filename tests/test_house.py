@@ -126,7 +126,7 @@ def test_the_docs_name_every_table_and_column(dialoom: Command, players: list[st
     dialoom("run", "personalens", *players, "--limit", 1, "-o", "r.db")
     text = (ROOT / "docs" / "store.md").read_text()
     with sqlite3.connect(tmp_path / "r.db") as connection:
-        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall():
             row = re.search(rf"^\| `{table}` \| .*$", text, re.MULTILINE)
             assert row is not None, table
             named = set(re.findall(r"`(\w+)`", row[0]))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dialoom.graphs.outcome import Episode
 from dialoom.graphs.reporting.outline import Outline, Span
 
-from .nodes import PREFERRED, REJECTED, Round
+from .nodes import PREFERRED, REJECTED, Round, first_path
 
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?]+(?=\s|$)|$|(?=\n))")
 _PRONOUN = re.compile(r"\b(?:he|she|they|his|hers?|him|their|them|himself|herself|themselves)\b|/", re.IGNORECASE)
@@ -18,8 +18,9 @@ _NAMES = {PREFERRED: "preferred", REJECTED: "rejected"}
 def outline(episode: Episode) -> Outline:
     """The whole tree. Rounds of one path stand below each other; at a fork each branch is one step further in."""
     details = episode.outcome.details
-    by_path = {done["path"]: done for done in details.get("rounds", [])}
-    return Outline([Span(f"the tree of {details['persona']['id']}", "heading")], list(_rounds(by_path, "")))
+    rounds: list[Round] = details.get("rounds", [])
+    by_path, shown = {done["path"]: done for done in rounds}, first_path(rounds)
+    return Outline([Span(f"the tree of {details['persona']['id']}", "heading")], list(_rounds(by_path, "", shown)))
 
 
 def sentences(text: str | None) -> list[str]:
@@ -27,26 +28,29 @@ def sentences(text: str | None) -> list[str]:
     return [found.strip() for found in _SENTENCE.findall(text or "") if found.strip()]
 
 
-def _rounds(by_path: Mapping[str, Round], path: str) -> Iterable[Outline]:
+def _rounds(by_path: Mapping[str, Round], path: str, shown: str) -> Iterable[Outline]:
     while path in by_path:
         done = by_path[path]
-        yield _round(done, by_path.get(path[:-1]) if path else None)
+        yield _round(done, by_path.get(path[:-1]) if path else None, shown)
         if len(done["followed"]) > 1:
             for reply in done["followed"]:
-                heading = Outline([Span(f"on from the {_NAMES[reply]} reply", "heading")])
-                heading.parts.extend(_rounds(by_path, path + reply))
+                text = f"on from the {_NAMES[reply]} reply"
+                heading = Outline([Span(text, "heading")], kind="branch", is_taken=shown.startswith(path + reply))
+                heading.parts.extend(_rounds(by_path, path + reply, shown))
                 yield heading
             return
         path += done["followed"][0]
 
 
-def _round(done: Round, before: Round | None) -> Outline:
+def _round(done: Round, before: Round | None, path: str) -> Outline:
     shown = Outline([Span(f"{len(done['path']) + 1}. ", "heading"), Span(done["user"], "user")])
+    shown.kind, shown.where, shown.is_taken = "step", done["path"], path.startswith(done["path"])
     for key in ("profile", "personality"):
         shown.parts.append(_induced(key, done, before))
     for reply, name in _NAMES.items():
-        mark = "→ " if reply in done["followed"] else "  "
-        shown.parts.append(Outline([Span(f"{mark}{name}: ", "note"), Span(done[name], "assistant")]))
+        is_taken = reply in done["followed"]
+        spans = [Span(f"{'→' if is_taken else ' '} {name}: ", "note"), Span(done[name], "assistant")]
+        shown.parts.append(Outline(spans, kind="option", is_taken=is_taken))
     if done["verified"] is not None:
         word = "the judge agrees" if done["verified"] else "the judge does not agree"
         shown.parts.append(Outline([Span(word, "note")]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, ConfigDict, field_validator
@@ -229,6 +229,15 @@ def conversation(rounds: Sequence[Round], path: str, speaker: str) -> list[Utter
     """What was said before the round at a path: along the path, with the other side called `speaker`."""
     roles = {"user": "user", "assistant": speaker}
     return [{"speaker": roles[line.role], "content": line.content} for line in lines_along(rounds, path)]
+
+
+def first_path(rounds: Iterable[Round]) -> str:
+    """The path that takes the preferred reply at each fork, as far as rounds were finished."""
+    by_path = {done["path"]: done for done in rounds}
+    path = ""
+    while path in by_path:
+        path += PREFERRED if PREFERRED in by_path[path]["followed"] else by_path[path]["followed"][0]
+    return path
 
 
 def lines_along(rounds: Sequence[Round], path: str) -> list[Line]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
+from dialoom.graphs.option_types import AbsolutePath
 from dialoom.graphs.recipe import RecipeOptions
 from dialoom.personas.persona import Persona, combined, read_personas
 from dialoom.personas.pools import shipped_seeds
@@ -23,16 +23,11 @@ def samples() -> Sequence[Persona]:
 class PersonaOptions(RecipeOptions):
     """Which people, and for how many rounds."""
 
-    personas: Path | None = Field(
+    personas: AbsolutePath | None = Field(
         None, description="JSONL of personas, with profile and personality; without it, the shipped samples."
     )
     rounds: int = Field(10, ge=1, le=100, description="Messages of the user in each conversation.")
     limit: int | None = Field(None, ge=1, description="Take no more than this many personas, from the first on.")
-
-    @field_validator("personas")
-    @classmethod
-    def _absolute(cls, personas: Path | None) -> Path | None:
-        return None if personas is None else personas.expanduser().absolute()
 
     def people(self) -> Sequence[Persona]:
         """The personas, in the file's order.

@@ -94,7 +94,7 @@ class Aloe(Recipe):
     def outcome(self, scenario: AloeScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """The tree as details; as messages, the conversation along its first path."""
         rounds = sorted(state.get("rounds", []), key=lambda done: (len(done["path"]), done["path"]))
-        path = first_path(rounds)
+        path = nodes.first_path(rounds)
         return Outcome(
             messages=tuple(nodes.lines_along(rounds, path)),
             ended_by="error" if failed else "all_rounds",
@@ -131,7 +131,7 @@ class Aloe(Recipe):
     def talks(self, scenario: AloeScenario, outcome: Outcome) -> Iterator[Talk]:
         """Every reply of the tree at the end of what was said before it; each line is looked at once."""
         facts, rounds = self.facts(scenario), outcome.details["rounds"]
-        along = first_path(rounds)
+        along = nodes.first_path(rounds)
         for done in rounds:
             path = done["path"]
             before = [Said(line["speaker"], line["content"]) for line in nodes.conversation(rounds, path, "assistant")]
@@ -165,15 +165,6 @@ class Aloe(Recipe):
     def exporters(self) -> Mapping[str, Exporter]:
         """The release's shape, the tree, and training sets."""
         return EXPORTERS
-
-
-def first_path(rounds: Iterable[nodes.Round]) -> str:
-    """The path that takes the preferred reply at each fork, as far as rounds were finished."""
-    by_path = {done["path"]: done for done in rounds}
-    path = ""
-    while path in by_path:
-        path += PREFERRED if PREFERRED in by_path[path]["followed"] else by_path[path]["followed"][0]
-    return path
 
 
 RECIPE = Aloe()

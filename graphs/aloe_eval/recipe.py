@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from dialoom.graphs.aloe.nodes import without_directions
 from dialoom.graphs.aloe.options import PersonaOptions
 from dialoom.graphs.aloe.scenario import SPOKEN, PersonaScenario
 from dialoom.graphs.conversation import lines, messages_of
+from dialoom.graphs.option_types import AbsolutePath
 from dialoom.graphs.outcome import Episode, Judgement, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.chart import Chart
@@ -27,14 +28,9 @@ from .nodes import TalkState
 class AloeEvalOptions(PersonaOptions):
     """The options of the recipe `aloe-eval`."""
 
-    unlike: Path | None = Field(
+    unlike: AbsolutePath | None = Field(
         None, description="JSONL of the personas that were trained on: who shares a profile with them is left out."
     )
-
-    @field_validator("unlike")
-    @classmethod
-    def _absolute_unlike(cls, path: Path | None) -> Path | None:
-        return None if path is None else path.expanduser().absolute()
 
 
 class AloeEval(Recipe):

@@ -43,7 +43,7 @@ def label_of(flow: str, gold: Sequence[GoldCall], made: Sequence[Mapping[str, An
         return None
     if asked or not made:
         return UNAWARE if asked else UNHELPFUL
-    return _label_of_call(flow, *pairs[place]) if place < len(pairs) else TOOL_RELATED
+    return _label_of_call(flow, place, *pairs[place]) if place < len(pairs) else TOOL_RELATED
 
 
 def kappa(pairs: Sequence[tuple[Any, Any]]) -> float | None:
@@ -56,10 +56,12 @@ def kappa(pairs: Sequence[tuple[Any, Any]]) -> float | None:
     return (observed - chance) / (1 - chance) if chance < 1 else None
 
 
-def _label_of_call(flow: str, right: GoldCall, call: Mapping[str, Any]) -> str:
+def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, Any]) -> str:
     """The label of the first call that is not as it should be."""
-    if call["name"] != right.name:
-        return HALLUCINATED if {call["name"], right.name} <= _ends(flow) else TOOL_RELATED
+    if (
+        call["name"] != right.name
+    ):  # who has looked something up decides by another rule: for the other end, or too early
+        return HALLUCINATED if place and call["name"] in _ends(flow) else TOOL_RELATED
     try:
         given = arguments_of(call)
     except CallError:

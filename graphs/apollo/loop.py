@@ -15,6 +15,7 @@ TURN_LIMIT = 12
 FINISHED, SILENT, OUT_OF_TURNS = "finished", "silent", "turn_limit"
 ENDINGS = (FINISHED, SILENT, OUT_OF_TURNS, "error")
 
+UNREAD_NOTES = "unread_notes"
 FLAGS: Mapping[str, str] = {
     "parallel": "several calls in one turn",
     "mixed": "words beside a call",
@@ -22,6 +23,7 @@ FLAGS: Mapping[str, str] = {
     "late_finish": "[Finish] among other words",
     "empty": "a turn without a word or a call",
     "failed_call": "a call answered by an error",
+    UNREAD_NOTES: "a session about which nothing is noted, as the memory's reply could not be read",
 }
 """What may be odd about a sample; none of it changes a score."""
 
@@ -64,12 +66,13 @@ def calls_of(turns: Sequence[AgentTurn]) -> list[dict[str, Any]]:
     return [{"name": call["name"], "arguments": call["arguments"]} for turn in turns for call in turn.calls]
 
 
-def flags_of(turns: Sequence[AgentTurn], outputs: Sequence[Any]) -> list[str]:
+def flags_of(turns: Sequence[AgentTurn], outputs: Sequence[Any], unread: Sequence[int] = ()) -> list[str]:
     """What is odd about a sample, as `FLAGS` has it.
 
     Args:
         turns: The agent's.
         outputs: What its calls were answered.
+        unread: The sessions whose notes could not be read.
     """
     found = {
         "parallel": any(len(turn.calls) > 1 for turn in turns),
@@ -78,5 +81,6 @@ def flags_of(turns: Sequence[AgentTurn], outputs: Sequence[Any]) -> list[str]:
         "late_finish": any(turn.finishes and turn.words.lower() != FINISH.lower() for turn in turns),
         "empty": any(not turn.calls and not turn.words for turn in turns),
         "failed_call": any(isinstance(output, dict) and "error" in output for output in outputs),
+        UNREAD_NOTES: bool(unread),
     }
     return [flag for flag in FLAGS if found[flag]]

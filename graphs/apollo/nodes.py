@@ -56,6 +56,7 @@ class AgentState(TypedDict, total=False):
         framework: As the scenario has it, for the edges; so is `turn_limit`.
         is_native: Whether calls are written as the provider has them.
         notes: With memory, what was noted, with the number of its session.
+        unread: With memory, the numbers of the sessions whose notes could not be read.
         retrieved: With rag, the numbers of the sessions found, in their order.
         messages: The agent's turns, what tools said to them, and what it was told when it only talked.
         began: Where in these each attempt begins.
@@ -68,6 +69,7 @@ class AgentState(TypedDict, total=False):
     turn_limit: int
     is_native: bool
     notes: list[dict[str, Any]]
+    unread: list[int]
     retrieved: list[int]
     messages: Annotated[list[BaseMessage], appended]
     began: list[int]
@@ -83,7 +85,7 @@ async def prepare(state: AgentState, scene: Scene) -> Update:
     world_of(scenario)
     update: Update = {"is_native": await _is_native(scenario, scene)}
     if state["framework"] == "memory":
-        update["notes"] = await _noted(scenario, scene)
+        update["notes"], update["unread"] = await _noted(scenario, scene)
     if state["framework"] == "rag":
         update["retrieved"] = await nearest(scene)
     return update
@@ -231,17 +233,27 @@ async def _is_native(scenario: ApolloScenario, scene: Scene) -> bool:
     return scenario.played.protocol == "native"
 
 
-async def _noted(scenario: ApolloScenario, scene: Scene) -> list[dict[str, Any]]:
-    """Notes on every session, in order. They are common calls: a session's notes depend on nothing else."""
+async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str, Any]], list[int]]:
+    """Notes on every session, in order, and the numbers of those whose notes could not be read.
 
-    async def of(numbered: NumberedSession) -> list[dict[str, Any]]:
+    They are common calls: a session's notes depend on nothing else.
+    """
+
+    async def of(numbered: NumberedSession) -> PreferenceNotes | None:
         try:
             found: PreferenceNotes = await scene.ask_common("apollo/notes", session=numbered.session.lines)
         except UnparsedReplyError:
-            return []
-        return [{"session": numbered.number, "text": note} for note in found.notes]
+            return None
+        return found
 
-    return [note for notes in await asyncio.gather(*map(of, scenario.history)) for note in notes]
+    notes: list[dict[str, Any]] = []
+    unread: list[int] = []
+    for number, found in enumerate(await asyncio.gather(*map(of, scenario.history)), start=1):
+        if found is None:
+            unread.append(number)
+        else:
+            notes += [{"session": number, "text": note} for note in found.notes]
+    return notes, unread
 
 
 def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from typing import Literal, get_args
 from pydantic import Field, field_validator, model_validator
 
 from dialoom import personas
+from dialoom.graphs.option_types import AbsolutePath, Axis, EmbedderName, FilledAxis, chosen
 from dialoom.graphs.recipe import RecipeError, RecipeOptions
-from dialoom.personas import EMBEDDERS, check_embedder
+from dialoom.personas import EMBEDDERS
 from dialoom.personas.apollo.source import ApolloSource, quarter_of_characters, read_source
 from dialoom.personas.apollo.source.history import TokenCounter
 from dialoom.roles.tokens import COUNTER, tokens
@@ -32,13 +33,16 @@ _LENGTH = re.compile(r"(\d+)(k?)")
 class ApolloOptions(RecipeOptions):
     """The options of the recipe `apollo`; what can be repeated is an axis of the table."""
 
-    source: Path | None = Field(None, description="A source folder; without it, the shipped sample.")
+    source: AbsolutePath | None = Field(None, description="A source folder; without it, the shipped sample.")
     users: str = Field("all", description="all, or ids of users separated by commas.")
-    length: tuple[str, ...] = Field(
+    test_users: str = Field(
+        "", description="Ids of users that nothing was trained on, separated by commas; tables set them apart."
+    )
+    length: Axis[str] = Field(
         (), description="Tokens of the first message, such as 2k; 2k, 4k, 8k and 12k unless said otherwise. Repeatable."
     )
-    history_sessions: tuple[int, ...] = Field((), description="Instead of a length: so many past sessions. Repeatable.")
-    position: tuple[str, ...] = Field(
+    history_sessions: Axis[int] = Field((), description="Instead of a length: so many past sessions. Repeatable.")
+    position: Axis[str] = Field(
         (),
         description="With history-sessions: where the session stands that matters, from 1, or all for each place; "
         "drawn unless said. Repeatable.",
@@ -46,7 +50,7 @@ class ApolloOptions(RecipeOptions):
     evolving: Evolving = Field(
         "no", description="Whether earlier sessions tell preferences that no longer hold: no, yes, or both."
     )
-    framework: tuple[Framework, ...] = Field(
+    framework: FilledAxis[Framework] = Field(
         ("function-calling",), description=f"How the agent is helped: {', '.join(FRAMEWORKS)}. Repeatable."
     )
     protocol: Protocol = Field(
@@ -56,16 +60,11 @@ class ApolloOptions(RecipeOptions):
     )
     turn_limit: int = Field(TURN_LIMIT, ge=1, description="The most turns of the agent.")
     reflections: int = Field(1, ge=1, description="How many more attempts reflexion has after one that failed.")
-    embedder: str = Field("lexical", description=f"What rag compares sessions with: {EMBEDDERS}.")
+    embedder: EmbedderName = Field("lexical", description=f"What rag compares sessions with: {EMBEDDERS}.")
     tokenizer: Tokenizer = Field(
         "characters", description="What counts tokens: characters (a quarter of them), or cl100k_base."
     )
     limit: int | None = Field(None, ge=1, description="Plan no more than this many samples.")
-
-    @field_validator("length", "history_sessions", "position", "framework")
-    @classmethod
-    def _none_twice(cls, values: tuple[object, ...]) -> tuple[object, ...]:
-        return tuple(dict.fromkeys(values))
 
     @field_validator("length")
     @classmethod
@@ -89,24 +88,6 @@ class ApolloOptions(RecipeOptions):
             if value != "all" and not (value.isdecimal() and int(value)):
                 raise ValueError(f"{value!r}: give a number from 1, or all")
         return values
-
-    @field_validator("framework")
-    @classmethod
-    def _some(cls, values: tuple[object, ...]) -> tuple[object, ...]:
-        if not values:
-            raise ValueError("give at least one")
-        return values
-
-    @field_validator("source")
-    @classmethod
-    def _absolute(cls, path: Path | None) -> Path | None:
-        return None if path is None else path.expanduser().absolute()
-
-    @field_validator("embedder")
-    @classmethod
-    def _known(cls, embedder: str) -> str:
-        check_embedder(embedder)
-        return embedder
 
     @model_validator(mode="after")
     def _one_size(self) -> ApolloOptions:
@@ -155,13 +136,16 @@ class ApolloOptions(RecipeOptions):
         Raises:
             RecipeError: If there is none of that id.
         """
-        wanted = [part.strip() for part in self.users.split(",") if part.strip()]
-        if wanted == ["all"]:
-            return list(source.users)
-        for user in wanted or [self.users]:
-            if user not in source.users:
-                raise RecipeError(f"users: there is no {user!r}; there are {', '.join(source.users)}", setting="users")
-        return list(dict.fromkeys(wanted))
+        return chosen("users", self.users, source.users)
+
+    def split_of(self, source: ApolloSource) -> dict[str, str]:
+        """Of each user whether they were trained on, `train` or `test`; nothing unless test users are named.
+
+        Raises:
+            RecipeError: If there is no user of such an id.
+        """
+        tested = chosen("test_users", self.test_users, source.users) if self.test_users else []
+        return {user: "test" if user in tested else "train" for user in source.users} if tested else {}
 
 
 def _tokens(text: str) -> int:

@@ -13,6 +13,7 @@ from dialoom.personas.apollo.source import (
     ApolloHistory,
     ApolloPair,
     ApolloSession,
+    ApolloSource,
     HistoryError,
     history,
 )
@@ -42,10 +43,8 @@ class _Plan:
         self.users = options.chosen_users(self._source)
         wanted = set(self.users)
         self.pairs = [pair for pair in self._source.pairs.values() if pair.user in wanted]
-        self._people = {
-            id_: Shared(ApolloPerson(user=self._source.users[id_], unrelated=tuple(self._source.unrelated[id_])))
-            for id_ in self.users
-        }
+        split = options.split_of(self._source)
+        self._people = {id_: Shared(_person(self._source, id_, split.get(id_, ""))) for id_ in self.users}
         self._settings = [Shared(self._setting(framework)) for framework in options.framework]
         self.borrowed = 0
 
@@ -90,6 +89,10 @@ class _Plan:
 
 
 _EVOLVING = {"no": (False,), "yes": (True,), "both": (False, True)}
+
+
+def _person(source: ApolloSource, user: str, split: str) -> ApolloPerson:
+    return ApolloPerson(user=source.users[user], unrelated=tuple(source.unrelated[user]), split=split)
 
 
 def _case(pair: ApolloPair, made: ApolloHistory) -> ApolloCase:

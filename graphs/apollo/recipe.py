@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedding_model
+from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
 from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
-from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Exporter, Graph, Recipe
 from dialoom.graphs.reporting.chart import Chart
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
-from dialoom.personas.similarity import EmbedderError, local_embedder
 
 from . import exports, figures, nodes, report
 from .errors import label_of
@@ -74,11 +73,8 @@ class Apollo(Recipe):
         note: Callable[[str], None],
     ) -> Iterator[ApolloScenario]:
         """By pair, and for each pair along the axes. All that is drawn was drawn when the source was made."""
-        if "rag" in options.framework and not embedding_model(options.embedder):
-            try:
-                local_embedder(options.embedder)
-            except EmbedderError as error:
-                raise RecipeError(f"embedder: {error}", setting="embedder") from error
+        if "rag" in options.framework:
+            embedder_here(options.embedder)
         return samples(options, note)
 
     def graph(self, options: ApolloOptions) -> Graph:  # noqa: ARG002
@@ -129,7 +125,7 @@ class Apollo(Recipe):
             "calls": calls,
             "outputs": outputs,
             "protocol": "native" if is_native else "text",
-            "flags": (flags := flags_of(turns, outputs)),
+            "flags": (flags := flags_of(turns, outputs, given.get("unread", ()))),
             "error": label_of(pair.flow, pair.gold, calls, "asked" in flags),
             "scores": nodes.scores_of(scenario, attempts[-1], is_native)._asdict(),
         }
@@ -137,6 +133,8 @@ class Apollo(Recipe):
             details["attempts"] = [calls_of(turns_of(messages, is_native)) for messages in earlier]
         if "notes" in state:
             details["notes"] = state["notes"]
+        if state.get("unread"):
+            details["unread"] = state["unread"]
         if "retrieved" in state:
             details |= {"retrieved": state["retrieved"], "hit": scenario.place in state["retrieved"]}
         return Outcome(
@@ -171,6 +169,10 @@ class Apollo(Recipe):
             "scores": {"accuracy": scores["accuracy"], "f1": round(scores["f1"], 6)},
             "judgements": [judgement.model_dump(mode="json") for judgement in outcome.judgements],
         }
+
+    def is_to_judge(self, outcome: Outcome) -> bool:
+        """What failed; of the rest the scores say all."""
+        return not outcome.details["scores"]["accuracy"]
 
     def judging_roles(self) -> Mapping[str, float]:
         """The judge."""

@@ -8,6 +8,7 @@ from dialoom.graphs.reporting.statistics import FEWEST, share_of
 from dialoom.graphs.reporting.table import Cell, Table
 
 from .errors import LABELS, kappa
+from .gains import gains
 from .loop import ENDINGS, FLAGS
 from .results import IMPLICIT, ApolloResults, Runs, SampleResult, accuracy, f1, hit_rate, share
 
@@ -36,6 +37,9 @@ def compared(runs: Runs) -> list[Table]:
     plain = [sample for sample in results.samples if not sample.evolving]
     found = [
         *_by_size(results, plain or results.samples),
+        _preferences(results, plain),
+        gains(results, plain),
+        _by_split(results, plain),
         _by_form(results, plain),
         *(_by(results, plain, axis, title) for axis, title in _AXES.items()),
         _by_place(results, plain),
@@ -61,6 +65,30 @@ def _by_size(results: ApolloResults, samples: Sequence[SampleResult]) -> Iterato
             cells: list[Cell] = [of(each for each in group if each.size == size) for size in sizes]
             table.rows.append([*key, *cells, *([of(group)] if len(sizes) > 1 else [])])
         yield table
+
+
+def _preferences(results: ApolloResults, samples: Sequence[SampleResult]) -> Table:
+    """The paper's table 2: explicit and implicit preferences, reactive and proactive queries, over all lengths."""
+    columns = [*_HELD, *(f"{name} %" for name in ("explicit", "implicit", "reactive", "proactive"))]
+    table = Table("preferences", _over("Accuracy by type of preference and of query", samples), columns)
+    table.notes = _notes(samples)
+    for key, group in results.grouped(samples, _HELD):
+        explicit, implicit = ([each for each in group if (each.form in IMPLICIT) == is_] for is_ in (False, True))
+        queries = ([each for each in group if each.query == query] for query in ("reactive", "proactive"))
+        table.rows.append([*key, *map(accuracy, (explicit, implicit, *queries))])
+    return table
+
+
+def _by_split(results: ApolloResults, samples: Sequence[SampleResult]) -> Table:
+    """The paper's figure 6: users that were trained on, and those that were not, where it is said which."""
+    known = [sample for sample in samples if sample.split]
+    sizes = results.values("size", known)
+    columns = [*_HELD, "users", *(f"{size} %" for size in sizes), *(["mean %"] if len(sizes) > 1 else []), "F1"]
+    table = Table("users", "Accuracy on users that were trained on, and on others", columns, notes=_notes(known))
+    for key, group in results.grouped(known, [*_HELD, "split"]):
+        cells = [accuracy(each for each in group if each.size == size) for size in sizes]
+        table.rows.append([*key, *cells, *([accuracy(group)] if len(sizes) > 1 else []), f1(group)])
+    return table
 
 
 def _by_form(results: ApolloResults, samples: Sequence[SampleResult]) -> Table:
@@ -113,6 +141,8 @@ def _errors(results: ApolloResults) -> Table:
     for key, group in results.grouped((sample for sample in results.samples if sample.error), _HELD):
         for who in by:
             labels = [label for each in group if (label := each.error if who == "rule" else each.judged_error)]
+            if not labels:
+                continue  # none of these is among those that the judge was asked about
             shares: list[Cell] = [share_of(labels.count(label), len(labels)) for label in LABELS]
             both = [(each.error, each.judged_error) for each in group if each.error and each.judged_error]
             table.rows.append([*key, who, len(labels), *shares, kappa(both) if who == "judge" else None])
@@ -166,9 +196,13 @@ def _retrieval(results: ApolloResults) -> Table:
 
 
 def _scores_table(name: str, title: str, column: str, samples: Sequence[SampleResult]) -> Table:
+    return Table(name, _over(title, samples), [*_HELD, column, "accuracy %", "F1"], notes=_notes(samples))
+
+
+def _over(title: str, samples: Sequence[SampleResult]) -> str:
+    """A title with the lengths that stand together, if there are several."""
     sizes = [str(size) for size in sorted({sample.size for sample in samples})]
-    over = f", over {', '.join(sizes)}" if len(sizes) > 1 else ""
-    return Table(name, title + over, [*_HELD, column, "accuracy %", "F1"], notes=_notes(samples))
+    return title + (f", over {', '.join(sizes)}" if len(sizes) > 1 else "")
 
 
 def _notes(samples: Sequence[SampleResult]) -> list[str]:

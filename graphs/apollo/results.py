@@ -29,7 +29,12 @@ class HistorySize(NamedTuple):
 
 
 class SampleResult(NamedTuple):
-    """A finished sample."""
+    """A finished sample, by its axes and scores.
+
+    Attributes:
+        error: Why it failed by the rule, with `judged_error` by a judge.
+        split: Whether its user was trained on, `train` or `test`; empty where nobody says so.
+    """
 
     model: str
     framework: str
@@ -50,6 +55,7 @@ class SampleResult(NamedTuple):
     hit: bool | None
     error: str | None
     judged_error: str | None
+    split: str = ""
 
 
 class ApolloResults:
@@ -147,4 +153,5 @@ def _result(label: str, episode: Episode) -> SampleResult:
         hit=details.get("hit"),
         error=details["error"],
         judged_error=labels[0] if labels else None,
+        split=str(facets.get("split", "")),
     )

@@ -8,8 +8,10 @@ from pydantic import BaseModel, ConfigDict
 
 from dialoom.graphs.scenario import Scenario
 from dialoom.graphs.shared import Shared
+from dialoom.personas.apollo.calls import shown
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import ApolloPair, ApolloSession, ApolloUser
+from dialoom.personas.apollo.tools import Value
 
 from .call_lines import call_line
 from .options import Framework, Protocol
@@ -25,11 +27,18 @@ class NumberedSession(NamedTuple):
 
 
 class ApolloPerson(BaseModel):
-    """Who asks, with the unrelated sessions that all samples of the user draw from."""
+    """Who asks, with the unrelated sessions that all samples of the user draw from.
+
+    Attributes:
+        user: Who it is.
+        unrelated: The sessions.
+        split: Whether a model was trained on the user, `train` or `test`; empty where nobody says so.
+    """
 
     model_config = ConfigDict(frozen=True)
     user: ApolloUser
     unrelated: tuple[ApolloSession, ...]
+    split: str = ""
 
 
 class ApolloCase(BaseModel):
@@ -153,14 +162,20 @@ class ApolloScenario(Scenario):
             "place": self.place,
             "tokens": self.tokens,
             "evolving": self.is_evolving,
+            **({"split": self.who.value.split} if self.who.value.split else {}),
         }
 
     def described(self) -> dict[str, Any]:
         """The facets, the request, and what should be called."""
         pair = self.pair
-        wanted = ", ".join(f"{facet} {value}" for facet, value in pair.values.items())
+        wanted = ", ".join(f"{facet} {_plain(value)}" for facet, value in pair.values.items())
         gold = "; ".join(map(call_line, pair.calls()))
         return {**self.facets(), "request": pair.query, "preference": wanted, "gold": gold}
 
     def _session(self, at: int) -> ApolloSession:
         return self.who.value.unrelated[at] if at >= 0 else self.case.value.telling[-1 - at]
+
+
+def _plain(value: Value) -> str:
+    """A value as calls have it, without quotes."""
+    return value if isinstance(value, str) else shown(value)

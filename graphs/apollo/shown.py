@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from operator import itemgetter
 
 from dialoom.graphs.outcome import Line, Outcome
 from dialoom.personas.apollo.source import ApolloSession, Speech
@@ -64,7 +65,9 @@ def _lines(session: ApolloSession) -> Iterator[str]:
 
 
 def _notes(state: AgentState) -> str:
-    return "\n".join(f"session {note['session']}: {note['text']}" for note in state.get("notes", []))
+    noted = [(note["session"], note["text"]) for note in state.get("notes", [])]
+    noted += [(number, "(the reply could not be read)") for number in state.get("unread", [])]
+    return "\n".join(f"session {number}: {text}" for number, text in sorted(noted, key=itemgetter(0)))
 
 
 def _retrieved(state: AgentState) -> str:

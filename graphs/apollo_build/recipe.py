@@ -97,7 +97,7 @@ class ApolloBuild(Recipe):
             for session in episode.outcome.details[SESSIONS]:
                 topics[session["kind"]].append(session["topic"])
             pairs.update((pair["form"], pair["query_kind"]) for pair in episode.outcome.details[PAIRS])
-        return [_pairs(pairs), _topics(topics)]
+        return [pairs_table(pairs), topics_table(topics)]
 
     def exporters(self) -> Mapping[str, Exporter]:
         """The source folder."""
@@ -122,7 +122,8 @@ def _rows(episode: Episode, *_: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
         yield from (((name,), row) for row in rows)
 
 
-def _pairs(counts: Counter[tuple[str, str]]) -> Table:
+def pairs_table(counts: Counter[tuple[str, str]]) -> Table:
+    """How many pairs there are of each form and kind of query."""
     kinds = ("reactive", "proactive")
     rows: list[Sequence[Cell]] = [
         [form, sum(counts[form, kind] for kind in kinds), *(counts[form, kind] for kind in kinds)] for form in FORMS
@@ -131,7 +132,8 @@ def _pairs(counts: Counter[tuple[str, str]]) -> Table:
     return Table("pairs", "Pairs by the form of the session and the kind of the query", ["form", "pairs", *kinds], rows)
 
 
-def _topics(topics: Mapping[str, list[str]]) -> Table:
+def topics_table(topics: Mapping[str, list[str]]) -> Table:
+    """How diverse sessions are, from the topics of each kind."""
     rows: list[Sequence[Cell]] = []
     for kind, found in {**topics, "all": [topic for each in topics.values() for topic in each]}.items():
         rows.append([kind, *topic_diversity(found)])

@@ -12,7 +12,7 @@ from dialoom.graphs.outcome import Line, Outcome
 from dialoom.prompts import Prompt
 
 from .prompt_words import PromptWords
-from .rules import RULES
+from .rules import RULES, TEXT_RULES
 from .talk import Talk
 
 if TYPE_CHECKING:
@@ -57,8 +57,9 @@ class Gate:
 
     def _of_talk(self, talk: Talk) -> Iterator[DialogueFault]:
         known = replace(talk, prompts=self._words)
-        for rule in RULES:
-            yield from rule(known)
+        for rule in RULES if talk.is_spoken else TEXT_RULES:
+            for fault in rule(known):
+                yield fault.model_copy(update={"who": talk.author or fault.who})
 
 
 def _place(fault: DialogueFault) -> tuple[bool, int, str]:

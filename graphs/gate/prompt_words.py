@@ -44,17 +44,16 @@ class PromptWords:
                 tags.update(name.lower() for name in _TAG.findall(section.text))
                 forms.update(normal(value) for form in _FORM.findall(section.text) for value in _VALUE.findall(form))
                 for part in _TEMPLATE.sub("\0", section.text).split("\0"):
-                    runs.update(key for key, _ in runs_of(words_of(part)))
+                    runs.update(runs_of(tuple(words_of(part))))
         return cls(frozenset(runs), frozenset(tags), frozenset(form for form in forms if " " in form))
 
 
 NO_PROMPTS = PromptWords()
 
 
-def runs_of(words: list[str] | tuple[str, ...]) -> Iterable[tuple[int, int]]:
-    """Every `RUN` words in a row, as a hash, and where they begin."""
-    for place in range(len(words) - RUN + 1):
-        yield hash(tuple(words[place : place + RUN])), place
+def runs_of(words: tuple[str, ...], length: int = RUN) -> list[int]:
+    """The hashes of every so many words in a row, by where they begin."""
+    return [hash(words[place : place + length]) for place in range(len(words) - length + 1)]
 
 
 def normal(text: str) -> str:

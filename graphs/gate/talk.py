@@ -1,17 +1,17 @@
-"""A conversation as the rules read it: its lines, and what the recipe knows that its words do not tell."""
+"""What the rules read: a conversation's lines, or texts of one author; and what the recipe knows beside the words."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.outcome import Line
 
-from .prompt_words import NO_PROMPTS, PromptWords
+from .prompt_words import NO_PROMPTS, PromptWords, runs_of
 from .vocabulary import Vocabulary, vocabulary, words_of
 
 _LONGEST = 20_000
@@ -59,12 +59,9 @@ class Said:
         return Counter(zip(self.words, self.words[1:], strict=False))
 
     @cached_property
-    def stretches(self) -> dict[int, list[int]]:
-        """The hashes of every `STRETCH` words in a row, and where they begin."""
-        found: dict[int, list[int]] = {}
-        for place in range(len(self.words) - STRETCH + 1):
-            found.setdefault(hash(self.words[place : place + STRETCH]), []).append(place)
-        return found
+    def stretches(self) -> list[int]:
+        """The hashes of every `STRETCH` words in a row, by where they begin."""
+        return runs_of(self.words, STRETCH)
 
     @cached_property
     def prose(self) -> str:
@@ -121,6 +118,7 @@ class Talk:
         ended_by: Why it ended; empty while it goes on.
         since: Lines before this one are context only: no fault of theirs is looked for.
         prompts: What was said to the models, of which nothing should be said again.
+        author: Who wrote it all, and whose every fault is, where nobody speaks.
     """
 
     lines: Sequence[Said]
@@ -128,6 +126,14 @@ class Talk:
     ended_by: str = ""
     since: int = 0
     prompts: PromptWords = NO_PROMPTS
+    author: str = ""
+
+    @classmethod
+    def of_texts(cls, author: str, texts: Mapping[str, str], facts: Facts, since: int = 0) -> Talk:
+        """Texts that a role wrote and nobody says, such as a person's or a pool's, by their places in the outcome."""
+        return cls(
+            [Said(author, text, where=where) for where, text in texts.items()], facts, since=since, author=author
+        )
 
     @classmethod
     def of(cls, lines: Iterable[Line], facts: Facts, ended_by: str = "") -> Talk:
@@ -138,6 +144,11 @@ class Talk:
             if line.tool_call_id is None and (line.content or not line.tool_calls)
         ]
         return cls(said, facts, ended_by)
+
+    @property
+    def is_spoken(self) -> bool:
+        """Whether it is a conversation, be it one that somebody made up."""
+        return not self.author or any(line.role != self.author for line in self.lines)
 
     def looked_at(self) -> Sequence[Said]:
         """The lines whose faults are looked for."""

@@ -95,21 +95,6 @@ def _languages_of_words() -> Mapping[str, Sequence[str]]:
     return found
 
 
-def language_of(text: str) -> str | None:
-    """The code of the language whose commonest words a text has most of; `None` of one with fewer than three.
-
-    Languages that are written without blanks between words are told by their letters.
-    """
-    for code, count in commonest_words(words_of(text)).most_common(1):
-        if count >= 3:
-            return code
-    if text.isascii():
-        return None
-    scripts = Counter(script_of(letter) for letter in text if letter.isalpha() and not letter.isascii())
-    script = scripts.most_common(1)[0][0] if scripts else "LATIN"
-    return next((code for code, each in vocabularies().items() if script in each.scripts and script != "LATIN"), None)
-
-
 @cache
 def script_of(letter: str) -> str:
     """The script of a letter, as the first word of its Unicode name: `LATIN`, `CYRILLIC`, `CJK`, ..."""

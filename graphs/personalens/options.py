@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import re
-from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
+from dialoom.graphs.option_types import AbsolutePath, FilledAxis
 from dialoom.graphs.recipe import RecipeError, RecipeOptions
 from dialoom.personas import PersonaLensRelease, Task, samples
 
@@ -19,10 +19,12 @@ _TASK_ID = re.compile(r"(SD-.+|MD)-task-\d+")
 class PersonaLensOptions(RecipeOptions):
     """The options of the recipe `personalens`."""
 
-    profiles: Path | None = Field(None, description="Folder of a PersonaLens release; without it, the shipped samples.")
+    profiles: AbsolutePath | None = Field(
+        None, description="Folder of a PersonaLens release; without it, the shipped samples."
+    )
     users: str = Field("all", description="Ids separated by commas, or a number of people drawn with the seed.")
     tasks: str = Field("all", description="all, single, multi, or task ids separated by commas.")
-    settings: tuple[Setting, ...] = Field(
+    settings: FilledAxis[Setting] = Field(
         ("base",),
         alias="setting",
         description=f"What the assistant is shown: {', '.join(SETTINGS)} (all = D+I+S). Repeatable.",
@@ -36,18 +38,6 @@ class PersonaLensOptions(RecipeOptions):
         description="Turns after which a dialogue is ended; by default 20, over several domains 30.",
     )
     limit: int | None = Field(None, ge=1, description="Plan no more than this many dialogues.")
-
-    @field_validator("settings")
-    @classmethod
-    def _no_setting_twice(cls, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
-        if not settings:
-            raise ValueError("give at least one setting")
-        return tuple(dict.fromkeys(settings))
-
-    @field_validator("profiles")
-    @classmethod
-    def _absolute(cls, profiles: Path | None) -> Path | None:
-        return None if profiles is None else profiles.expanduser().absolute()
 
     def source(self) -> PersonaLensRelease:
         """The people to draw from."""

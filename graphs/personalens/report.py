@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from dialoom.graphs.outcome import Episode, Judgement
 from dialoom.graphs.reporting.statistics import Tally, intervals
-from dialoom.graphs.reporting.table import Cell, Table
+from dialoom.graphs.reporting.table import Cell, FacetColumn, Table
 
 from .scenario import SETTINGS
 
@@ -20,6 +20,10 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "Coh. user": ("coherence", "user"),
 }
 _KINDS = {"single": "single-domain", "multi": "multi-domain"}
+_FACETS = {
+    "tasks": FacetColumn("kind", {words: kind for kind, words in _KINDS.items()}),
+    "domain": FacetColumn("domains"),
+}
 
 Group = tuple[str, ...]
 
@@ -130,6 +134,7 @@ class _Dialogues:
 
 def _overall(scores: _Scores, dialogues: dict[Group, _Dialogues]) -> Table:
     table = Table("scores", "Scores by setting and kind of task", ["setting", "tasks", "dialogues", *COLUMNS])
+    table.facets = _FACETS
     for group in sorted(dialogues, key=_order):
         row = scores.row(group)
         if any(cell is not None for cell in row):
@@ -143,6 +148,7 @@ def _overall(scores: _Scores, dialogues: dict[Group, _Dialogues]) -> Table:
 
 def _by_domain(scores: _Scores) -> Table:
     table = Table("domains", "Scores by setting and domain", ["setting", "domain", *COLUMNS])
+    table.facets = _FACETS
     kinds = set(_KINDS.values())
     table.rows = [[*group, *scores.row(group)] for group in scores.groups() if group[1] not in kinds]
     table.notes += ["A multi-domain dialogue counts in each of its domains.", intervals()]
@@ -166,6 +172,7 @@ def _by_turn(scores: _Scores) -> Table:
 def _statistics(dialogues: dict[Group, _Dialogues]) -> Table:
     columns = ["dialogues", "turns", "messages", "tokens per turn", "user_terminated", "turn_limit", "error"]
     table = Table("dialogues", "The dialogues", ["setting", "tasks", *columns])
+    table.facets = _FACETS
     table.rows = [[*group, *dialogues[group].row()] for group in sorted(dialogues, key=_order)]
     table.notes.append(
         "A turn is an assistant reply with the user's line before it; turns, messages and tokens are means over "

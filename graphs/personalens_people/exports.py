@@ -53,6 +53,18 @@ def is_complete(episode: Episode) -> bool:
     return episode.state == "done" and episode.outcome.ended_by == "complete"
 
 
+def written_texts(details: Mapping[str, Any]) -> dict[str, str]:
+    """What models wrote of a person, by where it stands: preferences, summaries, and what tasks say."""
+    found: dict[str, str] = {}
+    for domain, preferences in details["preferences"].items():
+        for name, value in preferences.items():
+            found[f"{domain}, {name}"] = value if isinstance(value, str) else ", ".join(value)
+        found[f"{domain}, summary"] = details["summaries"][domain]
+    for task in details["tasks"]:
+        found |= {f"task {task['id']}, {part}": task[part] for part in ("description", "intent", "goal")}
+    return found
+
+
 def tasks_in(details: Mapping[str, Any]) -> list[Task]:
     """The tasks of a person's outcome."""
     return [

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pydantic import Field, model_validator
 
-from pydantic import Field, field_validator, model_validator
-
+from dialoom.graphs.option_types import AbsolutePath, EmbedderName
 from dialoom.graphs.recipe import RecipeOptions
-from dialoom.personas import EMBEDDERS, located_embedder
+from dialoom.personas import EMBEDDERS
 
 TWIN_THRESHOLD = 0.8
 """Above it, two people like nearly the same: people who merely share a few listed values are far below."""
@@ -17,10 +16,10 @@ class PeopleOptions(RecipeOptions):
     """The options of the recipe `personalens-people`."""
 
     people: int = Field(40, ge=1, description="How many people.")
-    demographics: Path | None = Field(
+    demographics: AbsolutePath | None = Field(
         None, description="Tables of weights (.toml) or people (.csv) to draw from; without it, the shipped tables."
     )
-    affinity_schema: Path | None = Field(
+    affinity_schema: AbsolutePath | None = Field(
         None, description="A schema.json of domains and preferences; without it, the shipped one."
     )
     single_tasks: int = Field(4, ge=0, le=40, description="Tasks in each domain.")
@@ -35,17 +34,7 @@ class PeopleOptions(RecipeOptions):
         le=1.0,
         description="Leave out who is more similar to somebody before than this, 0 to 1.",
     )
-    embedder: str = Field("lexical", description=f"What tells how similar people are: {EMBEDDERS}.")
-
-    @field_validator("demographics", "affinity_schema")
-    @classmethod
-    def _absolute(cls, path: Path | None) -> Path | None:
-        return None if path is None else path.expanduser().absolute()
-
-    @field_validator("embedder")
-    @classmethod
-    def _known(cls, embedder: str) -> str:
-        return located_embedder(embedder)
+    embedder: EmbedderName = Field("lexical", description=f"What tells how similar people are: {EMBEDDERS}.")
 
     @model_validator(mode="after")
     def _some_tasks(self) -> PeopleOptions:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedding_model
+from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
+from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.outline import Outline, Span
@@ -19,10 +20,10 @@ from dialoom.graphs.stage import Stage, node
 from dialoom.personas import Demographics
 from dialoom.personas.demographics import read_demographics
 from dialoom.personas.schema import DomainSchema, read_domains, shipped_schema
-from dialoom.personas.similarity import LEXICAL, EmbedderError, local_embedder
+from dialoom.personas.similarity import LEXICAL
 
 from . import liking, report, similar, tasking, telling
-from .exports import EXPORTERS, tasks_in
+from .exports import EXPORTERS, tasks_in, written_texts
 from .making import PersonState, lines
 from .options import PeopleOptions
 from .replies import REPLY_TYPES
@@ -62,14 +63,13 @@ class PersonaLensPeople(Recipe):
         return {"embedder": model} if model else {}
 
     def scenarios(
-        self, options: PeopleOptions, draw: random.Random, note: Callable[[str], None]
+        self,
+        options: PeopleOptions,
+        draw: random.Random,
+        note: Callable[[str], None],  # noqa: ARG002
     ) -> Iterator[PersonScenario]:
         """A person each: `user1`, `user2`, ... More people begin with the same ones."""
-        if not embedding_model(options.embedder):
-            try:
-                note(f"threshold {options.threshold:g}: {local_embedder(options.embedder).meaning}")
-            except EmbedderError as error:
-                raise RecipeError(f"embedder: {error}", setting="embedder") from error
+        embedder_here(options.embedder)
         domains = Shared(_usable(options))
         chosen = options.model_dump(include=_AS_CHOSEN)
         drawn = read_demographics(options.demographics).people(draw)
@@ -137,6 +137,11 @@ class PersonaLensPeople(Recipe):
                 **{key: made[key] for key in ("vector", "notes", "task_notes", "looked", "written")},
             },
         )
+
+    def talks(self, scenario: PersonScenario, outcome: Outcome) -> Iterator[Talk]:
+        """What was written about the person, text by text."""
+        if texts := written_texts(outcome.details):
+            yield Talk.of_texts("writer", texts, self.facts(scenario))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Domains with preferences, and tasks with a situation."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pydantic import Field
 
-from pydantic import Field, field_validator
-
+from dialoom.graphs.option_types import AbsolutePath, EmbedderName
 from dialoom.graphs.recipe import RecipeOptions
-from dialoom.personas import EMBEDDERS, THRESHOLD, PoolKind, located_embedder
+from dialoom.personas import EMBEDDERS, THRESHOLD, PoolKind
 
 PAPER_SIZES = {"profile": 330, "personality": 71}
 """The sizes with which the paper's pools ended (ALOE, section 2.1)."""
@@ -26,22 +25,12 @@ class PoolOptions(RecipeOptions):
         le=1.0,
         description="Keep a new text if nothing in the pool is more similar than this, 0 to 1.",
     )
-    embedder: str = Field("lexical", description=f"What tells how similar texts are: {EMBEDDERS}.")
-    seeds: Path | None = Field(None, description="A pool to start from; without it, the shipped seeds.")
+    embedder: EmbedderName = Field("lexical", description=f"What tells how similar texts are: {EMBEDDERS}.")
+    seeds: AbsolutePath | None = Field(None, description="A pool to start from; without it, the shipped seeds.")
     batch: int = Field(20, ge=1, description="Texts asked for in a round.")
     examples: int = Field(5, ge=1, description="Texts of the pool shown to the writer in a round.")
     patience: int = Field(5, ge=1, description="Stop after this many rounds in a row that kept too few.")
     least: int = Field(1, ge=1, description="What a round must keep so as not to count against the patience.")
-
-    @field_validator("embedder")
-    @classmethod
-    def _known(cls, embedder: str) -> str:
-        return located_embedder(embedder)
-
-    @field_validator("seeds")
-    @classmethod
-    def _absolute(cls, seeds: Path | None) -> Path | None:
-        return None if seeds is None else seeds.expanduser().absolute()
 
     @property
     def size(self) -> int:

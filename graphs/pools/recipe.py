@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedding_model
+from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
+from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Graph, Recipe
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 from dialoom.personas import Mendings, read_pool, shipped_seeds
-from dialoom.personas.similarity import EmbedderError, local_embedder
 
 from . import nodes
 from .nodes import PoolState, PoolTexts
@@ -52,11 +52,8 @@ class PersonaPool(Recipe):
         note: Callable[[str], None],
     ) -> Iterator[PoolScenario]:
         """One pool."""
-        if not embedding_model(options.embedder):
-            try:
-                note(f"threshold {options.threshold:g}: {local_embedder(options.embedder).meaning}")
-            except EmbedderError as error:
-                raise RecipeError(f"embedder: {error}", setting="embedder") from error
+        if embedder := embedder_here(options.embedder):
+            note(f"threshold {options.threshold:g}: {embedder.meaning}")
         mendings = Mendings()
         seeds = shipped_seeds(options.kind) if options.seeds is None else read_pool(options.seeds, mendings)
         if summary := mendings.summary():
@@ -99,6 +96,14 @@ class PersonaPool(Recipe):
             },
             details={"kind": scenario.kind, "entries": state["entries"], "rounds": figures},
         )
+
+    def talks(self, scenario: PoolScenario, outcome: Outcome) -> Iterator[Talk]:
+        """The texts of the pool; the seeds are somebody's own, and are only what nothing should be a copy of."""
+        entries = outcome.details["entries"]
+        texts = {f"text {number}": entry["text"] for number, entry in enumerate(entries, start=1)}
+        seeds = sum(not entry["round"] for entry in entries)
+        if len(texts) > seeds:
+            yield Talk.of_texts("writer", texts, self.facts(scenario), since=seeds)
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Rounds of writing; the seeds are none."""

@@ -7,8 +7,9 @@ from typing import Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from dialoom.graphs.recipe import RecipeError, RecipeOptions
-from dialoom.personas import EMBEDDERS, check_embedder
+from dialoom.graphs.option_types import AbsolutePath, Axis, EmbedderName, FilledAxis, chosen
+from dialoom.graphs.recipe import RecipeOptions
+from dialoom.personas import EMBEDDERS
 from dialoom.personas.preferences import DEFAULT_POOL, FORMS, Form, PreferencePairs, sample_pairs
 
 Task = Literal["generation", "classification"]
@@ -22,46 +23,41 @@ ARMS: tuple[Arm, ...] = ("alone", "agreeing", "conflicting")
 class PrefEvalOptions(RecipeOptions):
     """The options of the recipe `prefeval`; what can be repeated is an axis of the table."""
 
-    pairs: Path | None = Field(
+    pairs: AbsolutePath | None = Field(
         None, description="PrefEval's benchmark_dataset, or a file of pairs; without it, the shipped samples."
     )
     topics: str = Field("all", description="all, or topics separated by commas.")
-    form: tuple[Form, ...] = Field(
+    form: FilledAxis[Form] = Field(
         ("explicit",), description=f"How the preference is told: {', '.join(FORMS)}. Repeatable."
     )
-    task: tuple[Task, ...] = Field(("generation",), description=f"{' or '.join(TASKS)}. Repeatable.")
-    method: tuple[Method, ...] = Field(
+    task: FilledAxis[Task] = Field(("generation",), description=f"{' or '.join(TASKS)}. Repeatable.")
+    method: FilledAxis[Method] = Field(
         ("zero-shot",), description=f"How the assistant is helped: {', '.join(METHODS)}. Repeatable."
     )
-    turns: tuple[int, ...] = Field(
+    turns: Axis[int] = Field(
         (), description="Unrelated turns before the question; 8 unless the length is given in tokens. Repeatable."
     )
-    tokens: tuple[int, ...] = Field(
+    tokens: Axis[int] = Field(
         (), description="Instead of turns: as many as fit with the preference into so many tokens. Repeatable."
     )
-    position: tuple[float, ...] = Field(
+    position: Axis[float] = Field(
         (),
         description="The share of the turns that stands before the preference, from 0 to 1; 0, or 0.5 with conflict, "
         "unless said otherwise. Repeatable.",
     )
-    extra: tuple[int, ...] = Field(
+    extra: FilledAxis[int] = Field(
         (0,), description="Further preferences, of other topics, spread over the turns. Repeatable."
     )
     conflict: bool = Field(
         False, description="Three arms: the preference alone, after one that agrees, after one that it contradicts."
     )
-    distractors: Path | None = Field(
+    distractors: AbsolutePath | None = Field(
         None, description="A pool of chats, as PrefEval's filtered_inter_turns.json; without it, the shipped one."
     )
-    retrieved: tuple[int, ...] = Field((5,), description="Messages that rag retrieves. Repeatable.")
-    embedder: str = Field("lexical", description=f"What rag compares texts with: {EMBEDDERS}.")
+    retrieved: FilledAxis[int] = Field((5,), description="Messages that rag retrieves. Repeatable.")
+    embedder: EmbedderName = Field("lexical", description=f"What rag compares texts with: {EMBEDDERS}.")
     judge: bool = Field(True, description="Let the four checkers judge each answer.")
     limit: int | None = Field(None, ge=1, description="Plan no more than this many items.")
-
-    @field_validator("form", "task", "method", "turns", "tokens", "position", "extra", "retrieved")
-    @classmethod
-    def _none_twice(cls, values: tuple[object, ...]) -> tuple[object, ...]:
-        return tuple(dict.fromkeys(values))
 
     @field_validator("turns", "extra")
     @classmethod
@@ -77,30 +73,12 @@ class PrefEvalOptions(RecipeOptions):
             raise ValueError("give numbers from 1")
         return values
 
-    @field_validator("form", "task", "method", "extra", "retrieved")
-    @classmethod
-    def _some(cls, values: tuple[object, ...]) -> tuple[object, ...]:
-        if not values:
-            raise ValueError("give at least one")
-        return values
-
     @field_validator("position")
     @classmethod
     def _shares(cls, values: tuple[float, ...]) -> tuple[float, ...]:
         if not all(0 <= value <= 1 for value in values):
             raise ValueError("give shares from 0 to 1")
         return values
-
-    @field_validator("pairs", "distractors")
-    @classmethod
-    def _absolute(cls, path: Path | None) -> Path | None:
-        return None if path is None else path.expanduser().absolute()
-
-    @field_validator("embedder")
-    @classmethod
-    def _known(cls, embedder: str) -> str:
-        check_embedder(embedder)
-        return embedder
 
     @model_validator(mode="after")
     def _one_length(self) -> PrefEvalOptions:
@@ -126,14 +104,7 @@ class PrefEvalOptions(RecipeOptions):
         Raises:
             RecipeError: If there is none of that name.
         """
-        known = source.topics()
-        wanted = [part.strip() for part in self.topics.split(",") if part.strip()]
-        if wanted == ["all"]:
-            return known
-        for topic in wanted or [self.topics]:
-            if topic not in known:
-                raise RecipeError(f"topics: there is no {topic!r}; there are {', '.join(known)}", setting="topics")
-        return list(dict.fromkeys(wanted))
+        return chosen("topics", self.topics, source.topics())
 
     def positions(self) -> tuple[float, ...]:
         """Where the preference stands: at the start, or in the middle where another comes before it."""

@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedding_model
+from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
 from dialoom.graphs.gate.talk import Said, Talk
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
-from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Exporter, Graph, Recipe
 from dialoom.graphs.reporting.chart import Chart
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
-from dialoom.personas.similarity import EmbedderError, local_embedder
 
 from . import checkers, exports, figures, nodes, report
 from .conversation import folded
@@ -67,11 +66,8 @@ class PrefEval(Recipe):
         self, options: PrefEvalOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[PrefEvalScenario]:
         """By topic and pair, and for each pair along the axes."""
-        if "rag" in options.method and not embedding_model(options.embedder):
-            try:
-                local_embedder(options.embedder)
-            except EmbedderError as error:
-                raise RecipeError(f"embedder: {error}", setting="embedder") from error
+        if "rag" in options.method:
+            embedder_here(options.embedder)
         return items(options, draw, note)
 
     def graph(self, options: PrefEvalOptions) -> Graph:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
+from dialoom.graphs.option_types import AbsolutePath, EmbedderName
 from dialoom.graphs.recipe import RecipeOptions
-from dialoom.personas import EMBEDDERS, THRESHOLD, located_embedder
+from dialoom.personas import EMBEDDERS, THRESHOLD
 
 Until = Literal["written", "filtered", "chosen", "complete"]
 UNTIL: tuple[Until, ...] = get_args(Until)
@@ -20,10 +20,10 @@ class PairsOptions(RecipeOptions):
     """The options of the recipe `prefeval-pairs`."""
 
     topics: str = Field("all", description="all, or topics separated by commas.")
-    topic_file: Path | None = Field(
+    topic_file: AbsolutePath | None = Field(
         None, description="A JSON list of topics with description and subtopics; without it, the shipped ones."
     )
-    drafts: Path | None = Field(
+    drafts: AbsolutePath | None = Field(
         None, description="Go on from drafts that were exported, and perhaps edited, instead of having pairs written."
     )
     until: Until = Field(
@@ -46,15 +46,15 @@ class PairsOptions(RecipeOptions):
     least_difficulty: Literal["low", "high"] = Field(
         "low", description="Drop pairs whose rated reasoning difficulty is lower: low or high."
     )
-    rated: Path | None = Field(
+    rated: AbsolutePath | None = Field(
         None, description="Pairs that people have rated, as examples for the rater; without it, the 50 shipped ones."
     )
     keep: int = Field(50, ge=1, description="Choose no more than this many pairs a topic.")
     threshold: float = Field(
         THRESHOLD, ge=0.0, le=1.0, description="Two pairs that are more similar than this are one too many, 0 to 1."
     )
-    embedder: str = Field("lexical", description=f"What tells how similar pairs are: {EMBEDDERS}.")
-    personas: Path | None = Field(
+    embedder: EmbedderName = Field("lexical", description=f"What tells how similar pairs are: {EMBEDDERS}.")
+    personas: AbsolutePath | None = Field(
         None, description="A JSON list of personas to tell preferences; without it, the 100 shipped ones."
     )
     candidates: int = Field(
@@ -62,16 +62,6 @@ class PairsOptions(RecipeOptions):
     )
     shortest: int = Field(3, ge=2, le=20, description="The fewest turns of a persona's talk.")
     longest: int = Field(7, ge=2, le=20, description="The most turns of a persona's talk.")
-
-    @field_validator("topic_file", "drafts", "rated", "personas")
-    @classmethod
-    def _absolute(cls, path: Path | None) -> Path | None:
-        return None if path is None else path.expanduser().absolute()
-
-    @field_validator("embedder")
-    @classmethod
-    def _known(cls, embedder: str) -> str:
-        return located_embedder(embedder)
 
     @field_validator("answerers")
     @classmethod

@@ -10,16 +10,17 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedding_model
+from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
+from dialoom.graphs.gate.talk import Talk
+from dialoom.graphs.option_types import chosen
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.prefeval.checkers import REPLY_TYPES as CHECKERS_REPLY_TYPES
-from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Exporter, Graph, Recipe
 from dialoom.graphs.reporting.outline import Outline, Span
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.shared import Shared
 from dialoom.graphs.stage import Stage, node
 from dialoom.personas.preferences import Draft, PairTopic, read_drafts, read_rated, read_tellers, read_topics
-from dialoom.personas.similarity import EmbedderError, local_embedder
 
 from . import filters, forms, report
 from .exports import EXPORTERS, drafts_in
@@ -28,6 +29,7 @@ from .replies import REPLY_TYPES
 from .scenario import PairsScenario
 from .selection import select
 from .stages import PairsState, drafts_of
+from .texts import written_talks
 from .writing import write
 
 _FORMS = (forms.offer, forms.tell, forms.finish)
@@ -89,11 +91,8 @@ class PrefEvalPairs(Recipe):
         note: Callable[[str], None],
     ) -> Iterator[PairsScenario]:
         """A topic each, in the file's order."""
-        if not embedding_model(options.embedder):
-            try:
-                note(f"threshold {options.threshold:g}: {local_embedder(options.embedder).meaning}")
-            except EmbedderError as error:
-                raise RecipeError(f"embedder: {error}", setting="embedder") from error
+        if embedder := embedder_here(options.embedder):
+            note(f"threshold {options.threshold:g}: {embedder.meaning}")
         rated, personas = Shared(tuple(read_rated(options.rated))), Shared(tuple(read_tellers(options.personas)))
         drafts = _by_topic(options, note)
         topics = [PairTopic(topic=topic) for topic in drafts] if drafts else read_topics(options.topic_file)
@@ -148,6 +147,13 @@ class PrefEvalPairs(Recipe):
             details={"drafts": [draft.model_dump(mode="json", exclude_defaults=True) for draft in drafts]},
         )
 
+    def talks(self, scenario: PairsScenario, outcome: Outcome) -> Iterator[Talk]:
+        """What was written of the pairs that are left; of drafts that were given, the pair itself is somebody's own."""
+        facts, drafts = self.facts(scenario), outcome.details["drafts"]
+        for number, draft in enumerate(map(Draft.model_validate, drafts), start=1):
+            if not draft.dropped:
+                yield from written_talks(draft, f"pair {number}", facts, is_given=bool(scenario.drafts))
+
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Calls for new pairs, and the pairs that are left."""
         left = sum(not draft.dropped for draft in drafts_of(state)) if "written" in state else 0
@@ -190,13 +196,7 @@ def _chosen(options: PairsOptions, topics: list[PairTopic]) -> list[PairTopic]:
         RecipeError: If there is none of that name.
     """
     by_name = {topic.topic: topic for topic in topics}
-    wanted = [part.strip() for part in options.topics.split(",") if part.strip()]
-    if wanted == ["all"]:
-        return topics
-    for name in wanted or [options.topics]:
-        if name not in by_name:
-            raise RecipeError(f"topics: there is no {name!r}; there are {', '.join(by_name)}", setting="topics")
-    return [by_name[name] for name in dict.fromkeys(wanted)]
+    return [by_name[name] for name in chosen("topics", options.topics, by_name)]
 
 
 def _outlined(draft: Draft) -> Outline:

@@ -16,7 +16,7 @@ from .statistics import (
     share_of,
     wilson,
 )
-from .table import Cell, Table
+from .table import Cell, FacetColumn, Table
 
 __all__ = [
     "LEVEL",
@@ -24,6 +24,7 @@ __all__ = [
     "Cell",
     "Chart",
     "Estimate",
+    "FacetColumn",
     "FittedLine",
     "Outline",
     "PairedDifference",

@@ -10,6 +10,19 @@ from .statistics import Estimate
 Cell = str | int | float | Estimate | None
 
 
+@dataclass(frozen=True, slots=True)
+class FacetColumn:
+    """Which facet of scenarios a column's texts are values of.
+
+    Attributes:
+        name: The facet.
+        values: Its values by the texts, where the column says them in other words.
+    """
+
+    name: str
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Table:
     """Rows of cells under named columns.
@@ -21,6 +34,7 @@ class Table:
         rows: A cell per column; `None` where there is nothing to say.
         notes: Lines below it.
         decimals: How many decimals a column's figures are shown with, where it is not 2 (1 for percentages).
+        facets: Of columns of texts, the facet that they hold, where it has another name than the column or other words.
     """
 
     name: str
@@ -29,3 +43,4 @@ class Table:
     rows: list[Sequence[Cell]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     decimals: Mapping[str, int] = field(default_factory=dict)
+    facets: Mapping[str, FacetColumn] = field(default_factory=dict)

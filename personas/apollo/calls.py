@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import date
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 from .tools import TOOLS, Kind, Parameter, Tool, Value
@@ -44,11 +44,10 @@ def canonical(call: Mapping[str, Any]) -> ToolCall:
     if tool is None:
         raise CallError(f"there is no tool {shown(name)}")
     given = arguments_of(call)
-    for argument in given:
-        if argument not in tool.parameters:
-            takes = ", ".join(tool.parameters)
-            raise CallError(f"{tool.name} takes no argument {shown(argument)}; it takes {takes}")
-    return ToolCall(tool.name, {name: _argument(tool, p, given.get(name)) for name, p in tool.parameters.items()})
+    if not given.keys() <= tool.parameters.keys():
+        unknown, takes = next(name for name in given if name not in tool.parameters), ", ".join(tool.parameters)
+        raise CallError(f"{tool.name} takes no argument {shown(unknown)}; it takes {takes}")
+    return ToolCall(tool.name, {name: read(given.get(name)) for name, read in _readers(tool.name)})
 
 
 def arguments_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -89,15 +88,27 @@ def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON")
 
 
-def _argument(tool: Tool, parameter: Parameter, value: Any) -> Value:
-    if value is None:
-        if parameter.default is None:
-            raise CallError(f"{tool.name} needs {parameter.name}: {parameter.wanted()}")
-        return parameter.default
-    read = _listed(parameter, value) if parameter.of else _READERS[parameter.kind](value)
-    if read is None or not _within(parameter, read):
-        raise CallError(f"{tool.name}: {parameter.name} {shown(value)}: give {parameter.wanted()}")
-    return read
+@cache
+def _readers(tool: str) -> tuple[tuple[str, Callable[[Any], Value]], ...]:
+    """What reads each argument of a tool, by the parameter's name."""
+    return tuple((name, _reader(TOOLS[tool], parameter)) for name, parameter in TOOLS[tool].parameters.items())
+
+
+def _reader(tool: Tool, parameter: Parameter) -> Callable[[Any], Value]:
+    """What reads an argument, and remembers the short texts that it has read: names, days and ids come again."""
+
+    def read(value: Any) -> Value:
+        if value is None:
+            if parameter.default is None:
+                raise CallError(f"{tool.name} needs {parameter.name}: {parameter.wanted()}")
+            return parameter.default
+        found = _listed(parameter, value) if parameter.of else _READERS[parameter.kind](value)
+        if found is None or not _within(parameter, found):
+            raise CallError(f"{tool.name}: {parameter.name} {shown(value)}: give {parameter.wanted()}")
+        return found
+
+    remembered = lru_cache(maxsize=512)(read)
+    return lambda value: remembered(value) if type(value) is str and len(value) < _SHORT else read(value)
 
 
 def _within(parameter: Parameter, value: Value) -> bool:
@@ -180,6 +191,7 @@ _READERS: Mapping[Kind, Callable[[Any], Value | None]] = {
     "integer": _integer,
     "number": _number,
 }
+_SHORT = 100
 _STRAIGHT = str.maketrans("‘’‚‛“”„‟", "''''\"\"\"\"")
 _GAPS = str.maketrans("", "", " -_")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)

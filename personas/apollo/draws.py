@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import struct
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import chain, count
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 Row = dict[str, Any]
+_Word: TypeAlias = Callable[[], int]
+_Drawer: TypeAlias = Callable[[_Word, Mapping[str, Any], Row], Any]
 _EIGHT_WORDS = struct.Struct(">8I")
 
 
 class Draw:
-    """Choices that follow from a seed and a key alone, and not from what was drawn before: keyed SHA-256."""
+    """Choices that follow from a seed and a key alone, and not from what was drawn before: keyed SHA-256.
 
-    __slots__ = ("_key", "_round", "_words")
+    Attributes:
+        word: Gives the next number below 2**32.
+    """
+
+    __slots__ = ("word",)
 
     def __init__(self, *key: object) -> None:
-        self._key = "\x1f".join(map(str, key)).encode(errors="surrogatepass")
-        self._round = 0
-        self._words: list[int] = []
+        named = "\x1f".join(map(str, key)).encode(errors="surrogatepass")
+        self.word: Callable[[], int] = chain.from_iterable(_digests(named)).__next__
 
     def below(self, bound: int) -> int:
         """A whole number from 0 to `bound` - 1, of which a million is the most that is asked for here."""
-        if not self._words:
-            digest = hashlib.sha256(b"%d\x1f" % self._round + self._key).digest()
-            self._words = list(_EIGHT_WORDS.unpack(digest))
-            self._round += 1
-        return self._words.pop() * bound >> 32
+        return self.word() * bound >> 32
 
     def choice(self, values: Sequence[T]) -> T:
         """One of the values."""
@@ -37,60 +39,88 @@ class Draw:
 
     def shuffled(self, values: Sequence[T]) -> list[T]:
         """All the values, in some order."""
-        left = list(values)
-        return [left.pop(self.below(len(left))) for _ in values]
+        left, word = list(values), self.word
+        return [left.pop(word() * len(left) >> 32) for _ in values]
 
 
-def row(draw: Draw, columns: Mapping[str, Any], arguments: Mapping[str, Any]) -> Row:
-    """A row whose columns are drawn one after the other, each by its rule.
+def _digests(key: bytes) -> Iterator[tuple[int, ...]]:
+    for number in count():
+        yield _EIGHT_WORDS.unpack(sha256(b"%d\x1f%b" % (number, key)).digest())[::-1]
+
+
+class Columns:
+    """The columns of a table's rows, drawn one after the other, each by its rule.
 
     A rule is a list to choose from; `by`, with a rule for each value of an argument or of an earlier column; a number
     `from`, `to` and in `step`s; `times` of day between two hours; an `id` of these letters. Braces in a text stand
-    for an argument's value.
+    for an argument's value. Rules are read once, so that a row costs little more than its draws.
     """
-    made: Row = {}
-    for column, rule in columns.items():
-        made[column] = _value(draw, rule, arguments, made)
-    return made
+
+    def __init__(self, rules: Mapping[str, Any]) -> None:
+        self._rules = rules
+        self._columns = [(column, _values(rule), _drawer(rule)) for column, rule in rules.items()]
+
+    def row(self, draw: Draw, arguments: Mapping[str, Any]) -> Row:
+        """A row."""
+        word = draw.word
+        made: Row = {}
+        for column, values, drawn in self._columns:
+            made[column] = values[word() * len(values) >> 32] if values else drawn(word, arguments, made)
+        return made
+
+    def rows(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> list[Row]:
+        """So many rows, no two of them with the same text in a column that has enough texts for all."""
+        used = {column: set[Any]() for column, rule in self._rules.items() if _spread(rule, arguments) >= count}
+        made: list[Row] = []
+        while len(made) < count:
+            fresh = self.row(draw, arguments)
+            if not used or not any(fresh[column] in seen for column, seen in used.items()):
+                made.append(fresh)
+                for column, seen in used.items():
+                    seen.add(fresh[column])
+        return made
 
 
-def rows(draw: Draw, columns: Mapping[str, Any], arguments: Mapping[str, Any], count: int) -> list[Row]:
-    """So many rows, no two of them with the same text in a column that has enough texts for all."""
-    apart = [column for column, rule in columns.items() if _spread(rule, arguments) >= count]
-    made: list[Row] = []
-    used: set[tuple[str, Any]] = set()
-    while len(made) < count:
-        fresh = row(draw, columns, arguments)
-        marks = {(column, fresh[column]) for column in apart}
-        if not marks & used:
-            used |= marks
-            made.append(fresh)
-    return made
+def in_range(rule: Mapping[str, Any]) -> tuple[int | float, ...]:
+    """The numbers of a range, with at most one decimal."""
+    first, step = rule["from"], rule.get("step", 1)
+    numbers = [first + step * number for number in range(round((rule["to"] - first) / step) + 1)]
+    return tuple(round(number, 1) if isinstance(number, float) else number for number in numbers)
 
 
-def in_range(draw: Draw, rule: Mapping[str, Any]) -> int | float:
-    """A number of a range, with at most one decimal."""
-    step = rule.get("step", 1)
-    number = rule["from"] + step * draw.below(round((rule["to"] - rule["from"]) / step) + 1)
-    return round(number, 1) if isinstance(number, float) else int(number)
-
-
-def _value(draw: Draw, rule: Any, arguments: Mapping[str, Any], made: Row) -> Any:
+def _values(rule: Any) -> Sequence[Any]:
+    """What a column's value is one of, whatever else is drawn or asked; nothing where it depends on more."""
     if isinstance(rule, list):
-        chosen = draw.choice(rule)
-        if not isinstance(chosen, str) or "{" not in chosen:
-            return chosen
-        text = chosen.format_map(arguments)
-        return text[0].upper() + text[1:]
+        return () if any(isinstance(value, str) and "{" in value for value in rule) else tuple(rule)
+    return in_range(rule) if "from" in rule else ()
+
+
+def _drawer(rule: Any) -> _Drawer:
+    """What draws a column's value, from the arguments and the columns before it."""
+    if values := _values(rule):
+        return lambda word, _, __: values[word() * len(values) >> 32]
+    if isinstance(rule, list):
+        return lambda word, arguments, _: _filled(rule[word() * len(rule) >> 32], arguments)
     if "by" in rule:
-        key = made[rule["by"]] if rule["by"] in made else arguments[rule["by"]]
-        return _value(draw, rule[str(key)], arguments, made)
+        return _depending(rule["by"], {value: _drawer(each) for value, each in rule.items() if value != "by"})
     if "id" in rule:
-        return f"{rule['id']}{100_000 + draw.below(900_000)}"
-    if "times" in rule:
-        first, last = rule["times"]
-        return f"{first + draw.below(last - first):02}:{5 * draw.below(12):02}"
-    return in_range(draw, rule)
+        return lambda word, _, __: f"{rule['id']}{100_000 + (word() * 900_000 >> 32)}"
+    hours, minutes = [f"{hour:02}:" for hour in range(*rule["times"])], [f"{5 * minute:02}" for minute in range(12)]
+    return lambda word, _, __: hours[word() * len(hours) >> 32] + minutes[word() * 12 >> 32]
+
+
+def _filled(text: str, arguments: Mapping[str, Any]) -> str:
+    if "{" not in text:
+        return text
+    text = text.format_map(arguments)
+    return text[0].upper() + text[1:]
+
+
+def _depending(name: str, drawers: Mapping[str, _Drawer]) -> _Drawer:
+    def drawn(word: _Word, arguments: Mapping[str, Any], made: Row) -> Any:
+        return drawers[str(made[name] if name in made else arguments[name])](word, arguments, made)
+
+    return drawn
 
 
 def _spread(rule: Any, arguments: Mapping[str, Any]) -> int:
@@ -118,12 +148,21 @@ class RowIds:
         self._factor = next(f for f in iter(lambda: draw.below(self._count), 0) if math.gcd(f, self._count) == 1)
         self._inverse = pow(self._factor, -1, self._count)
 
-    def of(self, place: Sequence[int]) -> str:
-        """The id of the row in a place."""
-        number = 0
-        for part, size in zip(place, self._sizes, strict=True):
-            number = number * size + part
-        return f"{self._prefix}{100 + (number * self._factor + self._shift) % self._count}"
+    def of(self, place: Sequence[int], count: int) -> list[str]:
+        """The ids of so many rows.
+
+        Args:
+            place: What they have in common: all of a row's place but its last part.
+            count: How many there are, from 0 in the last part.
+        """
+        first = 0
+        for part, size in zip(place, self._sizes[:-1], strict=True):
+            first = first * size + part
+        first *= self._sizes[-1]
+        return [
+            f"{self._prefix}{100 + ((first + number) * self._factor + self._shift) % self._count}"
+            for number in range(count)
+        ]
 
     def place(self, text: str) -> tuple[int, ...] | None:
         """The place that an id in any case leads to; None where there can be no such row."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from .calls import CallError, ToolCall, canonical, shown
-from .draws import Row, in_range, row, rows
+from .draws import Columns, Row, in_range
 from .tools import CONTENT as TOOLS_CONTENT
 from .tools import TOOLS
 from .world import CONTENT, Place, World
@@ -15,6 +16,8 @@ from .world import CONTENT, Place, World
 Output = dict[str, Any] | list[Row]
 _REMEMBERED = 20_000
 _BOOKING: Mapping[str, Any] = CONTENT["booking"]
+_RANGES = {name: in_range(_BOOKING[name]) for name in ("pickup_min", "ready_min", "delivery_min")}
+_WEATHER, _BUSES = Columns(CONTENT["weather"]), Columns(CONTENT["bus"])
 
 
 def execute(world: World, call: Mapping[str, Any], offered: Collection[str] = TOOLS.keys()) -> Output:
@@ -49,14 +52,21 @@ def _answer(world: World, call: ToolCall) -> Output:
 
 def _drawn(world: World, call: ToolCall) -> Output:
     """What a tool without an answer of its own says: rows or one object, as its columns in the data file have it."""
-    content = TOOLS_CONTENT["tools"][call.name]
-    draw, count = world.draw(call.name, *call.arguments.values()), content.get("rows")
+    columns, count = _columns(call.name)
+    draw = world.draw(call.name, *call.arguments.values())
     _differ(call)
     if count is None:
-        return row(draw, content["answer"], call.arguments)
+        return columns.row(draw, call.arguments)
     if isinstance(count, str):
-        return rows(draw, content["answer"], call.arguments, int(call.arguments[count]))
-    return rows(draw, content["answer"], call.arguments, count[0] + draw.below(count[1] - count[0] + 1))
+        return columns.rows(draw, call.arguments, int(call.arguments[count]))
+    return columns.rows(draw, call.arguments, count[0] + draw.below(count[1] - count[0] + 1))
+
+
+@cache
+def _columns(tool: str) -> tuple[Columns, str | Sequence[int] | None]:
+    """What such a tool says, and how many rows: a range, an argument's name, or one object."""
+    content = TOOLS_CONTENT["tools"][tool]
+    return Columns(content["answer"]), content.get("rows")
 
 
 def _id(world: World, call: ToolCall, prefix: str) -> str:
@@ -64,7 +74,7 @@ def _id(world: World, call: ToolCall, prefix: str) -> str:
 
 
 def _in_range(world: World, call: ToolCall, rule: str) -> int | float:
-    return in_range(world.draw(call.name, rule, *call.arguments.values()), _BOOKING[rule])
+    return world.draw(call.name, rule, *call.arguments.values()).choice(_RANGES[rule])
 
 
 def _differ(call: ToolCall) -> None:
@@ -87,12 +97,12 @@ def _get_distance(world: World, call: ToolCall) -> Output:
 
 def _get_weather(world: World, call: ToolCall) -> Output:
     city, day = world.city(call.arguments["city"]), world.day(call.arguments["date"])
-    return row(world.draw("weather", city, day), CONTENT["weather"], {})
+    return _WEATHER.row(world.draw("weather", city, day), {})
 
 
 def _get_bus_eta(world: World, call: ToolCall) -> Output:
     city, one, other = _way(world, call)
-    return row(world.draw("bus", city, one.name, other.name), CONTENT["bus"], {})
+    return _BUSES.row(world.draw("bus", city, one.name, other.name), {})
 
 
 def _transport_recommendation(world: World, call: ToolCall) -> Output:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .calls import CallError, folded, shown
-from .draws import Draw, Row, RowIds, row, rows
+from .draws import Columns, Draw, Row, RowIds
 from .tools import CONTENT as TOOLS_CONTENT
 from .tools import TOOLS, Value
 
@@ -21,6 +21,7 @@ CITIES: tuple[str, ...] = tuple(CONTENT["cities"])
 CLASSES_OF_HOTELS = (5, 5, 5, 4, 4, 3, 3, 2)  # so that even who wants the best has three to choose from
 _GENRES, _CINEMAS = (TOOLS["search_movie"].parameters[name].of for name in ("genre", "cinema"))
 _KM_ACROSS = 10
+_FLIGHTS, _HOTELS, _SHOWINGS, _TRACKS = (Columns(CONTENT[name]) for name in ("flights", "hotels", "showings", "tracks"))
 
 
 class Place(NamedTuple):
@@ -66,10 +67,13 @@ class RowTable:
 
     def at(self, *place: int) -> Sequence[Row]:
         """The rows of a place, for looking at."""
-        if place not in self._kept:
+        kept = self._kept.get(place)
+        if kept is None:
             made = self._make(Draw(self._seed, self._id_column, *place), place)
-            self._kept[place] = [{self._id_column: self._ids.of((*place, n)), **row} for n, row in enumerate(made)]
-        return self._kept[place]
+            ids = self._ids.of(place, len(made))
+            kept = [{self._id_column: id_, **row} for id_, row in zip(ids, made, strict=True)]
+            self._kept[place] = kept
+        return kept
 
     def find(self, row_id: Any) -> tuple[tuple[int, ...], Row]:
         """The place and the row of an id.
@@ -168,18 +172,18 @@ class World:
 
 def _flights(draw: Draw, place: tuple[int, ...]) -> list[Row]:
     _, origin, target = place
-    return rows(draw, CONTENT["flights"], {}, 6) if origin != target else []
+    return _FLIGHTS.rows(draw, {}, 6) if origin != target else []
 
 
 def _hotels(draw: Draw, _: tuple[int, ...]) -> list[Row]:
     classes = draw.shuffled(CLASSES_OF_HOTELS)
-    found = rows(draw, CONTENT["hotels"], {}, len(classes))
+    found = _HOTELS.rows(draw, {}, len(classes))
     return [{"name": hotel["name"], "stars": stars, **hotel} for hotel, stars in zip(found, classes, strict=True)]
 
 
 def _showings(draw: Draw, place: tuple[int, ...]) -> list[Row]:
     films = draw.shuffled(CONTENT["films"][_GENRES[place[1]]])[: 3 + draw.below(3)]
-    return [{"title": film, **row(draw, CONTENT["showings"], {})} for film in films]
+    return [{"title": film, **_SHOWINGS.row(draw, {})} for film in films]
 
 
 def _beverages(draw: Draw, _: tuple[int, ...]) -> list[Row]:
@@ -187,5 +191,5 @@ def _beverages(draw: Draw, _: tuple[int, ...]) -> list[Row]:
 
 
 def _tracks(draw: Draw, _: tuple[int, ...]) -> list[Row]:
-    found = rows(draw, CONTENT["tracks"], {}, 6)
+    found = _TRACKS.rows(draw, {}, 6)
     return [{"title": f"{track['first']} {track['second']}", "artist": track["artist"]} for track in found]

@@ -230,7 +230,8 @@ class Gateway:
         """The reply, and what it took: nothing if it was replayed."""
         limit = self._limit(request)
         backend = await self._backend_for_call(request.model)
-        request = replace(request, timeout=self._limits.timeouts.get(request.role, self._limits.timeouts.get("")))
+        if timeouts := self._limits.timeouts:
+            request = replace(request, timeout=timeouts.get(request.role, timeouts.get("")))
         presence = self._presence(request)
         if presence.is_away and (known := await self._ledger.find(key, place)) is not None:
             return known, Taken()

@@ -22,7 +22,7 @@ from .words import Words, heard, joined, say
 
 WORDS = Words(Path(__file__).parent / "data" / "personalens_people" / "lines.toml")
 
-_KEY = re.compile(r'\{"(\w+)"')
+_KEY = re.compile(r'JSON object of[^"]*"(\w+)"')
 
 
 @understudy("personalens_people", "writer")

@@ -20,7 +20,10 @@ class ToolTurn:
 
 
 Understudy = Callable[[MarkedRequest, Draws], str | ToolTurn]
-_BUILT_IN = ("personalens", "aloe", "pools", "prefeval", "prefeval_pairs", "personalens_people", "apollo", "gate")
+_BUILT_IN = (
+    *("personalens", "aloe", "pools", "prefeval", "prefeval_pairs", "personalens_people", "apollo", "apollo_write"),
+    "gate",
+)
 _PACKAGE = __name__.rpartition(".")[0]
 
 

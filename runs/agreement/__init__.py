@@ -1,6 +1,7 @@
 """Whether people agree with the judge: a sample for them to label, and the kappas of what they filled in."""
 
-from .items import Group, Item
+from .items import Group, Item, items_of
+from .labelling import LabelFile, labels_beside
 from .labels import Labels, read_labels
 from .rendering import as_json, table_of
 from .results import Agreement, GroupAgreement, agreement
@@ -12,12 +13,15 @@ __all__ = [
     "Group",
     "GroupAgreement",
     "Item",
+    "LabelFile",
     "Labels",
     "Sample",
     "Scale",
     "Scales",
     "agreement",
     "as_json",
+    "items_of",
+    "labels_beside",
     "read_labels",
     "table_of",
     "write_sample",

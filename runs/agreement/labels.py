@@ -68,6 +68,16 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
     return Labels(path, tuple(columns), rows)
 
 
+def cells_of(path: Path) -> list[list[str]]:
+    """The cells of a labels file as they stand there, the header first.
+
+    Raises:
+        DataError: If it cannot be read, or has no column `item`.
+    """
+    text = _text(path)
+    return [cells for _, cells in _lines(path, text, _delimiter(path, text))]
+
+
 def _columns(path: Path, header: Sequence[str], only: Collection[str]) -> dict[str, int]:
     """The annotators' columns by name."""
     found: dict[str, int] = {}

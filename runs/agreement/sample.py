@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 
 import yaml
 
-from dialoom.graphs import Episode, Recipe, stream
+from dialoom.graphs import Episode, stream
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
@@ -80,7 +80,7 @@ def write_sample(
     # The items of a metric stand together: it is easier to keep to one scale at a time.
     ranks = {metric: rank for rank, metric in enumerate(recipe.metrics)}
     drawn.sort(key=lambda each: (ranks.get(each.group.metric, len(ranks)), each))
-    rows = (_row(run, recipe, judging, each, known) for each in drawn)
+    rows = (_row(run, judging, each, known) for each in drawn)
     # The mark at the beginning (`-sig`) is how a spreadsheet knows that the file is UTF-8.
     with text_output(target, (run.path,), encoding="utf-8-sig", newline="") as file:
         _dump(file, [*COLUMNS, *(LABEL + name for name in annotators)], rows)
@@ -135,20 +135,25 @@ class _Pool:
         return self._draw.sample(self.held, min(count, len(self.held)))
 
 
-def _row(run: RunFile, recipe: Recipe, judging: str | None, drawn: _Drawn, scales: Scales) -> list[str]:
+def _row(run: RunFile, judging: str | None, drawn: _Drawn, scales: Scales) -> list[str]:
     """An item's cells, less the annotators'."""
     position = run.resolve(drawn.episode)
     episode = run.episode(position, judging)
     assert episode is not None, "it was finished when it was drawn, and what is finished stays"
-    judgement = next(item.judgement for item in items_of(episode) if item.id == drawn.id)
+    return item_row(run, episode, next(item for item in items_of(episode) if item.id == drawn.id), scales)
+
+
+def item_row(run: RunFile, episode: Episode, item: Item, scales: Scales) -> list[str]:
+    """What a labels file says of an item, by `COLUMNS`: all that people need who label it, and not the judge's word."""
+    recipe, judgement = run.recipe, item.judgement
     return [
-        drawn.id,
-        drawn.episode,
+        item.id,
+        episode.id,
         judgement.metric,
         judgement.target,
         "" if judgement.turn is None else str(judgement.turn),
         str(scales.of(judgement.metric)),
-        _text(recipe.judged_about(run.scenario(recipe, position), judgement)),
+        _text(recipe.judged_about(run.scenario(recipe, run.resolve(episode.id)), judgement)),
         "\n\n".join(f"{line.role}: {line.spoken}" for line in recipe.judged_lines(episode.outcome, judgement)),
     ]
 

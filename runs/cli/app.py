@@ -24,8 +24,10 @@ from .flags import WHERE, with_more
 from .personas_command import register as register_personas
 from .push_command import push
 from .run_command import register as register_run
+from .scorecard_command import scorecard
 from .step_command import register as register_step
 from .step_command import register_replay
+from .studio_command import studio
 from .terminal import say
 from .trusting import TRUSTING, TrustFlag
 
@@ -71,7 +73,7 @@ def build_app(arguments: list[str]) -> typer.Typer:
 
 def _add(app: typer.Typer, command: Callable[..., None]) -> None:
     if command in _CALLING:
-        own = SAMPLING if command in (judge, review) else {}
+        own = SAMPLING if command in (judge, review, scorecard) else {}
         app.command(epilog=OF_PLAYING)(with_more(command, {**own, **CALLING, **TRUSTING}))
     else:
         app.command(epilog=OF_DOCTOR if command is doctor else OF_LOOKING)(command)
@@ -220,6 +222,11 @@ def judge(
         int,
         typer.Option(metavar="N", min=1, help="Judge all of it N times, to see how far a judge agrees with itself."),
     ] = 1,
+    sample: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Judge no more than N, drawn with the seed; of apollo, of what failed."),
+    ] = None,
+    where: WhereText = None,
     concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed judgings again.")] = False,
     **given: Any,
@@ -233,7 +240,8 @@ def judge(
         "api_base": api_base,
         **{flag: given.pop(flag) for flag in SAMPLING},
     }
-    raise typer.Exit(judge_run(run, name, repeat, judges, concurrency, retry_failed, given))
+    which = {"name": name, "repeat": repeat, "sample": sample, "where": where}
+    raise typer.Exit(judge_run(run, which, judges, concurrency, retry_failed, given))
 
 
 def review(
@@ -307,10 +315,11 @@ def report(
     report_run(runs, out, judging, table or [], where, trust)
 
 
-_CALLING = (resume, retry, judge, review)
+_CALLING = (resume, retry, judge, review, scorecard)
 """The commands that make calls, besides `run`."""
 _COMMANDS: Mapping[str, Callable[..., None]] = {
-    command.__name__: command for command in (*_CALLING, status, show, report, agree, describe, push, compact, doctor)
+    command.__name__: command
+    for command in (*_CALLING, status, show, studio, report, agree, describe, push, compact, doctor)
 }
 _REGISTERED: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
     "run": register_run,

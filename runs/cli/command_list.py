@@ -16,10 +16,12 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "run": "Make a run: plan it, play every scenario, keep every step.",
         "resume": "Go on with a run where it stopped.",
         "retry": "Try again what failed or was unparsed, or a scenario anew.",
+        "scorecard": "How personal an assistant is: all systems, on one page.",
     },
     "Look": {
         "status": "How far a run is, and what it has taken so far.",
         "show": "The list of scenarios, or one of them with its judgements.",
+        "studio": "All of that in a browser: watch, read, step, label, compare.",
         "step": "One conversation step by step: look, edit, rewind, fork, compare.",
         "replay": "Play a saved conversation again, offline, as a test.",
     },

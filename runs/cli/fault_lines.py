@@ -22,7 +22,7 @@ def of_the_rest(faults: Iterable[DialogueFault], messages: Sequence[object]) -> 
 def fault_line(fault: DialogueFault, has_place: bool = False) -> Text:
     """A fault in a line: whose, which, how sure, and the words that show it."""
     place = "" if fault.message is None else f"message {fault.message + 1}"
-    place = ", ".join(filter(None, (place, fault.where and f"after {fault.where}"))) if has_place else ""
+    place = ", ".join(filter(None, (place, fault.where and f"at {fault.where}"))) if has_place else ""
     about = f" of the {fault.who}'s" + (f" ({place})" if place else "")
     sure = "" if fault.sureness == 1 else f", {fault.sureness:.0%} sure"
     words = f": {' '.join(fault.words.split())}" if fault.words else ""

@@ -86,6 +86,8 @@ def _option(name: str, field: FieldInfo) -> Any:
 def _flag_type(annotation: Any) -> tuple[type, bool]:
     """The type that a flag's text becomes, and whether the flag can be repeated. Pydantic does the strict checking."""
     arguments = [argument for argument in get_args(annotation) if argument not in (type(None), Ellipsis)]
+    if get_origin(annotation) is Annotated:
+        return _flag_type(arguments[0])
     if get_origin(annotation) is tuple:
         return _flag_type(arguments[0])[0], True
     if annotation in (bool, int, float, Path):

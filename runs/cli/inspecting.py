@@ -17,6 +17,7 @@ from dialoom.graphs import Outline, Recipe
 from dialoom.graphs.fault import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs import export as exporting
+from dialoom.runs.bounds import RunBounds
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.selection import Where, every, in_order, scores_of
@@ -26,7 +27,7 @@ from dialoom.runs.store.lock import is_written
 from dialoom.runs.store.status import Status
 from dialoom.runs.trust import TrustError
 
-from .bounds import RunBounds
+from .bounds import bound_lines, budget_flags
 from .console import HarmlessConsole, make_console
 from .fault_lines import at_message, of_the_rest
 from .parameters import UNBOUNDED
@@ -53,15 +54,17 @@ def print_status(path: Path, as_json: bool) -> None:
     make_console().print(_usage_table(config, status, later))
     for line in _broken_off(status):
         say(line)
+    if status.faults:
+        say(f"faults: {status.faults:,} in {status.faulty:,} of {status.gated:,} that passed the gate")
     if status.usage.unanswered:
         why = "under way, or lost in a crash" if is_played else "lost when a process ended, and perhaps billed"
         say(f"calls without an answer: {status.usage.unanswered:,} ({why})")
-    for line in bounds.lines(str(path)):
+    for line in bound_lines(bounds, str(path)):
         say(line)
     if is_played:
         say("another dialoom process is writing it now")
     elif status.pending:
-        say(f"go on with: dialoom resume {path}{bounds.budget_flags}")
+        say(f"go on with: dialoom resume {path}{budget_flags(bounds)}")
 
 
 def _broken_off(status: Status) -> list[str]:
@@ -88,6 +91,7 @@ def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judg
             "pending": status.pending,
         },
         **_usage(status.usage),
+        "faults": {"gated": status.gated, "faulty": status.faulty, "faults": status.faults},
         "roles": roles,
         "judgings": {
             judging.name: {"models": judging.model_names, **_usage(status.by_judging.get(judging.name, Usage()))}

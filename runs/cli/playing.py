@@ -90,23 +90,30 @@ def retry_run(
 
 def judge_run(
     path: Path,
-    name: str | None,
-    repeat: int,
+    which: Mapping[str, Any],
     judges: Mapping[str, list[str] | None],
     concurrency: int,
     retry_failed: bool,
     given: Mapping[str, Any],
 ) -> int:
-    """Carry out `dialoom judge`; returns the exit code. `judges` says who judges and how they sample, as flags do."""
+    """Carry out `dialoom judge`; returns the exit code.
+
+    Args:
+        path: The run's file.
+        which: What is judged, how often, and what it is called: `name`, `repeat`, `sample` and `where`.
+        judges: Who judges and how they sample, as flags say it.
+        concurrency: How many dialogues at once.
+        retry_failed: Whether failed judgings are tried again.
+        given: The other flags.
+    """
 
     def judge(**settings: Any) -> Coroutine[Any, Any, Run]:
-        return ajudge(
-            path, name=name, repeat=repeat, retry_failed=retry_failed, **{**settings, **several_players(judges)}
-        )
+        return ajudge(path, retry_failed=retry_failed, **which, **{**settings, **several_players(judges)})
 
     def same(ended: Ended) -> str:
-        is_one = repeat == 1 and len(judges["model"] or ()) == 1
-        again = _as_flag("name", ended.judging if is_one else name) + _as_flag("repeat", repeat if repeat > 1 else None)
+        is_one = which["repeat"] == 1 and len(judges["model"] or ()) == 1
+        shown = {**which, "repeat": which["repeat"] if which["repeat"] > 1 else None}
+        again = "".join(_as_flag(*each) for each in {**shown, **({"name": ended.judging} if is_one else {})}.items())
         return f"dialoom judge {path}{again} {_who(judges)}"
 
     return _judged(same, judge, judges, call_settings(given, concurrency), given.get("log_format"))

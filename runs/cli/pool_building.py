@@ -8,12 +8,12 @@ from typing import Any
 
 from dialoom.graphs import Recipe
 from dialoom.personas import PoolEntry, read_pool, write_pool
-from dialoom.prompts import PromptLibrary
 from dialoom.runs.config import RunConfig
 from dialoom.runs.door import CallSettings, aplay, aresume, resolve
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile
+from dialoom.runs.told_otherwise import told_otherwise
 
 from .exit_codes import EXIT_DONE, EXIT_SOME_FAILED
 from .playing import carried_out
@@ -66,29 +66,12 @@ def build_pool(
 def _check_same(path: Path, config: RunConfig, recipe: Recipe, prompts: Path | None) -> None:
     """Go on only with a run that was told the same."""
     with RunFile(path) as run:
-        differing = _differences(run, config, recipe, prompts)
+        differing = told_otherwise(run, config, recipe, prompts)
     if differing:
         raise RunError(
             f"{path} was made with another configuration ({'; '.join(differing)}); "
             "give the same one to go on with it, or another file with -o"
         )
-
-
-def _differences(run: RunFile, config: RunConfig, recipe: Recipe, prompts: Path | None) -> list[str]:
-    """What a run was told otherwise than it is now, as `key: then, now`."""
-    then, now = (_flat(each) for each in (run.config, config))
-    keys = [key for key in now | then if then.get(key) != now.get(key)]
-    found = [f"{key}: {then.get(key)!r} then, {now.get(key)!r} now" for key in keys]
-    if prompts is not None:
-        theirs, ours = run.prompts, PromptLibrary.load(recipe.prompts, prompts, recipe.templates)
-        found += [f"prompt {id_}: another text" for id_ in ours if theirs[id_].hash != ours[id_].hash]
-    return found
-
-
-def _flat(config: RunConfig) -> dict[str, Any]:
-    plain = config.model_dump(mode="json")
-    roles = {f"{role} {key}": value for role, each in plain["models"].items() for key, value in each.items()}
-    return {"recipe": config.recipe, **plain["options"], **roles, "seed": config.seed}
 
 
 def _written(run: Path, out: Path) -> int:

@@ -23,7 +23,7 @@ def print_tables(tables: Iterable[Table]) -> None:
     console = make_console()
     for table in tables:
         console.print(table.title, style="bold")
-        for piece in _pieces(table, console):
+        for piece in _pieces(table, console) if table.rows else [f"  {reporting.NO_ROWS}"]:
             console.print(piece)
         for note in table.notes:
             console.print(f"  {note}", style="dim")

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from statistics import quantiles
 
 from dialoom.graphs import Chart, Series, Table
-from dialoom.graphs.gate.vocabulary import language_of
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas.drawn_texts import DrawnTexts
 
 from .dataset import Dataset, DescribedDialogue
 from .duplicates import NEAR, SHINGLE, TextIndex
+from .languages import language_of
 from .lexical import MOST_COMPARED, SAMPLE_WORDS, SAMPLES, LexicalDiversity, published, varied
 from .personal_data import PersonalDatum, finder
 from .surfacing import Surfacing

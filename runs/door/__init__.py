@@ -20,6 +20,7 @@ from .operations import (
 )
 from .resolving import resolve
 from .run import Run, describe, open_run, report
+from .scorecards import ascorecard, open_scorecard, scorecard
 from .settings import CallSettings, PlaySettings
 
 __all__ = [
@@ -33,10 +34,12 @@ __all__ = [
     "aresume",
     "aretry",
     "areview",
+    "ascorecard",
     "describe",
     "estimate",
     "judge",
     "open_run",
+    "open_scorecard",
     "plan",
     "play",
     "report",
@@ -44,6 +47,7 @@ __all__ = [
     "resume",
     "retry",
     "review",
+    "scorecard",
     "step",
     "stream",
 ]

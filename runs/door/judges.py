@@ -6,12 +6,43 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from dialoom.graphs import Recipe
+from dialoom.graphs import Recipe, stream
 from dialoom.roles.binding import Bindings, ModelBinding, ModelLike, Players, bind
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Ended
+from dialoom.runs.selection import selected
+from dialoom.runs.store import RunFile
 
 from .settings import JudgeSettings, players_of
+
+
+def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> frozenset[int] | None:
+    """The positions of what is to be judged; `None` for all that is finished.
+
+    Each scenario has a number from the run's seed, and those with the lowest are drawn: a smaller sample is part of a
+    larger one, and asking again draws the same ones.
+
+    Args:
+        run: The run.
+        sample: How many at most, of those about which the recipe's judging asks anything; `None` for no bound.
+        where: Only those that this expression holds of.
+
+    Raises:
+        RunError: If the number or the expression is wrong, or none is left.
+    """
+    if sample is None and where is None:
+        return None
+    if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
+        raise RunError(f"sample {sample!r} is no whole number from 1", setting="sample")
+    recipe, seed = run.recipe, run.config.seed
+    found = [
+        each.id for each in selected(run, None, where) if each.state == "done" and recipe.is_to_judge(each.outcome)
+    ]
+    if not found:
+        raise RunError(f"{run.path} has nothing to judge" + (f" where {where}" if where else ""))
+    drawn = set(sorted(found, key=lambda id_: (stream(seed, id_, "judged").random(), id_))[:sample])
+    return frozenset(position for position, id_, _, _ in run.listing() if id_ in drawn)
+
 
 Seats: TypeAlias = "tuple[ModelLike | None, dict[str, ModelLike]]"
 """Who judges in every role, and who in which, in one set of judgements."""

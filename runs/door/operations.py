@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from typing import Any, Unpack
 
-from dialoom.graphs.gate.review import Review
+from dialoom.graphs.review import Review
 from dialoom.roles.binding import ModelLike, Players, bind
 from dialoom.runs.config import FLAG
 from dialoom.runs.control import Control
@@ -18,7 +18,7 @@ from dialoom.runs.stepping import Session
 from dialoom.runs.store.branches import MAIN
 
 from .blocking import blocking
-from .judges import bound_judges, set_names, together
+from .judges import bound_judges, drawn_to_judge, set_names, together
 from .resolving import resolve
 from .run import Run
 from .settings import (
@@ -170,6 +170,8 @@ async def ajudge(
     *,
     name: str | None = None,
     repeat: int = 1,
+    sample: int | None = None,
+    where: str | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
     **settings: Unpack[JudgeSettings],
@@ -183,6 +185,9 @@ async def ajudge(
         name: What the set is called; by default the judges' models.
         repeat: How often each judge judges all of it, into as many sets (`NAME`, `NAME #2`, ...), which tell how far it
             agrees with itself.
+        sample: Judge no more than so many scenarios, drawn with the run's seed among those about which a judge is asked
+            anything; of APOLLO, among the samples that failed. A larger number later adds to them.
+        where: Judge only scenarios that this expression holds of.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
         **settings: Who judges in which role (`models`), how they sample, and how calls are made, as for `play`; see
@@ -196,9 +201,11 @@ async def ajudge(
     with reopened_to_judge(path, recipe, settings) as store:
         judge, ended = store.recipe, None
         judging_graph(judge)  # whether it has one, before anything is bound
+        only = drawn_to_judge(store, sample, where)
         bound = bound_judges(judge, model, settings)
         for judges, named in set_names(bound, name, repeat):
-            ended = together(ended, await judged_anew(store, judge, judges, named, retry_failed, calls_of(settings)))
+            made = await judged_anew(store, judge, judges, named, retry_failed, calls_of(settings), only)
+            ended = together(ended, made)
             if not ended.is_complete:
                 break
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
@@ -216,7 +223,7 @@ async def areview(
     """Look for faults in a run's finished conversations: by the rules as they are now, and if there is one, a reviewer.
 
     The rules cost nothing, and their faults replace those that the run has. A reviewer's verdicts are a set of their
-    own beside the judgements; it is asked what rules cannot see (`dialoom.graphs.gate.review.REVIEWED`).
+    own beside the judgements; it is asked what rules cannot see (`dialoom.graphs.review.REVIEWED`).
 
     Args:
         path: The run's file.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
@@ -17,7 +17,7 @@ from dialoom.runs.events import Ended, Event
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.report import Report
 from dialoom.runs.selection import selected
-from dialoom.runs.store import JudgementSet, RunFile, Status
+from dialoom.runs.store import Choices, JudgementSet, RunFile, ScenarioPage, ScenarioQuery, Status
 from dialoom.runs.trust import Trust
 
 from .settings import CallSettings, PathLike, RecipeLike
@@ -26,10 +26,16 @@ if TYPE_CHECKING:  # heavy, or an extra
     import datasets
     import pandas
 
+    from dialoom.runs.agreement import Agreement
     from dialoom.runs.export import Encoding, Soundness
-    from dialoom.runs.stepping import Session
+    from dialoom.runs.progress import RunProgress
+    from dialoom.runs.stepping import Looking, Session
+    from dialoom.runs.viewing import Conversation, RequestShown
 
     from .frames import Kind
+
+
+_ALL = ScenarioQuery()
 
 
 class Run:
@@ -104,10 +110,58 @@ class Run:
         with self._opened() as file:
             return file.judgement_sets()
 
+    def metrics(self, judging: str | None = None) -> list[str]:
+        """What a set of judgements (by default the oldest) judges, in the recipe's order."""
+        with self._opened() as file:
+            chosen = file.judgement_set(judging)
+            return [] if chosen is None else file.metrics_of(chosen.name, file.recipe)
+
     def status(self) -> Status:
         """How far the run is, and what its calls have taken."""
         with self._opened() as file:
             return file.status()
+
+    def scenarios(
+        self,
+        query: ScenarioQuery = _ALL,
+        *,
+        where: str | None = None,
+        said: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+    ) -> ScenarioPage:
+        """A page of scenarios, finished or not, with their figures; quick however many there are, unless by `where`.
+
+        Args:
+            query: Which, and in which order; by default all, in plan order.
+            where: Of these, those that an expression holds of; see `episodes`.
+            said: Of these, those in which something was said: words of one message, in any order; `"in quotes"` beside
+                each other; `begin*` for what begins so. They are looked up in an index in the user's folder for caches,
+                which is made when it is first needed; see `dialoom.runs.spoken`.
+            offset: How many of them are passed over.
+            limit: How many there are on a page.
+
+        Raises:
+            RunError: If the expression cannot be told, or there is no word in `said`.
+            StoreError: If the query cannot be told, or there is no such set of judgements.
+            OutputError: If the index cannot be kept.
+        """
+        from dialoom.runs.listed import listed
+
+        with self._opened() as file:
+            return listed(file, query, where, said, offset, limit)
+
+    def choices(self) -> Choices:
+        """What scenarios can be chosen by in a `ScenarioQuery`, with how many have each value."""
+        with self._opened() as file:
+            return file.choices()
+
+    def progress(self) -> RunProgress:
+        """How it gets on, also while another process plays it: status, budget, calls by model, what failed of what."""
+        from dialoom.runs.progress import RunProgress
+
+        with self._opened() as file:
+            return RunProgress.of(file)
 
     def episodes(self, judging: str | None = None, *, where: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of each finished scenario (done or failed), in plan order, read a page at a time.
@@ -143,6 +197,83 @@ class Run:
         with self._opened() as file:
             position = file.resolve(str(scenario))
             return file.episode(position, judging) or file.so_far(position)
+
+    def conversation(self, scenario: str | int, judging: str | None = None) -> Conversation:
+        """What has come of a scenario, finished or not: each message with its faults, judgements and call.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            judging: The set of judgements; by default the oldest.
+
+        Raises:
+            StoreError: If there is no such scenario or set.
+        """
+        from dialoom.runs.viewing import conversation
+
+        with self._opened() as file:
+            return conversation(file, scenario, judging)
+
+    def request(self, call: int, before: int | None = None) -> RequestShown:
+        """What a call asked, message by message, and what of it is new.
+
+        Args:
+            call: The call's row in the ledger.
+            before: The row of the call that it is compared with.
+
+        Raises:
+            RunError: If there is no such call.
+        """
+        from dialoom.runs.viewing import request_shown
+
+        with self._opened() as file:
+            return request_shown(file, call, before)
+
+    def label(
+        self, scenario: str | int, item: str, annotator: str, label: str, *, path: PathLike | None = None
+    ) -> None:
+        """Write down what a person says of a judgement, in the file from which kappas are made.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            item: The judgement's id, as `conversation` has it.
+            annotator: Who says it.
+            label: A value of the metric's scale (`yes`, `4`); empty to take it back.
+            path: The labels file, made if it is not there; by default `NAME.labels.csv` beside the run.
+
+        Raises:
+            RunError: If there is no such judgement, or the label is none of its scale.
+            DataError: If the file cannot be read.
+            OutputError: If it cannot be written.
+        """
+        from dialoom.runs.agreement import LabelFile, labels_beside
+
+        labels = LabelFile(labels_beside(self.path) if path is None else Path(path))
+        with self._opened() as file:
+            labels.put(file, file.resolve(str(scenario)), item, annotator, label)
+
+    def labels(self, annotator: str, *, path: PathLike | None = None) -> dict[str, str]:
+        """What a person has said of judgements, by their ids; see `label`."""
+        from dialoom.runs.agreement import LabelFile, labels_beside
+
+        return LabelFile(labels_beside(self.path) if path is None else Path(path)).labels(annotator)
+
+    def agreement(self, *, path: PathLike | None = None, judging: str | None = None) -> Agreement:
+        """How far people agree with a judge, by the labels that they have given; needs the extra `agree`.
+
+        Args:
+            path: The labels file; by default that of `label`.
+            judging: The set of judgements; by default the oldest.
+
+        Raises:
+            RunError: If statsmodels is not installed.
+            DataError: If the file cannot be read, or holds what is no label of this run.
+            StoreError: If there is no such set.
+        """
+        from dialoom.runs.agreement import agreement, labels_beside, read_labels
+
+        labels = read_labels(labels_beside(self.path) if path is None else Path(path))
+        with self._opened() as file:
+            return agreement(file, labels, judging=judging)
 
     def scenario(self, scenario: str | int) -> Scenario:
         """A scenario as it was planned, finished or not; named as for `episode`."""
@@ -320,6 +451,27 @@ class Run:
         trusting = self._trusting(calls)
         return step(self.path, scenario, branch=branch, recipe=self._given, models=self._known(models), **trusting)
 
+    @asynccontextmanager
+    async def look(
+        self, scenario: str | int, *, branch: str = "main", checkpoint: str | int | None = None
+    ) -> AsyncIterator[Looking]:
+        """One conversation step by step, to look at, also while another process plays it: nothing is written.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            branch: The branch to look at.
+            checkpoint: A checkpoint's number or id; by default where the branch stands.
+
+        Raises:
+            StoreError: If there is no such scenario.
+            SteppingError: If there is no such branch or checkpoint; as its `NotBegunError` if none of it was played.
+        """
+        from dialoom.runs.stepping import Looking
+
+        with self._opened() as file:
+            async with Looking.open(file, scenario, branch=branch, checkpoint=checkpoint) as looking:
+                yield looking
+
     def resume(
         self,
         *,
@@ -340,13 +492,15 @@ class Run:
         models: Mapping[str, Players] | None = None,
         name: str | None = None,
         repeat: int = 1,
+        sample: int | None = None,
+        where: str | None = None,
         **calls: Unpack[CallSettings],
     ) -> Run:
         """Judge it once more; see `dialoom.judge`."""
         from .operations import judge
 
-        trusting = self._trusting(calls)
-        judged = judge(self.path, model=model, models=models, name=name, repeat=repeat, recipe=self._given, **trusting)
+        which: dict[str, Any] = {"name": name, "repeat": repeat, "sample": sample, "where": where}
+        judged = judge(self.path, model=model, models=models, recipe=self._given, **which, **self._trusting(calls))
         return Run(self.path, self._given, models=self._models, ended=judged.ended, trust=self._trust)
 
     def stream(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe
-from dialoom.graphs.gate.review import Review
 from dialoom.graphs.recipe import Graph
+from dialoom.graphs.review import Review
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, ModelLike, rebind
@@ -83,6 +83,7 @@ async def new_run(
     )
     async with plan as store:
         keep_limits(store, new.policy.limits)
+        tell_unplayed(tell, settings, new.config.casts)
         tell(Planned(store.path, new.config, store.status().total))
         yield OpenRun(store, new.recipe, new.config.models, new.policy, tell, control)
 
@@ -111,6 +112,7 @@ async def reopened(
 
         found, policy = await in_thread(checked, lambda: control.is_draining)
         keep_limits(store, policy.limits)
+        tell_unplayed(tell, calls, [*store.config.casts, *(each.models for each in store.judgement_sets())])
         yield OpenRun(store, found, store.config.models, policy, tell, control, bool(calls.get("context")))
 
 
@@ -175,11 +177,17 @@ def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSett
 
 
 async def judged_anew(
-    store: RunStore, judge: Recipe, bound: Bindings, name: str | None, is_again: bool, calls: CallSettings
+    store: RunStore,
+    judge: Recipe,
+    bound: Bindings,
+    name: str | None,
+    is_again: bool,
+    calls: CallSettings,
+    only: Collection[int] | None = None,
 ) -> Ended:
     """Make a set of judgements with the judging of a recipe: the run's own, or the reviewing of it.
 
-    With `is_again`, what failed in the set is tried again.
+    With `is_again`, what failed in the set is tried again; with `only`, scenarios of these positions alone are judged.
 
     Raises:
         RunError: If the recipe has no judging, or the name belongs to other judgements.
@@ -196,12 +204,13 @@ async def judged_anew(
         name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
     chosen = opened_set(store, name, bound.by_role)
     keep_limits(store, policy.limits)
+    tell_unplayed(tell, calls, [*store.config.casts, bound.by_role])
     store.give(players_named(bound.by_role))
     task = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
     if is_again:
         retry_failures(task, chosen.name)
-    tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name), chosen.name))
-    work = store.queue.to_judge(store.recipe, chosen.name)
+    tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name, only), chosen.name))
+    work = store.queue.to_judge(store.recipe, chosen.name, only)
     return await carry_out(task, graph, bound.by_role, work, chosen.name)
 
 
@@ -369,6 +378,22 @@ def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBind
 
 def _judging_advice(path: Path) -> Advice:
     return Advice("judge", "judge the run first", {"path": path})
+
+
+def tell_unplayed(
+    tell: Callable[[Event], None], given: Mapping[str, object], casts: Iterable[Mapping[str, ModelBinding]]
+) -> None:
+    """Say of what is given for a model by its name that nobody plays with that model: it may be a slip of the hand."""
+    played = dict.fromkeys(binding.model for cast in casts for binding in cast.values())
+    for setting in ("context", "rpm", "tpm"):
+        figures = given.get(setting)
+        for name in figures if isinstance(figures, Mapping) else ():
+            if name and name not in played:
+                tell(
+                    Noted(
+                        f"{setting}: no role is played by {name}, so it changes nothing; there are {', '.join(played)}"
+                    )
+                )
 
 
 def keep_limits(store: RunStore, limits: RunLimits) -> None:

@@ -3,10 +3,11 @@
 from .building import build, charts, compare
 from .drawing import HOW_TO_INSTALL, can_draw, draw
 from .report import Report
-from .writing import markdown, text_of, texts_of, write
+from .writing import NO_ROWS, markdown, text_of, texts_of, write
 
 __all__ = [
     "HOW_TO_INSTALL",
+    "NO_ROWS",
     "Report",
     "build",
     "can_draw",

@@ -28,14 +28,22 @@ class _Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """One thing that was judged in a run and in the first one, on the same scenarios."""
+class JudgedDifference:
+    """One thing that was judged in a run and in the first one, on the same scenarios.
+
+    Attributes:
+        label: The run's.
+        what: What was judged, as `what_of` calls it.
+        before: Its mean in the first run, over these scenarios.
+        after: Its mean in this one.
+        paired: The difference, tested.
+    """
 
     label: str
     what: str
     before: float
     after: float
-    difference: PairedDifference
+    paired: PairedDifference
 
 
 def what_of(judgement: Judgement) -> str:
@@ -49,28 +57,36 @@ def differences(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     Scenarios are the same if their content is; where two runs have none in common, if they differ only in facets by
     which the runs as a whole do, such as the setting.
     """
+    rows, by_facets = paired_differences(reported, recipe, where)
+    if not rows:
+        return []
+    corrected = holm([row.paired.p for row in rows])
+    first = reported[0].label
+    table = Table("differences", f"Differences from {first} on the same scenarios", [*_COLUMNS])
+    table.decimals = {"p": 3}
+    for row, p in zip(rows, corrected, strict=True):
+        table.rows.append([row.label, row.what, row.before, row.after, row.paired.estimate, p])
+    table.notes += _told(rows, corrected, first)
+    if any(p is not None for p in corrected):
+        table.notes.append(_power(max(row.paired.estimate.n for row in rows)))
+    table.notes += [_BY_FACETS] if by_facets else []
+    units = "scenarios" if recipe.split_by is None else recipe.resampled
+    table.notes.append(_TESTED.format(units=units, fewest=FEWEST))
+    return [table]
+
+
+def paired_differences(
+    reported: Sequence[ReportedRun], recipe: Recipe, where: str | None
+) -> tuple[list[JudgedDifference], bool]:
+    """Each thing that was judged in a further run and in the first, and whether scenarios were paired by facets."""
     runs = [_read(each, recipe, where) for each in reported]
-    rows: list[_Row] = []
+    rows: list[JudgedDifference] = []
     by_facets = False
     for each, scored in zip(reported[1:], runs[1:], strict=True):
         pairs, is_by_facets = _paired(runs[0], scored)
         by_facets |= is_by_facets
         rows += _rows(each.label, pairs)
-    if not rows:
-        return []
-    corrected = holm([row.difference.p for row in rows])
-    first = reported[0].label
-    table = Table("differences", f"Differences from {first} on the same scenarios", [*_COLUMNS])
-    table.decimals = {"p": 3}
-    for row, p in zip(rows, corrected, strict=True):
-        table.rows.append([row.label, row.what, row.before, row.after, row.difference.estimate, p])
-    table.notes += _told(rows, corrected, first)
-    if any(p is not None for p in corrected):
-        table.notes.append(_power(max(row.difference.estimate.n for row in rows)))
-    table.notes += [_BY_FACETS] if by_facets else []
-    units = "scenarios" if recipe.split_by is None else recipe.resampled
-    table.notes.append(_TESTED.format(units=units, fewest=FEWEST))
-    return [table]
+    return rows, by_facets
 
 
 _COLUMNS = ("run", "metric", "mean of the first", "mean", "difference", "p")
@@ -125,23 +141,23 @@ def _by_facets(scored: Mapping[str, _Scored], apart: set[str]) -> dict[str, _Sco
     return {keys[id_]: each for id_, each in scored.items() if counts[keys[id_]] == 1}
 
 
-def _rows(label: str, pairs: Sequence[tuple[_Scored, _Scored]]) -> list[_Row]:
+def _rows(label: str, pairs: Sequence[tuple[_Scored, _Scored]]) -> list[JudgedDifference]:
     rows = []
     for what in dict.fromkeys(what for one, _ in pairs for what in one.means):
         both = [(one, other) for one, other in pairs if what in one.means and what in other.means]
         found = paired_difference((one.person, other.means[what] - one.means[what]) for one, other in both)
         if found is not None:
             before, after = (sum(each[side].means[what] for each in both) / len(both) for side in (0, 1))
-            rows.append(_Row(label, what, before, after, found))
+            rows.append(JudgedDifference(label, what, before, after, found))
     return rows
 
 
-def _told(rows: Sequence[_Row], corrected: Sequence[float | None], first: str) -> list[str]:
+def _told(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], first: str) -> list[str]:
     """A sentence for each difference that is one, and one for all others."""
     notes, unsure = [], []
     several = len({row.label for row in rows}) > 1
     for row, p in zip(rows, corrected, strict=True):
-        found = row.difference.estimate
+        found = row.paired.estimate
         if p is None:
             continue
         if p < ALPHA:

@@ -61,8 +61,8 @@ def can_draw() -> bool:
     return True
 
 
-def draw(chart: Chart) -> dict[str, bytes]:
-    """The chart as the content of a `png` and an `svg` file; equal charts give equal bytes.
+def draw(chart: Chart, kinds: Sequence[str] = ("png", "svg")) -> dict[str, bytes]:
+    """The chart as the content of a `png` and an `svg` file, or of one of them; equal charts give equal bytes.
 
     Raises:
         ModuleNotFoundError: If matplotlib is not installed.
@@ -71,13 +71,14 @@ def draw(chart: Chart) -> dict[str, bytes]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
+    canvases = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG}
     metadata: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
     drawn: dict[str, bytes] = {}
     with matplotlib.style.context(["default", _STYLE]):  # whatever the user's own style is
-        for kind, canvas in (("png", FigureCanvasAgg), ("svg", FigureCanvasSVG)):
+        for kind in kinds:
             file = io.BytesIO()
             figure = _figure(chart)
-            canvas(figure)
+            canvases[kind](figure)
             figure.savefig(file, format=kind, dpi=160, metadata=metadata[kind])
             drawn[kind] = file.getvalue()
     return drawn
@@ -134,7 +135,7 @@ def _bars(axes: Axes, series: Series, number: int, count: int) -> Any:
         ends = zip(places, y, _gapped(series.low), _gapped(series.high), strict=True)
         for place, height, low, high in ends:
             if not any(map(math.isnan, (low, high))):
-                errors = [[height - low], [high - height]]
+                errors = [[max(0.0, height - low)], [max(0.0, high - height)]]  # a mean of 1 is rounded
                 axes.errorbar(place, height, yerr=errors, fmt="none", ecolor="#333333", capsize=2.5)
     return bars
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dialoom.graphs import Table
 from dialoom.graphs.fault import USER
-from dialoom.graphs.gate.review import REVIEWED
+from dialoom.graphs.review import REVIEWED
 from dialoom.runs.selection import selected
 from dialoom.runs.store import JudgementSet
 
@@ -68,7 +68,7 @@ class FaultsOf:
         told = [f"{count:,} with a fault of the {who}'s" for who, count in sorted(self.unsound.items())]
         rejected = self.reported.run.rejected_lines()
         again = f"; lines of the {USER}'s that were rejected and asked for again: {rejected:,}" if rejected else ""
-        yield f"{label}Dialogues that passed the gate: {', '.join([f'{self.gated:,}', *told])}{again}."
+        yield f"{label}Passed the gate: {', '.join([f'{self.gated:,}', *told])}{again}."
         for review in self._reviews():
             models = ", ".join(review.model_names.values())
             stand_in = " (a scripted stand-in, no evidence)" if "offline/" in models else ""
@@ -95,7 +95,9 @@ def faults_table(found: Sequence[FaultsOf], where: str | None) -> list[Table]:
         for note in each.notes("".join(f"{name}: " for name in label))
     ]
     columns = [*(["run"] if several else []), "role", "fault", "model", "faults", "dialogues", "of all %"]
-    return [Table("faults", "What is wrong in the dialogues, and whose fault it is", columns, [*rows], notes)]
+    return [
+        Table("faults", "What is wrong in what was said and written, and whose fault it is", columns, [*rows], notes)
+    ]
 
 
 def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:

@@ -10,19 +10,28 @@ from importlib import resources
 from dialoom.graphs import Chart, Table
 
 from .drawing import can_draw, draw
-from .writing import texts_of
+from .writing import NO_ROWS, texts_of
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _XML = re.compile(r"^.*?(?=<svg)", re.DOTALL)
+_ESTIMATE = re.compile(r"^(-?[\d.,]+)(?: (\[[^\]]*\]))?(?: (n=[\d,]+))$")
 _NUMBER = re.compile(r"^[-\u2013]?[\d.,]*\d%?(?: \[.*)?(?: n=[\d,]+)?$|^\u2013$")
 
 
-def page(tables: Sequence[Table], title: str, charts: Sequence[Chart] = ()) -> str:
+def page(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), lead: Sequence[str] = ()) -> str:
     """Tables and charts as a page; charts are drawn into it where matplotlib is installed, else they are left out.
 
-    Whatever stands in a table is text: no mark-up of a message or a name takes effect.
+    A chart of a table's name stands below that table, any other above all of them. Whatever stands in a table is text:
+    no mark-up of a message or a name takes effect.
+
+    Args:
+        tables: In their order.
+        title: Above all.
+        charts: In their order.
+        lead: Paragraphs below the title.
     """
     drawn = charts if can_draw() else ()
+    names = {table.name for table in tables}
     return "\n".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -30,9 +39,10 @@ def page(tables: Sequence[Table], title: str, charts: Sequence[Chart] = ()) -> s
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title><style>{_style()}</style></head><body>",
             f"<h1>{escape(title)}</h1>",
+            *(f"<p>{escape(paragraph)}</p>" for paragraph in lead),
             *_contents(tables),
-            *(line for chart in drawn for line in _figure(chart)),
-            *(line for table in tables for line in _table(table)),
+            *(line for chart in drawn if chart.name not in names for line in _figure(chart)),
+            *(line for table in tables for line in _with_charts(table, drawn)),
             "</body></html>",
             "",
         ]
@@ -50,22 +60,42 @@ def _contents(tables: Sequence[Table]) -> Iterator[str]:
 
 
 def _figure(chart: Chart) -> Iterator[str]:
-    svg = _XML.sub("", draw(chart)["svg"].decode())
+    svg = _XML.sub("", draw(chart, ["svg"])["svg"].decode())
     yield f'<figure role="img" aria-label="{escape(chart.title)}">{svg}</figure>'  # its notes are drawn within
 
 
+def _with_charts(table: Table, drawn: Sequence[Chart]) -> Iterator[str]:
+    yield from _table(table)
+    for chart in drawn:
+        if chart.name == table.name:
+            yield from _figure(chart)
+
+
 def _table(table: Table) -> Iterator[str]:
+    yield f'<h2 id="{escape(table.name)}">{escape(table.title)}</h2>'
+    yield from _body(table) if table.rows else [f"<p>{NO_ROWS}</p>"]
+    yield from _notes(table.notes)
+
+
+def _body(table: Table) -> Iterator[str]:
     rows = list(texts_of(table))
-    classes = [_class(texts) for texts in zip(*rows, strict=True)] or [""] * len(table.columns)
-    yield f'<h2 id="{escape(table.name)}">{escape(table.title)}</h2><div class="wide"><table><thead><tr>'
+    classes = [_class(texts) for texts in zip(*rows, strict=True)]
+    yield '<div class="wide"><table><thead><tr>'
     heads = zip(classes, table.columns, strict=True)
     yield "".join(f'<th scope="col"{class_}>{escape(column)}</th>' for class_, column in heads)
     yield "</tr></thead><tbody>"
     for texts in rows:
-        cells = (f"<td{class_}>{escape(text)}</td>" for class_, text in zip(classes, texts, strict=True))
+        cells = (f"<td{class_}>{_cell(text)}</td>" for class_, text in zip(classes, texts, strict=True))
         yield f"<tr>{''.join(cells)}</tr>"
     yield "</tbody></table></div>"
-    yield from _notes(table.notes)
+
+
+def _cell(text: str) -> str:
+    """A cell; an estimate's interval and its n can stand below its mean where there is little room."""
+    found = _ESTIMATE.match(text)
+    if found is None:
+        return escape(text)
+    return " ".join([escape(found[1]), *(f"<small>{escape(part)}</small>" for part in found.groups()[1:] if part)])
 
 
 def _class(texts: Sequence[str]) -> str:

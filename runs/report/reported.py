@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,16 +125,19 @@ def own_words_note(reported: Sequence[ReportedRun]) -> str | None:
 
 
 def offline_note(reported: Sequence[ReportedRun]) -> str | None:
-    """Which roles an offline model played, if any: figures that are evidence of nothing."""
-    played = {
-        each.label: ", ".join(role for role, binding in each.models.items() if binding.model.startswith("offline/"))
-        for each in reported
-    }
+    """Which roles an offline model played, if any: figures that are evidence of nothing.
+
+    Several runs of one label are told as one.
+    """
+    roles: dict[str, dict[str, None]] = {each.label: {} for each in reported}
+    for each in reported:
+        roles[each.label] |= {role: None for role, who in each.models.items() if who.model.startswith("offline/")}
+    played = {label: ", ".join(named) for label, named in roles.items()}
     if not any(played.values()):
         return None
     if len(set(played.values())) == 1:
         return _OFFLINE.format(roles=next(iter(played.values())))
-    named = "; ".join(f"{label}: {roles}" for label, roles in played.items() if roles)
+    named = "; ".join(f"{label}: {told}" for label, told in played.items() if told)
     return _OFFLINE.format(roles=named)
 
 
@@ -150,7 +153,7 @@ def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | No
         ("the prompts", _differing_keys([_prompts(each) for each in reported])),
     ]
     parts = [f"{what} {', '.join(keys)}" for what, keys in found if keys]
-    if len({_plan(each.run) for each in reported}) > 1:
+    if len({plan_hash(each.run) for each in reported}) > 1:
         parts.append("the scenarios")
     return f"The runs also differ in {'; '.join(parts)}." if parts else None
 
@@ -174,9 +177,9 @@ def _prompts(each: ReportedRun) -> dict[str, str]:
     return {**own, **(each.judging.prompts if each.judging else {})}
 
 
-def _plan(run: RunFile) -> Hashable:
+def plan_hash(run: RunFile) -> str:
     """The scenarios of a run, as one value that does not depend on their order."""
     total = 0
     for _, id_, _, _ in run.listing():
         total += int.from_bytes(hashlib.blake2b(id_.encode(), digest_size=16).digest())
-    return total
+    return f"{total % 2**64:016x}"

@@ -15,6 +15,9 @@ from dialoom.shown import csv_cell, markdown_text
 
 from .drawing import draw
 
+NO_ROWS = "nothing"
+"""Stands where a table has no rows."""
+
 _DECIMALS, _DECIMALS_OF_PERCENTAGES = 2, 1
 
 
@@ -92,13 +95,16 @@ def _markdown_chart(chart: Chart) -> Iterator[str]:
 
 def _markdown_table(table: Table) -> Iterator[str]:
     yield from (f"## {markdown_text(table.title)}", "")
+    yield from (*(_markdown_rows(table) if table.rows else [NO_ROWS]), "")
+    for note in table.notes:
+        yield from (markdown_text(note), "")
+
+
+def _markdown_rows(table: Table) -> Iterator[str]:
     yield "| " + " | ".join(map(markdown_text, table.columns)) + " |"
     yield "|" + " --- |" * len(table.columns)
     for texts in texts_of(table):
         yield "| " + " | ".join(map(markdown_text, texts)) + " |"
-    yield ""
-    for note in table.notes:
-        yield from (markdown_text(note), "")
 
 
 def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:

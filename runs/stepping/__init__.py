@@ -4,6 +4,7 @@ from .cases import Case, case_of, read_case, write_case
 from .conditions import Condition, ConditionError
 from .differences import Difference, diff
 from .gateway import NextRequest, SteppingError
+from .looking import Looking, NotBegunError
 from .paths import PathError
 from .replaying import ReplayResult, replay
 from .session import Session
@@ -15,7 +16,9 @@ __all__ = [
     "ConditionError",
     "Cost",
     "Difference",
+    "Looking",
     "NextRequest",
+    "NotBegunError",
     "PathError",
     "ReplayResult",
     "Session",

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from dialoom.runs.store.branches import Branch
 
-from .context import ScenarioContext
+from .context import PlayableContext
 from .gateway import SteppingError
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
-async def fork_branch(context: ScenarioContext, branch: Branch, head: str, name: str) -> Branch:
+async def fork_branch(context: PlayableContext, branch: Branch, head: str, name: str) -> Branch:
     """A new branch that begins at a checkpoint of another one.
 
     Args:
@@ -41,7 +41,7 @@ async def fork_branch(context: ScenarioContext, branch: Branch, head: str, name:
     return forked
 
 
-async def index_main(context: ScenarioContext) -> None:
+async def index_main(context: PlayableContext) -> None:
     """Write down which calls led to the engine's checkpoints, before others are made beside them."""
     position = context.work.position
     if (end := context.latest(context.work.thread)) is None:

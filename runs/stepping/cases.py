@@ -24,7 +24,7 @@ from dialoom.runs.trust import loads_named, recipe_named, remember
 
 from .changes import changes
 from .context import START
-from .session import Session
+from .view import SessionView
 
 _FORMAT = "dialoom case, version 1"
 
@@ -88,8 +88,8 @@ class Case(BaseModel):
         return "case " + hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
-async def case_of(session: Session) -> Case:
-    """The case of a session's branch, from its beginning to where the session stands."""
+async def case_of(session: SessionView) -> Case:
+    """The case of a session's branch, or of one that is only looked at, from its beginning to where it stands."""
     context = session.context
     stops = await session.stops()
     recorded: list[RecordedStep] = []

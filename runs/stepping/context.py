@@ -9,6 +9,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.binop import BinaryOperatorAggregate
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
@@ -21,7 +22,7 @@ from dialoom.runs.branch_taken import BranchTaken
 from dialoom.runs.calling import CallPolicy, cast_of, open_gateway
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipe_check import graph_of
-from dialoom.runs.store import PlayWork, RunStore
+from dialoom.runs.store import PlayWork, RunFile, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
 from dialoom.runs.store.ledger import SAID
 from dialoom.runs.trust import loads_named, players_named
@@ -35,7 +36,7 @@ START = "__start__"
 
 @dataclass
 class ScenarioContext:
-    """A scenario with everything that is needed to play it.
+    """A scenario with everything that is needed to look at it.
 
     Attributes:
         scratch: The same graph on a saver that keeps nothing.
@@ -44,12 +45,11 @@ class ScenarioContext:
         states: The values of the channels at checkpoints that were looked at, by their ids.
     """
 
-    store: RunStore
+    store: RunFile
     recipe: Recipe
     graph: Compiled
     scratch: Compiled
     gate: Gate
-    gateway: Gateway
     work: PlayWork
     models: Mapping[str, ModelBinding]
     seed: int
@@ -90,6 +90,20 @@ class ScenarioContext:
         """The id of the checkpoint that was made last in a thread."""
         return next(reversed(self.store.branches.points([thread])), None)
 
+    def found(self, branch: Branch, checkpoint: str | int) -> tuple[Branch, Point]:
+        """A checkpoint by its number or id, and the branch to stand on there: this one, if it is among its own.
+
+        Raises:
+            SteppingError: If there is none.
+        """
+        points = self.points()
+        for point in points.values():
+            if point.id == checkpoint or str(point.number) == str(checkpoint).removeprefix("#"):
+                if branch.thread not in point.threads:
+                    branch = next(each for each in self.branches() if each.thread in point.threads)
+                return branch, point
+        raise SteppingError(f"there is no checkpoint {checkpoint!r}; the history has 0 to {len(points) - 1}")
+
     def line(self, head: str) -> list[Point]:
         """The checkpoints that led to one, oldest first, and itself."""
         points, line = self.points(), list[Point]()
@@ -98,16 +112,6 @@ class ScenarioContext:
             line.append(point)
             at = point.parent
         return line[::-1]
-
-    async def begin(self) -> str:
-        """Put the scenario's initial state into its thread, and stop before the first node; returns the checkpoint."""
-        stage = self.stage(self.gateway, self.main(), 0)
-        initial = self.recipe.initial(self.work.scenario)
-        config = at(self.work.thread)
-        await self.graph.ainvoke(initial, config, context=stage, interrupt_before="*", durability="sync")
-        head = self.latest(self.work.thread)
-        assert head is not None
-        return head
 
     async def snapshot(self, point: Point) -> StateSnapshot:
         """A checkpoint as LangGraph shows it. It never changes, but for the writes of a step that was broken off."""
@@ -217,10 +221,28 @@ class ScenarioContext:
                 yield f"it follows {' and '.join(befores)}"
 
 
+@dataclass(kw_only=True)
+class PlayableContext(ScenarioContext):
+    """A scenario with everything that is needed to play it, over a run that is open for writing."""
+
+    store: RunStore
+    gateway: Gateway
+
+    async def begin(self) -> str:
+        """Put the scenario's initial state into its thread, and stop before the first node; returns the checkpoint."""
+        stage = self.stage(self.gateway, self.main(), 0)
+        initial = self.recipe.initial(self.work.scenario)
+        config = at(self.work.thread)
+        await self.graph.ainvoke(initial, config, context=stage, interrupt_before="*", durability="sync")
+        head = self.latest(self.work.thread)
+        assert head is not None
+        return head
+
+
 @asynccontextmanager
 async def open_context(
     store: RunStore, position: int, policy: CallPolicy | None, tell: Callable[[str], None]
-) -> AsyncIterator[ScenarioContext]:
+) -> AsyncIterator[PlayableContext]:
     """A scenario of a run that is open for writing, with the graph and the way to the models.
 
     Args:
@@ -229,25 +251,42 @@ async def open_context(
         policy: How calls are made; by default as the run's file says.
         tell: Takes what nodes have to say.
     """
+    async with store.checkpointer() as saver:
+        with open_gateway(store, policy or CallPolicy(RunLimits.of(store))) as gateway:
+            yield PlayableContext(**_parts(store, position, saver, tell), store=store, gateway=gateway)
+
+
+@asynccontextmanager
+async def open_to_look(store: RunFile, position: int) -> AsyncIterator[ScenarioContext]:
+    """A scenario of a run that is open for reading, whoever writes it meanwhile.
+
+    Args:
+        store: The run.
+        position: The scenario's.
+    """
+    async with store.checkpointer() as saver:
+        yield ScenarioContext(**_parts(store, position, saver, lambda _text: None), store=store)
+
+
+def _parts(
+    store: RunFile, position: int, saver: BaseCheckpointSaver[int], tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """What both kinds of contexts have."""
     config = store.config
     recipe = store.recipe
     work = store.queue.work_of(recipe, position)
     store.permit([*players_named(config.models), *loads_named(work.scenario.loads)])
     builder = graph_of(recipe, config.options)
-    async with store.checkpointer() as saver:
-        with open_gateway(store, policy or CallPolicy(RunLimits.of(store))) as gateway:
-            yield ScenarioContext(
-                store=store,
-                recipe=recipe,
-                graph=builder.compile(checkpointer=saver),
-                scratch=builder.compile(checkpointer=ScratchSaver(saver)),
-                gate=store.gate,
-                gateway=gateway,
-                work=work,
-                models=config.models,
-                seed=config.seed,
-                tell=tell,
-            )
+    return {
+        "recipe": recipe,
+        "graph": builder.compile(checkpointer=saver),
+        "scratch": builder.compile(checkpointer=ScratchSaver(saver)),
+        "gate": store.gate,
+        "work": work,
+        "models": config.models,
+        "seed": config.seed,
+        "tell": tell,
+    }
 
 
 def steps(line: Sequence[Point]) -> int:

@@ -9,8 +9,8 @@ from itertools import zip_longest
 
 from dialoom.graphs import Judgement, Line, Outline
 
-from .session import Session
 from .stop import Cost
+from .view import SessionView
 
 SpokenLine = tuple[str, str]
 """Who said it (or what it is), and what."""
@@ -51,8 +51,8 @@ class Difference:
     before: Cost
 
 
-async def diff(left: Session, right: Session) -> Difference:
-    """Compare where two sessions over one run stand.
+async def diff(left: SessionView, right: SessionView) -> Difference:
+    """Compare where two sessions over one run stand, or two who only look.
 
     Args:
         left: A branch.

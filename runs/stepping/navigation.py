@@ -9,7 +9,7 @@ from dialoom.runs.store.branches import MAIN, Branch, Point
 
 from .branching import fork_branch
 from .conditions import Condition
-from .context import at, one_step, steps
+from .context import PlayableContext, at, one_step, steps
 from .gateway import CallOverrides, SteppingError, SteppingGateway
 from .stop import Stop
 from .view import SessionView
@@ -17,6 +17,11 @@ from .view import SessionView
 
 class Navigation(SessionView):
     """Moves along the branches of a scenario; its own line only goes forward, and what is new elsewhere is a branch."""
+
+    context: PlayableContext
+
+    def __init__(self, context: PlayableContext, branch: Branch, head: str) -> None:
+        super().__init__(context, branch, head)
 
     async def step(self, changed: CallOverrides | None = None) -> Stop:
         """Go one superstep on: to what was played from here already if it would be played so again, else by playing it.
@@ -81,13 +86,8 @@ class Navigation(SessionView):
         Raises:
             SteppingError: If there is none.
         """
-        points = self.context.points()
-        for point in points.values():
-            if point.id == checkpoint or str(point.number) == str(checkpoint).removeprefix("#"):
-                if self._branch.thread not in point.threads:
-                    self._branch = next(each for each in self.branches() if each.thread in point.threads)
-                return await self._stand(point)
-        raise SteppingError(f"there is no checkpoint {checkpoint!r}; the history has 0 to {len(points) - 1}")
+        self._branch, point = self.context.found(self._branch, checkpoint)
+        return await self._stand(point)
 
     async def goto_where(self, condition: Condition) -> Stop:
         """Go to the first stop of this branch's line where a condition is met.

@@ -17,7 +17,7 @@ from dialoom.runs.trust import player_named
 from dialoom.text import well_formed_value
 
 from .branching import fork_branch, index_main
-from .context import START, ScenarioContext, at, open_context, updates
+from .context import START, PlayableContext, at, open_context, updates
 from .gateway import CallOverrides, NextRequest, SteppingError, said_reply
 from .navigation import Navigation
 from .paths import replaced
@@ -60,7 +60,7 @@ class Session(Navigation):
             yield await cls._at_head_of(context, branch)
 
     @classmethod
-    async def _at_head_of(cls, context: ScenarioContext, name: str) -> Session:
+    async def _at_head_of(cls, context: PlayableContext, name: str) -> Session:
         branch = context.branch(name)
         context.store.permit(named for model in branch.models.values() for named in player_named(model))
         head = branch.head or context.latest(branch.thread) or await context.begin()

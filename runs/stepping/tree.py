@@ -55,6 +55,20 @@ def draw_tree(nodes: Sequence[TreeNode], here: int | None = None) -> list[str]:
     return [graph if node is None else f"{graph:<{width}}   {_told(node, digits, here)}" for graph, node in rows]
 
 
+def columns_of(nodes: Sequence[TreeNode]) -> dict[int, int]:
+    """In which column each checkpoint stands, from 0, as `draw_tree` has it: a line of descent stays in one.
+
+    Raises:
+        ValueError: As `draw_tree`.
+    """
+    _check(nodes)
+    children, lines, found = _children(nodes), _Lines(), dict[int, int]()
+    for node in nodes:
+        column = found[node.number] = lines.column_of(node.number)
+        lines.follow(column, children.get(node.number, []))
+    return found
+
+
 def _check(nodes: Sequence[TreeNode]) -> None:
     last: int | None = None
     for node in nodes:

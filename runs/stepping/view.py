@@ -23,7 +23,7 @@ class HistoryEntry(NamedTuple):
     Attributes:
         number: The checkpoint's.
         parent: That of the one it came from.
-        stop: What is to be seen there.
+        stop: What led there; without the calls, and without what the conversation had come to.
         branches: Those that stand there.
     """
 
@@ -110,7 +110,7 @@ class SessionView:
             parent = point.parent
             while parent is not None and parent in points and points[parent].source == "fork":
                 parent = points[parent].parent
-            stop = await self._stop(self.context.line(point.id))
+            stop = await self._reached(self.context.line(point.id))
             number = points[parent].number if parent in points else None
             found.append(HistoryEntry(point.number, number, stop, tuple(heads.get(point.id, ()))))
         return found
@@ -152,27 +152,36 @@ class SessionView:
         return Condition.parse(text, self.nodes, self.roles, counts, self.context.graph.stream_channels_list)
 
     async def _stop(self, line: Sequence[Point]) -> Stop:
+        context, reached = self.context, await self._reached(line)
+        outcome = context.outcome(reached.state, reached.is_end)
+        return replace(
+            reached,
+            why=context.why(await context.nodes_before(line), reached.next),
+            calls=await context.calls(line),
+            counts=context.counted(reached.state),
+            faults=outcome.faults or (),
+            transcript=context.transcript(outcome),
+        )
+
+    async def _reached(self, line: Sequence[Point]) -> Stop:
+        """A stop without what takes long to tell: the calls, and what the conversation has come to."""
         context, point = self.context, line[-1]
         snapshot = await context.snapshot(point)
         state = dict(snapshot.values)
         before = dict((await context.snapshot(line[-2])).values) if len(line) > 1 else {}
         ran = await context.nodes_after(line[-2]) if point.source == "loop" and len(line) > 1 else ()
-        coming = await context.nodes_after(point)
-        outcome = context.outcome(state, is_end=not coming)
         return Stop(
             branch=self.branch,
             number=point.number,
             checkpoint=point.id,
             kind={"loop": "step", "update": "edit"}.get(point.source, point.source),
             ran=ran,
-            next=coming,
-            why=context.why(await context.nodes_before(line), coming),
+            next=await context.nodes_after(point),
+            why={},
             changes=changes(before, state),
-            calls=await context.calls(line),
-            counts=context.counted(state),
+            calls=(),
+            counts={},
             state=state,
-            faults=outcome.faults or (),
-            transcript=context.transcript(outcome),
         )
 
     def _end(self) -> str:

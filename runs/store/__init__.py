@@ -2,6 +2,7 @@
 
 from .errors import StoreError
 from .judgement_sets import OWN_JUDGEMENTS, JudgementSet
+from .listing import Choices, ScenarioPage, ScenarioQuery, ScenarioRow
 from .panel import PANEL, judges_of, panel_of
 from .runfile import RunFile
 from .status import Status, Usage
@@ -11,12 +12,16 @@ from .work import JudgeWork, PlayWork, RejudgeWork, Work
 __all__ = [
     "OWN_JUDGEMENTS",
     "PANEL",
+    "Choices",
     "JudgeWork",
     "JudgementSet",
     "PlayWork",
     "RejudgeWork",
     "RunFile",
     "RunStore",
+    "ScenarioPage",
+    "ScenarioQuery",
+    "ScenarioRow",
     "Status",
     "StoreError",
     "Usage",

@@ -8,19 +8,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.roles import Completion
 from dialoom.roles.gateway.kept_reply import read_reply
 
-from .passages import TOOLS, Said, beyond_words_of, read_messages, reading
+from .requests import read_asked
 
 MadeCall = tuple[str, str, bool]
 """A call that led to a checkpoint: its node, its key in hexadecimal digits, and whether a person wrote the request."""
-
-_TOOLS = TypeAdapter(list[dict[str, Any]])
-_MESSAGE = TypeAdapter(ChatMessage)
 
 _NO_CALL: MadeCall = ("", "", False)
 
@@ -122,21 +117,15 @@ class Point:
     threads: frozenset[str]
 
 
-class BranchTable:
-    """The branches of a run's scenarios.
+class BranchReader:
+    """The branches of a run's scenarios, for whoever looks at them.
 
     Args:
         reader: Reads the file.
-        soon: Carries out a job of the writer.
     """
 
-    def __init__(
-        self,
-        reader: sqlite3.Connection,
-        soon: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
-    ) -> None:
+    def __init__(self, reader: sqlite3.Connection) -> None:
         self._reader = reader
-        self._soon = soon
 
     def of(self, scenario: int) -> list[Branch]:
         """A scenario's branches but `main`, oldest first."""
@@ -145,16 +134,6 @@ class BranchTable:
             Branch(row["name"], row["thread"], row["head"], row["sample"], json.loads(row["models"]), row["origin"])
             for row in rows
         ]
-
-    async def keep(self, scenario: int, branch: Branch) -> None:
-        """Write down where a branch stands; a new one is added."""
-        row = (scenario, branch.name, branch.thread, branch.head, branch.sample, json.dumps(dict(branch.models)))
-        upsert = (
-            "INSERT INTO branches (scenario, name, thread, head, sample, models, origin) VALUES (?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (scenario, name) DO UPDATE SET head = excluded.head, sample = excluded.sample, "
-            "models = excluded.models"
-        )
-        await self._soon(lambda connection: connection.execute(upsert, (*row, branch.origin)).rowcount)
 
     def points(self, threads: Iterable[str]) -> dict[str, Point]:
         """The checkpoints of threads by their ids, oldest first; what several threads have in common stands once."""
@@ -179,6 +158,85 @@ class BranchTable:
         query = f"SELECT {NEXT_SAMPLE} FROM scenarios WHERE position = ?"
         return int(self._reader.execute(query, (scenario,)).fetchone()[0])
 
+    def indexed(self, scenario: int) -> set[str]:
+        """The checkpoints of which it is written down which calls led to them."""
+        query = "SELECT DISTINCT checkpoint FROM step_calls WHERE scenario = ?"
+        return {row[0] for row in self._reader.execute(query, (scenario,))}
+
+    def calls_of(self, scenario: int, checkpoint: str) -> list[StepCall] | None:
+        """The calls that led to a checkpoint; `None` if that was not written down, as for those of the engine."""
+        noted = "SELECT 1 FROM step_calls WHERE scenario = ? AND checkpoint = ? LIMIT 1"
+        if self._reader.execute(noted, (scenario, checkpoint)).fetchone() is None:
+            return None
+        query = (
+            "SELECT calls.*, is_edited, step_calls.node AS at_node, coalesce(ordinal, (SELECT min(ordinal) FROM "
+            "common_uses AS used WHERE used.key = calls.key AND used.scenario = step_calls.scenario "
+            "AND used.node = step_calls.node)) AS at_ordinal "
+            "FROM calls JOIN step_calls ON step_calls.key = calls.key AND reply IS NOT NULL "
+            "WHERE step_calls.scenario = ? AND checkpoint = ? ORDER BY number"
+        )
+        return [self._call(row) for row in self._reader.execute(query, (scenario, checkpoint))]
+
+    def calls_at(self, scenario: int, step: int, nodes: Iterable[str]) -> list[StepCall]:
+        """The calls of the scenario's own line at a step of some nodes, by their places in the ledger."""
+        rows = self._reader.execute(_CALLS_AT, (scenario, step, json.dumps(sorted(nodes)))).fetchall()
+        return [self._call(row) for row in _latest_sample(rows)]
+
+    def _call(self, row: sqlite3.Row) -> StepCall:
+        asked = read_asked(self._reader, row["messages"])
+        return StepCall(
+            id=row["id"],
+            key=row["key"].hex(),
+            node=row["at_node"],
+            ordinal=row["at_ordinal"],
+            ask=row["ask"],
+            role=row["role"],
+            model=row["model"],
+            prompt=row["prompt"],
+            sample=row["sample"],
+            messages=asked.messages,
+            tools=asked.tools,
+            answer=None if row["reply"] is None else read_reply(Completion(self._text(row["reply"]))),
+            input_tokens=row["input_tokens"],
+            output_tokens=row["output_tokens"],
+            cost=row["cost"],
+            seconds=row["latency"],
+            replays=row["replays"],
+            is_edited=bool(row["is_edited"]),
+            branch=row["branch"],
+            is_common=row["scenario"] is None,
+        )
+
+    def _text(self, id_: int) -> str:
+        return str(self._reader.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()[0])
+
+
+class BranchTable(BranchReader):
+    """The branches of a run's scenarios, for whoever steps through them.
+
+    Args:
+        reader: Reads the file.
+        soon: Carries out a job of the writer.
+    """
+
+    def __init__(
+        self,
+        reader: sqlite3.Connection,
+        soon: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
+    ) -> None:
+        super().__init__(reader)
+        self._soon = soon
+
+    async def keep(self, scenario: int, branch: Branch) -> None:
+        """Write down where a branch stands; a new one is added."""
+        row = (scenario, branch.name, branch.thread, branch.head, branch.sample, json.dumps(dict(branch.models)))
+        upsert = (
+            "INSERT INTO branches (scenario, name, thread, head, sample, models, origin) VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (scenario, name) DO UPDATE SET head = excluded.head, sample = excluded.sample, "
+            "models = excluded.models"
+        )
+        await self._soon(lambda connection: connection.execute(upsert, (*row, branch.origin)).rowcount)
+
     async def keep_calls(self, scenario: int, led: Mapping[str, Sequence[MadeCall]]) -> None:
         """Write down which calls led to checkpoints, by their ids; that there were none is written down, too."""
         rows = [
@@ -188,11 +246,6 @@ class BranchTable:
         ]
         insert = "INSERT OR REPLACE INTO step_calls VALUES (?, ?, ?, ?, ?, ?)"
         await self._soon(lambda connection: connection.executemany(insert, rows).rowcount)
-
-    def indexed(self, scenario: int) -> set[str]:
-        """The checkpoints of which it is written down which calls led to them."""
-        query = "SELECT DISTINCT checkpoint FROM step_calls WHERE scenario = ?"
-        return {row[0] for row in self._reader.execute(query, (scenario,))}
 
     async def keep_only(self, thread: str, line: Iterable[str]) -> None:
         """Of a thread's checkpoints, keep only those of a line."""
@@ -219,60 +272,6 @@ class BranchTable:
             "AND thread IN (SELECT id FROM threads WHERE name = ? AND namespace = '')"
         )
         await self._soon(lambda connection: connection.execute(delete, (id_column(checkpoint), thread)).rowcount)
-
-    def calls_of(self, scenario: int, checkpoint: str) -> list[StepCall] | None:
-        """The calls that led to a checkpoint; `None` if that was not written down, as for those of the engine."""
-        noted = "SELECT 1 FROM step_calls WHERE scenario = ? AND checkpoint = ? LIMIT 1"
-        if self._reader.execute(noted, (scenario, checkpoint)).fetchone() is None:
-            return None
-        query = (
-            "SELECT calls.*, is_edited, step_calls.node AS at_node, coalesce(ordinal, (SELECT min(ordinal) FROM "
-            "common_uses AS used WHERE used.key = calls.key AND used.scenario = step_calls.scenario "
-            "AND used.node = step_calls.node)) AS at_ordinal "
-            "FROM calls JOIN step_calls ON step_calls.key = calls.key AND reply IS NOT NULL "
-            "WHERE step_calls.scenario = ? AND checkpoint = ? ORDER BY number"
-        )
-        return [self._call(row) for row in self._reader.execute(query, (scenario, checkpoint))]
-
-    def calls_at(self, scenario: int, step: int, nodes: Iterable[str]) -> list[StepCall]:
-        """The calls of the scenario's own line at a step of some nodes, by their places in the ledger."""
-        rows = self._reader.execute(_CALLS_AT, (scenario, step, json.dumps(sorted(nodes)))).fetchall()
-        return [self._call(row) for row in _latest_sample(rows)]
-
-    def _call(self, row: sqlite3.Row) -> StepCall:
-        asked = read_messages(row["messages"], reading(self._reader))
-        tools = _TOOLS.validate_json(self._text(asked.pop(0)[1])) if asked[:1] and asked[0][0] == TOOLS else []
-        return StepCall(
-            id=row["id"],
-            key=row["key"].hex(),
-            node=row["at_node"],
-            ordinal=row["at_ordinal"],
-            ask=row["ask"],
-            role=row["role"],
-            model=row["model"],
-            prompt=row["prompt"],
-            sample=row["sample"],
-            messages=tuple(map(self._message, asked)),
-            tools=tuple(tools),
-            answer=None if row["reply"] is None else read_reply(Completion(self._text(row["reply"]))),
-            input_tokens=row["input_tokens"],
-            output_tokens=row["output_tokens"],
-            cost=row["cost"],
-            seconds=row["latency"],
-            replays=row["replays"],
-            is_edited=bool(row["is_edited"]),
-            branch=row["branch"],
-            is_common=row["scenario"] is None,
-        )
-
-    def _message(self, said: Said) -> ChatMessage:
-        message: ChatMessage = {"role": said[0], "content": self._text(said[1])}
-        if (rest := beyond_words_of(said)) is not None:
-            message = _MESSAGE.validate_python({**message, **json.loads(self._text(rest))})
-        return message
-
-    def _text(self, id_: int) -> str:
-        return str(self._reader.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()[0])
 
 
 _AT = """step = ?2 AND {0}.judging IS NULL AND {0}.branch IS NULL AND {0}.node IN (SELECT value FROM json_each(?3))

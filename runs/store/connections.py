@@ -14,6 +14,7 @@ from .errors import StoreError
 from .lock import WriteLock
 from .migrations import migrate, version_of
 from .schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
+from .views import VIEWS
 
 BUSY_SECONDS = 60.0
 """How long a connection waits for another's transaction."""
@@ -119,10 +120,13 @@ def _version(path: Path, connection: sqlite3.Connection) -> int:
 
 
 def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse what acts of its own accord: a trigger, or a view or a virtual table in the place of a table."""
+    """Refuse what acts of its own accord: a trigger, or another view or a virtual table in the place of one of ours."""
+    is_present = version_of(connection) == SCHEMA_VERSION
     for kind, name, definition in connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
+        if is_present and name in VIEWS and definition == VIEWS[name]:
+            continue
         is_other = kind == "view" or "VIRTUAL" in str(definition or "")[:30].upper()
-        if kind == "trigger" or (is_other and name in TABLES):
+        if kind == "trigger" or (is_other and name in TABLES) or (is_present and name in VIEWS):
             raise StoreError(f"{path} is no run as dialoom makes it: it holds {kind} {name!r:.80}, so it is not used")
 
 

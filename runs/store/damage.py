@@ -44,6 +44,7 @@ _JSON = (
     ("judgement_sets", "name", "prompts", "true"),
     ("branches", "scenario + 1", "models", "true"),
     ("calls", "id", "messages", "true"),
+    ("kept_texts", "id", "parts", "true"),
 )
 """Tables with a column of JSON: what a row is called, the column, and which rows."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -32,6 +34,20 @@ def is_written(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def is_written_by_another(path: Path) -> bool:
+    """As `is_written`, of other processes, and in any process: it is asked by a child.
+
+    Whoever closes a file drops all of its process's locks on it, SQLite's too; a child has none.
+    """
+    ask = "import fcntl, os, sys\nfcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH | fcntl.LOCK_NB)"
+    with _asking:
+        found = path.stat()
+        if (found.st_dev, found.st_ino) in _held:
+            return False
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", ask, path.absolute()], stderr=subprocess.PIPE, text=True)
+    return done.returncode != 0 and "BlockingIOError" in done.stderr
 
 
 class WriteLock:

@@ -53,7 +53,20 @@ def _make_smaller(connection: sqlite3.Connection) -> None:
         connection.execute(f"CREATE INDEX idx_common_uses_{column} ON common_uses ({column})")
 
 
-STEPS: dict[int, Step] = {1: _add_passages, 2: _add_common_uses, 3: _add_faults, 4: _make_smaller}
+def _keep_in_less_room(connection: sqlite3.Connection) -> None:
+    """Texts that repeat earlier ones are kept in parts, and views show them whole."""
+    from .from_five import keep_in_less_room  # here, as few files need it
+
+    keep_in_less_room(connection)
+
+
+STEPS: dict[int, Step] = {
+    1: _add_passages,
+    2: _add_common_uses,
+    3: _add_faults,
+    4: _make_smaller,
+    5: _keep_in_less_room,
+}
 """The steps, each under the version that it starts from."""
 
 

@@ -76,13 +76,13 @@ class WorkQueue:
             thread = f"{thread_of(scenario.id, row['take'])}#{name}"
             yield JudgeWork(row["position"], scenario, thread, name, read_outcome(self._reader, row["position"]))
 
-    def count_to_judge(self, name: str) -> int:
-        """How many finished scenarios a set has no judgements of yet."""
+    def count_to_judge(self, name: str, only: Container[int] | None = None) -> int:
+        """How many finished scenarios a set has no judgements of yet: of all, or of some positions."""
         query = (
-            "SELECT count(*) FROM scenarios WHERE state = 'done' AND NOT EXISTS "
+            "SELECT position FROM scenarios WHERE state = 'done' AND NOT EXISTS "
             "(SELECT 1 FROM judged WHERE judging = ? AND scenario = position)"
         )
-        return int(self._reader.execute(query, (name,)).fetchone()[0])
+        return sum(only is None or position in only for (position,) in self._reader.execute(query, (name,)))
 
     def to_rejudge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[RejudgeWork]:
         """Finished scenarios whose unparsed judgements in a set are to be made again (see `Retries.unparsed`).

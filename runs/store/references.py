@@ -1,4 +1,7 @@
-"""References to texts that were said or sent: where JSON would repeat one of them, `{"$text": id}` stands instead."""
+"""References to texts that were said or sent: where JSON would repeat one of them, `{"$text": id}` stands instead.
+
+Where it is the key of an object, `"$text id"` does.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TypeAlias
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 TEXT = "$text"
-"""The key of a reference. A dict that has such a key itself is kept as `{"$text": [[key, value], ...]}`."""
+"""The key of a reference. A dict that has keys like it itself is kept as `{"$text": [[key, value], ...]}`."""
 
 LONG = 64
 """Letters from which on a text is looked for among those that are kept."""
@@ -34,8 +37,22 @@ def referring(value: Json, find: FindText) -> Json:
         return [referring(part, find) for part in value]
     if isinstance(value, dict):
         parts: dict[str, Json] = {key: referring(part, find) for key, part in value.items()}
-        return {TEXT: [[key, part] for key, part in parts.items()]} if TEXT in parts else parts
+        if any(key.startswith(TEXT) for key in parts):
+            return {TEXT: [[key, part] for key, part in parts.items()]}
+        return {_key(key, find): part for key, part in parts.items()}
     return value
+
+
+def _key(key: str, find: FindText) -> str:
+    id_ = find(key) if len(key) >= LONG else None
+    return key if id_ is None else f"{TEXT} {id_}"
+
+
+def with_keys(parts: dict[str, Json], read: ReadText) -> dict[str, Json]:
+    """An object with its keys as they were."""
+    if not any(key.startswith(TEXT) for key in parts):
+        return parts
+    return {read(int(key[len(TEXT) :])) if key.startswith(TEXT) else key: part for key, part in parts.items()}
 
 
 def restored(content: Json, read: ReadText) -> Json:
@@ -47,4 +64,4 @@ def restored(content: Json, read: ReadText) -> Json:
 
 def reading(read: ReadText) -> Callable[[dict[str, Json]], Json]:
     """For a reader of JSON that `referring` gave: what each of its objects is."""
-    return lambda parts: restored(parts[TEXT], read) if TEXT in parts else parts
+    return lambda parts: restored(parts[TEXT], read) if TEXT in parts else with_keys(parts, read)

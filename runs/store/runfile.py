@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import TypeAdapter
 
@@ -24,17 +24,36 @@ from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import check_same, load_recipe
 from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
 
+from .branches import BranchReader
 from .calls import CommonCall, read_calls, read_calls_of, read_common_calls, read_unsound
 from .connections import open_for_reading
 from .damage import SIGNS, damaged, is_of_the_store, reading
 from .episodes import read_episode, read_episodes, read_figures, read_outcome
 from .errors import StoreError
-from .judgement_sets import JudgementSet, read_judgement_sets
+from .judgement_sets import OWN_JUDGEMENTS, JudgementSet, read_judgement_sets
+from .listing import Choices, ScenarioPage, ScenarioQuery, read_choices, read_page
 from .panel import panel_of
+from .queue import WorkQueue
+from .requests import Asked, read_request
 from .scenarios import ScenarioTable, thread_of
+from .spoken import SpokenTexts
 from .states import read_state
-from .status import Status, Troubles, Usage, read_common_usage, read_status, read_troubles, read_usage_by_scenario
+from .status import (
+    FailureCause,
+    Status,
+    Troubles,
+    Usage,
+    read_causes,
+    read_common_usage,
+    read_status,
+    read_troubles,
+    read_usage_by_model,
+    read_usage_by_scenario,
+)
 from .taken import counted
+
+if TYPE_CHECKING:  # LangGraph is slow to import, and most of what is read needs no saver
+    from langgraph.checkpoint.base import BaseCheckpointSaver
 
 _SHAPES = TypeAdapter(dict[str, list[str]])
 
@@ -48,6 +67,10 @@ class RunFile:
         recipe: The recipe, where it was given as an object; else it is found by its name.
         trust: What of the code and the addresses that the file names may be used; by default what this user has given
             on this machine when the run was made.
+
+    Attributes:
+        queue: The work that is left.
+        branches: The branches of single scenarios.
 
     Raises:
         StoreError: If it is not a run.
@@ -63,6 +86,8 @@ class RunFile:
         with ExitStack() as opened:
             self._reader = opened.enter_context(closing(open_for_reading(path, locked)))
             self._scenarios = ScenarioTable(path, self._reader)
+            self.queue = WorkQueue(self._reader, self._scenarios, {})
+            self.branches = BranchReader(self._reader)
             if recipe is not None and (kept := self._find("recipe")) is not None:
                 check_same(kept, recipe)
             opened.pop_all()  # from here on, `close` closes it
@@ -87,6 +112,11 @@ class RunFile:
     def close(self) -> None:
         """Close the connection."""
         self._reader.close()
+
+    @property
+    def id(self) -> str | None:
+        """Its random id, which only whoever has the file knows."""
+        return self._find("id")
 
     @property
     def config(self) -> RunConfig:
@@ -195,6 +225,11 @@ class RunFile:
         rows = self._reader.execute("SELECT id, branch FROM scenarios WHERE branch IS NOT NULL ORDER BY position")
         return [(row["id"], BranchTaken.model_validate_json(row["branch"])) for row in rows]
 
+    @property
+    def planned(self) -> int:
+        """How many scenarios there are."""
+        return int(self._reader.execute("SELECT count(*) FROM scenarios").fetchone()[0])
+
     def status(self) -> Status:
         """How far the run is and what it has taken."""
         return read_status(self._reader)
@@ -202,6 +237,14 @@ class RunFile:
     def troubles(self) -> dict[str, Troubles]:
         """Attempts that failed, by model."""
         return read_troubles(self._reader)
+
+    def usage_by_model(self) -> dict[str, Usage]:
+        """What all calls took, by the model that was called."""
+        return read_usage_by_model(self._reader)
+
+    def failure_causes(self, most: int = 10) -> list[FailureCause]:
+        """Of what scenarios have failed, the most frequent first."""
+        return read_causes(self._reader, most)
 
     def taken(self, prices: Prices) -> Taken:
         """What the run has taken in all, as its budget counts."""
@@ -244,6 +287,18 @@ class RunFile:
         """The calls of one scenario, likewise."""
         return read_calls_of(self._reader, position)
 
+    def request(self, call: int) -> Asked | None:
+        """What a call asked, by its row in the ledger; `None` if there is no such call."""
+        return read_request(self._reader, call)
+
+    @asynccontextmanager
+    async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:
+        """Where LangGraph reads checkpoints of this file. The one place that knows which saver it is."""
+        from .checkpoints import ReadingSaver
+
+        with closing(ReadingSaver(open_for_reading(self.path))) as saver:
+            yield saver
+
     def unsound(self) -> list[int]:
         """The positions of scenarios that have faults, or lines that were asked for again because of one."""
         return read_unsound(self._reader)
@@ -271,6 +326,23 @@ class RunFile:
     def listing(self) -> Iterator[tuple[int, str, str, str | None]]:
         """Every scenario's place in the plan, id, state and ending, in plan order."""
         return self._scenarios.listing()
+
+    def page(self, query: ScenarioQuery, offset: int, limit: int) -> ScenarioPage:
+        """Some of the scenarios that a query finds, without words.
+
+        Raises:
+            StoreError: If the query cannot be told, or there is no such set of judgements.
+        """
+        chosen = self.judgement_set(query.judging)
+        return read_page(self._reader, chosen.name if chosen else OWN_JUDGEMENTS, query, offset, limit)
+
+    def choices(self) -> Choices:
+        """What scenarios can be chosen by: `state`, `ended_by`, `fault`, `fault_of` and `facet:NAME`, with counts."""
+        return read_choices(self._reader)
+
+    def spoken(self) -> SpokenTexts:
+        """What was said in it, for an index of its words."""
+        return SpokenTexts(self._reader)
 
     def positions(self, state: str) -> list[int]:
         """The positions of all scenarios that are `pending`, `done` or `failed`, in plan order."""

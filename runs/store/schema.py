@@ -8,19 +8,29 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
+from . import views
+
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
 
 TABLES = frozenset(
     "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches "
-    "step_calls texts passages calls common_uses attempts threads checkpoints checkpoint_frames "
+    "step_calls kept_texts passages calls common_uses attempts threads checkpoints checkpoint_frames "
     "checkpoint_values checkpoint_lists pending_writes".split()
 )
-"""The tables that `create` makes."""
+"""The tables that `create` makes, besides the views over them."""
+
+
+JUDGEMENTS = """
+CREATE TABLE judgements (
+    scenario INTEGER, judging TEXT, ordinal INTEGER, metric TEXT, target TEXT, turn INTEGER, score FLOAT,
+    is_verdict INTEGER, status TEXT, explanation TEXT, PRIMARY KEY (scenario, judging, ordinal)
+) WITHOUT ROWID"""
+"""They are looked for by nothing else, and a key of its own for each would take as much room as the verdict."""
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -34,6 +44,7 @@ def create(connection: sqlite3.Connection) -> None:
         _branches(database)
         _calls(database)
         _checkpoints(database)
+        views.create(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -75,21 +86,7 @@ def _scenarios(database: Database) -> None:
     database.table("judged").create(
         {"judging": str, "scenario": int, "state": str, "fault": str, "error": str}, pk=("judging", "scenario")
     )
-    database.table("judgements").create(
-        {
-            "scenario": int,
-            "judging": str,
-            "ordinal": int,
-            "metric": str,
-            "target": str,
-            "turn": int,
-            "score": float,
-            "is_verdict": int,
-            "status": str,
-            "explanation": str,
-        },
-        pk=("scenario", "judging", "ordinal"),
-    )
+    database.execute(JUDGEMENTS)
     # Finished scenarios whose unparsed judgements are made again, and with which sample.
     database.table("rejudgings").create(
         {"scenario": int, "judging": str, "sample": int, "state": str}, pk=("scenario", "judging")
@@ -121,8 +118,8 @@ def _calls(database: Database) -> None:
 
     The attempt that was answered is the call's own row.
     """
-    database.table("texts").create({"id": int, "hash": bytes, "content": str}, pk="id")
-    database.table("texts").create_index(["hash"], unique=True)
+    database.table("kept_texts").create({"id": int, "hash": int, "content": str, "parts": str}, pk="id")
+    database.table("kept_texts").create_index(["hash"])
     create_passages(database)
     database.table("calls").create(
         {

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from .documents import digest
+from .texts import find_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,9 @@ class Status:
         usage: Of all calls.
         by_role: Of the run's own calls.
         by_judging: Of the calls that later sets of judgements made.
+        gated: How many finished scenarios passed the gate.
+        faulty: How many of them have a fault.
+        faults: How many faults they have.
     """
 
     total: int
@@ -72,6 +75,9 @@ class Status:
     usage: Usage
     by_role: Mapping[str, Usage]
     by_judging: Mapping[str, Usage]
+    gated: int
+    faulty: int
+    faults: int
 
     @property
     def pending(self) -> int:
@@ -92,6 +98,37 @@ class Troubles:
     throttled: int
 
 
+@dataclass(frozen=True, slots=True)
+class FailureCause:
+    """What some scenarios failed of.
+
+    Attributes:
+        fault: Whose fault it is, in a word or two.
+        error: The message.
+        scenarios: How many.
+        first: The position of the first.
+    """
+
+    fault: str | None
+    error: str
+    scenarios: int
+    first: int
+
+
+def read_causes(connection: sqlite3.Connection, most: int) -> list[FailureCause]:
+    """Of what scenarios have failed, the most frequent first."""
+    query = (
+        "SELECT fault, coalesce(error, ''), count(*), min(position) FROM scenarios WHERE state = 'failed' "
+        "GROUP BY 1, 2 ORDER BY 3 DESC, 4 LIMIT ?"
+    )
+    return [FailureCause(*row) for row in connection.execute(query, (most,))]
+
+
+def read_usage_by_model(connection: sqlite3.Connection) -> dict[str, Usage]:
+    """Usage of all calls by the model that was called."""
+    return _usage(connection, "model", "true")
+
+
 def read_troubles(connection: sqlite3.Connection) -> dict[str, Troubles]:
     """The troubles by model, of those that had any."""
     return {model: Troubles(*figures) for model, *figures in connection.execute(_TROUBLES)}
@@ -105,10 +142,11 @@ def read_status(connection: sqlite3.Connection) -> Status:
         by_role = _usage(connection, "role", "judging IS NULL")
         by_judging = _usage(connection, "judging", "judging IS NOT NULL")
         total = _usage(connection, "'all'", "true").get("all", Usage())
+        faults = connection.execute(_FAULTS).fetchone()
     finally:
         connection.execute("COMMIT")
     done, failed = states.get("done", 0), states.get("failed", 0)
-    return Status(sum(states.values()), done, failed, total, by_role, by_judging)
+    return Status(sum(states.values()), done, failed, total, by_role, by_judging, *faults)
 
 
 def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str, Usage]]:
@@ -130,8 +168,8 @@ def read_common_usage(connection: sqlite3.Connection) -> tuple[dict[str, Usage],
 
 
 def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, Usage]:
-    nothing = connection.execute("SELECT id FROM texts WHERE hash = ?", (digest(""),)).fetchone()
-    rows = connection.execute(_QUERY.format(group=group, which=which, nothing=nothing[0] if nothing else -1))
+    nothing = find_text(connection, "")
+    rows = connection.execute(_QUERY.format(group=group, which=which, nothing=-1 if nothing is None else nothing))
     usage = {}
     for name, models, *figures in rows:
         named = json.loads(models)
@@ -156,6 +194,10 @@ SELECT {group}, json_group_array(DISTINCT model),
 FROM calls WHERE {which} GROUP BY {group}"""
 
 # What an attempt failed of stands in its error, with the provider's status: `MODEL: RateLimitError (429): ...`.
+_FAULTS = """
+SELECT count(faults), coalesce(sum(json_array_length(faults) > 0), 0), coalesce(sum(json_array_length(faults)), 0)
+FROM outcomes
+"""
 _TROUBLES = """
 SELECT model, count(*), count(*) FILTER (WHERE
     attempts.error LIKE '%(429)%' OR attempts.error LIKE '%(503)%' OR attempts.error LIKE '%(529)%'

@@ -66,6 +66,8 @@ class RunStore(RunFile):
         StoreError: If it is not a run, or another process writes it.
     """
 
+    branches: BranchTable
+
     def __init__(
         self,
         path: Path,
@@ -181,7 +183,7 @@ class RunStore(RunFile):
 
     @asynccontextmanager
     async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:
-        """Where LangGraph keeps its checkpoints: this file. The one place that knows which saver it is."""
+        """Where LangGraph keeps its checkpoints: this file."""
         from .checkpoints import RunSaver
 
         with closing(RunSaver(self._writer, self.path)) as saver:

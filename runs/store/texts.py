@@ -1,11 +1,15 @@
-"""Every text that was said or sent, once: requests, replies and outcomes refer to it by its id."""
+"""Every text that was said or sent, once: requests, replies and outcomes refer to it by its id.
+
+The view `texts` gives each as a whole; the table under it, `kept_texts`, has some of them in parts (`composed.py`).
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
 
-from .documents import digest
+from .composed import Sources
+from .documents import canonical, digest
 from .references import ReadText
 
 _REMEMBERED = 4096
@@ -18,14 +22,16 @@ class Texts:
 
     def __init__(self) -> None:
         self._ids: OrderedDict[str | bytes, int] = OrderedDict()
+        self._sources = Sources()
 
     def id_of(self, connection: sqlite3.Connection, content: str) -> int:
         """The id of a text, which is kept if it was not yet."""
         if (known := self.find(connection, content)) is not None:
             return known
-        insert = "INSERT INTO texts (hash, content) VALUES (?, ?) RETURNING id"
-        (id_,) = connection.execute(insert, (digest(content), content)).fetchone()
-        return self._remembered(_name(content), int(id_))
+        (id_,) = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM kept_texts").fetchone()
+        row = (id_, *row_of(id_, content, self._sources))
+        connection.execute("INSERT INTO kept_texts (id, hash, content, parts) VALUES (?, ?, ?, ?)", row)
+        return self._remembered(_name(content), id_)
 
     def find(self, connection: sqlite3.Connection, content: str) -> int | None:
         """The id of a text, if it is kept."""
@@ -34,14 +40,15 @@ class Texts:
             self._ids.move_to_end(name)
             return known
         try:
-            row = connection.execute("SELECT id FROM texts WHERE hash = ?", (digest(content),)).fetchone()
+            id_ = find_text(connection, content)
         except UnicodeEncodeError:  # half a character, which no text holds
             return None
-        return None if row is None else self._remembered(name, int(row[0]))
+        return None if id_ is None else self._remembered(name, id_)
 
     def forget(self) -> None:
         """Remember nothing: some of it was undone."""
         self._ids.clear()
+        self._sources.forget()
 
     def _remembered(self, name: str | bytes, id_: int) -> int:
         self._ids[name] = id_
@@ -50,10 +57,38 @@ class Texts:
         return id_
 
 
+def row_of(id_: int, content: str, sources: Sources) -> tuple[int, str | None, str | None]:
+    """The columns of a new text after its id: its hash, and itself or its parts. The sources know it from then on."""
+    parts = sources.parts_of(content)
+    if parts is not None:
+        return text_hash(content), None, canonical(parts)
+    sources.remember(id_, content)
+    return text_hash(content), content, None
+
+
+def text_hash(content: str) -> int:
+    """The first 48 bits of SHA-256, as SQLite keeps them in six bytes. Texts of one hash need not be equal."""
+    return int.from_bytes(digest(content)[:6], signed=True)
+
+
+def find_text(connection: sqlite3.Connection, content: str) -> int | None:
+    """The id of a text, if it is kept."""
+    query = "SELECT id FROM texts WHERE hash = ? AND content = ?"
+    row = connection.execute(query, (text_hash(content), content)).fetchone()
+    return None if row is None else int(row[0])
+
+
 def _name(content: str) -> str | bytes:
     return content if len(content) <= _SHORT else digest(content)
 
 
 def reading(connection: sqlite3.Connection) -> ReadText:
     """Reads texts by their ids, over a connection."""
-    return lambda id_: str(connection.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()[0])
+
+    def read(id_: int) -> str:
+        row = connection.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()
+        if row is None or row[0] is None:
+            raise LookupError(f"the text {id_} is not there, or lacks a part")
+        return str(row[0])
+
+    return read

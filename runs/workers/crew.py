@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from dialoom.graphs import Outcome, Recipe
-from dialoom.graphs.gate.review import Review
+from dialoom.graphs.review import Review
 from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.limits import LimitState

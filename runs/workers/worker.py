@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from dialoom.graphs import Recipe
-from dialoom.graphs.gate.review import Review
 from dialoom.graphs.recipe import Graph
+from dialoom.graphs.review import Review
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.calling import cast_of, open_gateway
 from dialoom.runs.engine import Engine

@@ -108,5 +108,5 @@ def test_the_list_reads_figures_and_no_words(dialoom: Command, players: list[str
     asked = ["show", "run.db", "--where", "lines > 2 and messages[0].role == 'user'"]
     assert dialoom(*asked).stdout == listed[0]
     with sqlite3.connect(tmp_path / "run.db") as connection:
-        connection.execute("DELETE FROM texts")
+        connection.execute("DELETE FROM kept_texts")
     assert [dialoom("show", "run.db", *way).stdout for way in ways] == listed

@@ -42,7 +42,13 @@ COLUMNS = [
     *(("outcomes", each) for each in ("scenario", "ended_by", "counts", "messages", "details")),
     *(("judgements", each) for each in ("metric", "target", "turn", "score", "is_verdict", "status", "explanation")),
     *(("calls", each) for each in ("role", "model", "reply", "messages", "input_tokens", "cost", "latency", "sample")),
-    *(("texts", "content"), ("documents", "content"), ("documents", "hash"), ("threads", "name")),
+    *(
+        ("kept_texts", "content"),
+        ("kept_texts", "parts"),
+        ("documents", "content"),
+        ("documents", "hash"),
+        ("threads", "name"),
+    ),
     *(("checkpoints", each) for each in ("id", "parent", "time", "frame", "held")),
     *(("checkpoint_frames", each) for each in ("channels", "seen", "metadata")),
     *(("checkpoint_values", "content"), ("checkpoint_lists", "prefix"), ("checkpoint_lists", "elements")),
@@ -105,7 +111,7 @@ def test_the_row_is_named(damaged: Path) -> None:
     "craft",
     [
         "CREATE TRIGGER t AFTER UPDATE ON scenarios BEGIN DELETE FROM outcomes; END",
-        "ALTER TABLE texts RENAME TO old; CREATE VIEW texts AS WITH RECURSIVE c(id) AS (SELECT 1 UNION ALL "
+        "DROP VIEW texts; CREATE VIEW texts AS WITH RECURSIVE c(id) AS (SELECT 1 UNION ALL "
         "SELECT id + 1 FROM c) SELECT id, zeroblob(16) AS hash, '' AS content FROM c",
     ],
 )

@@ -17,7 +17,7 @@ from tests.programs import free_port, until_there
 pytest.importorskip("llama_cpp", reason="llama.cpp is not installed: 'make test-llm' makes an environment")
 
 NAME = "openai/smollm2"
-CONTEXT = 2048
+CONTEXT = 3072
 """Tokens that the model is given to read and write."""
 
 PEOPLE = [

@@ -15,7 +15,30 @@ from dialoom.roles.replies import Score5, parse_reply
 from tests.invented import ALARM, write_release
 from tests.llm.conftest import Server
 
-RECIPES = ("personalens", "aloe", "aloe-eval", "prefeval", "persona-pool")
+RECIPES = (
+    *("personalens", "personalens-people", "aloe", "aloe-eval", "prefeval", "prefeval-pairs", "persona-pool"),
+    *("apollo-text", "apollo-native"),
+)
+DRAFT = {
+    "topic": "boats",
+    "preference": "I never row before noon.",
+    "question": "When do I row to Capri?",
+    "chosen": True,
+}
+RATED = {
+    **{"preference": "I never eat meat.", "question": "What do I cook for four tonight?"},
+    **{"discard": False, "violation_probability": "high", "reasoning_difficulty": "low"},
+}
+DOMAIN = {
+    "domain": "Alarm",
+    "description": "Waking up.",
+    "affinities": [
+        {
+            **{"name": "Sound", "description": "What rings.", "is_categorical": False},
+            **{"has_multiple_values": False, "possible_values": ["bells", "rain"]},
+        }
+    ],
+}
 
 
 def told(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]:
@@ -28,11 +51,23 @@ def told(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]
         seeds = folder / "seeds.jsonl"
         seeds.write_text("".join(json.dumps({"text": text}) + "\n" for text in ("He drives a tram.", "She bakes.")))
         options = {"seeds": seeds, "target": 4, "batch": 2, "examples": 1, "patience": 1, "embedder": minilm}
+    elif recipe == "personalens-people":
+        schema = folder / "schema.json"
+        schema.write_text(json.dumps([{**DOMAIN, "tasks": []}]))
+        options = {"affinity_schema": schema, "people": 1, "single_tasks": 1, "multi_tasks": 0, "repairs": 0}
+    elif recipe == "prefeval-pairs":
+        (folder / "drafts.jsonl").write_text(json.dumps(DRAFT) + "\n")
+        (folder / "rated.json").write_text(json.dumps([RATED]))
+        (folder / "personas.json").write_text(json.dumps([{"persona": "A welder who sings"}]))
+        files = {name: folder / f"{name}.json" for name in ("rated", "personas")} | {"drafts": folder / "drafts.jsonl"}
+        options = {**files, "candidates": 1, "shortest": 2, "longest": 2}
+    elif recipe.startswith("apollo"):
+        options = {"history_sessions": [1], "limit": 1, "turn_limit": 2, "protocol": recipe.removeprefix("apollo-")}
     else:
         options = {"personas": people, "rounds": 2 if recipe == "aloe" else 1}
         options |= {"limit": 1, "verify_pairs": True} if recipe == "aloe" else {"limit": 2}
-    judged = {"judge": 64} if recipe != "persona-pool" else {}
-    return {"options": options, "max_reply": {"": 24, **judged, **({"induction": 64} if recipe == "aloe" else {})}}
+    longer = {"persona-pool": (), "aloe": ("judge", "induction"), "prefeval-pairs": ("judge", "writer", "rater")}
+    return {"options": options, "max_reply": {"": 24, **dict.fromkeys(longer.get(recipe, ("judge",)), 64)}}
 
 
 def query(path: Path, sql: str) -> list[Any]:
@@ -52,7 +87,8 @@ def test_a_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, peop
     """It ends with a reason, its books are the server's, and played again from what is kept it is the same."""
     plan = {**told(recipe, tmp_path, people, minilm), "seed": 5, "concurrency": 1, "cache": tmp_path / "kept.db"}
     answered, refused = served.answered(), served.answered(500)
-    run = dialoom.play(recipe, path=tmp_path / "run.db", model=served.model, **plan)
+    name = recipe.removesuffix("-text").removesuffix("-native")
+    run = dialoom.play(name, path=tmp_path / "run.db", model=served.model, **plan)
     status = run.status()
     assert status.pending == 0
     for episode in run.episodes():
@@ -63,7 +99,7 @@ def test_a_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, peop
     (failed,) = query(run.path, "SELECT count(*) FROM attempts")[0]
     assert failed == served.answered(500) - refused, "forms of a shape that the server does not know"
     assert None not in (calls.input_tokens, calls.output_tokens)
-    again = dialoom.play(recipe, path=tmp_path / "again.db", model=served.model, **plan, replay_only=True)
+    again = dialoom.play(name, path=tmp_path / "again.db", model=served.model, **plan, replay_only=True)
     assert exported(again, tmp_path / "again.jsonl") == exported(run, tmp_path / "run.jsonl")
     assert calls.calls - calls.failed == served.answered() - answered, "nothing was sent again"
 

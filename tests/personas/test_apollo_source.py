@@ -30,7 +30,7 @@ from dialoom.personas.apollo.source.errands import UNRELATED_TOOLS
 from dialoom.personas.apollo.source.keeping import pair_refusal, unrelated_refusal
 from dialoom.personas.apollo.source.people import MOST_USERS, UsersError, drawn_users
 from dialoom.personas.apollo.source.phrases import FacetPhrases, phrases
-from dialoom.personas.apollo.source.scripted import _labels
+from dialoom.personas.apollo.source.scripted import pair_labels
 from dialoom.personas.apollo.source.telling import read_preference, spoken
 
 FOLDER = Path(personas.__file__).parent / "samples" / "apollo"
@@ -76,7 +76,7 @@ def test_the_sample_has_all_flows_forms_and_kinds() -> None:
 def test_twelve_pairs_have_five_explicit_ones_and_every_implicit_form() -> None:
     """Half of them are reactive."""
     for turn in range(10):
-        labels = _labels(12, turn, random.Random(turn))
+        labels = pair_labels(12, turn, random.Random(turn))
         forms = Counter(form for form, _ in labels)
         assert forms["explicit"] == 5
         assert all(forms[form] >= 1 for form in FORMS)
@@ -141,7 +141,7 @@ def test_queries_hold_their_slots_and_no_word_of_a_facet() -> None:
         user = SOURCE.users[pair.user]
         for kind in ("reactive", "proactive"):
             for seed in range(6):
-                query = query_text(pair.flow, kind, user, pair.slots, random.Random(seed))
+                query = query_text(pair.flow, kind, user.name, user.gender, pair.slots, random.Random(seed))
                 changed = pair.model_copy(update={"query": query})
                 assert missing_slot(changed) is None
                 assert leak(changed, user) is None

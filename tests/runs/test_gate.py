@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import dialoom
-from dialoom import review
-from dialoom.graphs.gate.review import REVIEWED
+from dialoom import play, review
+from dialoom.graphs.review import REVIEWED
 from dialoom.runs.cli.stepping.views import transcript_answer
 from dialoom.runs.stepping import Stop
 from tests.conftest import Command, command_in, lines_of
@@ -215,18 +215,52 @@ def test_the_understudy_reviews_by_its_rules(dialoom: Command, run: dialoom.Run)
     assert set(frame["metric"]) == set(REVIEWED) and not frame["score"].any() and len(frame) == 2 * len(REVIEWED)
 
 
+def test_what_is_written_and_not_said_passes_the_gate_too(dialoom: Command, tmp_path: Path) -> None:
+    """A pool's texts: leaks, cuts, other languages and copies are the writer's faults; the seeds are somebody's own."""
+    whole = "She keeps two hens behind the house."
+    written = [
+        "He mends clocks, and sleeps on Mondays <example>.",
+        "They save for a boat, which they will sail to the",
+        "Sie hat zwei Katzen und sie wohnt bei der Mutter in einem Haus an der Elbe.",
+        "Nine goats are his, a hut on the hill, and a radio that is never off.",
+    ]
+    (tmp_path / "seeds.jsonl").write_text(json.dumps({"text": "Seeds may be cut, as in the"}) + "\n")
+
+    async def writer(messages: Messages) -> str:  # noqa: ARG001
+        return json.dumps({"items": [whole, *written]})
+
+    options = {"seeds": tmp_path / "seeds.jsonl", "target": 6, "batch": 5, "examples": 1}
+    run = play("persona-pool", path=tmp_path / "run.db", options=options, models={"writer": writer})
+    assert sorted((fault.who, fault.where, fault.kind) for _, fault in run.faults()) == [
+        ("writer", "text 3", "prompt_leak"),
+        ("writer", "text 4", "cut_line"),
+        ("writer", "text 5", "other_language"),
+    ]
+    assert [list(row[:2]) for row in run.report()["faults"].rows] == [
+        ["writer", kind] for kind in ("cut_line", "other_language", "prompt_leak")
+    ]
+    assert (run.status().gated, run.status().faulty, run.status().faults) == (1, 1, 3)
+    assert "faults: 3 in 1 of 1 that passed the gate" in dialoom("status", run.path).stdout
+    assert "fault of the writer's (at text 4), 90% sure: cut_line" in dialoom("show", run.path, "1").stdout
+    assert list(run.frame("calls")["faults"]) == ["prompt_leak, cut_line, other_language"]
+
+
 @pytest.mark.parametrize(
     ("recipe", "options"),
     [
         ("personalens", {"setting": ["all"], "users": "4", "tasks": "all", "judge": False}),
         ("aloe", {"limit": 1, "rounds": 4, "branching": 2}),
         ("aloe-eval", {"rounds": 5}),
+        ("persona-pool", {"target": 60}),
+        ("personalens-people", {"people": 2}),
+        ("prefeval-pairs", {"topics": "pet_ownership", "per_call": 6, "calls": 1}),
     ],
 )
 def test_sound_dialogues_of_understudies_raise_no_fault(
     recipe: str, options: dict[str, object], tmp_path: Path
 ) -> None:
-    """A few of each recipe; fewer than 1 in 500 was found in 560."""
-    run = dialoom.play(recipe, path=tmp_path / "run.db", options=options, sample=None if recipe == "aloe" else 6)
+    """A few of each recipe, or what they write; fewer than 1 in 500 was found in 560."""
+    sample = 6 if recipe in ("personalens", "aloe-eval") else None
+    run = dialoom.play(recipe, path=tmp_path / "run.db", options=options, sample=sample)
     assert [(episode.id, fault) for episode, fault in run.faults()] == []
     assert all(episode.outcome.faults == () for episode in run.episodes())

@@ -10,7 +10,9 @@ import pytest
 
 from dialoom.graphs import Chart, Estimate, FittedLine, Series, Table
 from dialoom.graphs.reporting.chart import Kind
+from dialoom.runs.cli.tables import print_tables
 from dialoom.runs.report import draw, markdown, text_of, write
+from dialoom.runs.report.page import page
 
 
 def chart(*labels: str) -> Chart:
@@ -96,11 +98,22 @@ def test_a_report_is_written_with_its_charts(tmp_path: Path) -> None:
     table.decimals = {"IR": 3}
     paths = write([table], tmp_path / "out", "My run", [chart("model-a")])
     assert [path.name for path in paths] == ["report.md", "levels.csv", "levels.png", "levels.svg"]
-    page = paths[0].read_text()
-    assert page == markdown([table], "My run", [chart("model-a")])
-    assert page.startswith("# My run\n\n![Levels by round](levels.png)\n\nBands: intervals.\n")
-    assert "| a\\|b | 0.254 [0.200, 0.300] n=4 |" in page
+    written = paths[0].read_text()
+    assert written == markdown([table], "My run", [chart("model-a")])
+    assert written.startswith("# My run\n\n![Levels by round](levels.png)\n\nBands: intervals.\n")
+    assert "| a\\|b | 0.254 [0.200, 0.300] n=4 |" in written
     assert paths[1].read_text().splitlines()[1] == "a|b,0.25449,0.2,0.3,4"
+
+
+def test_a_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Instead of the names of its columns: on the page, in the terminal and in Markdown."""
+    table = Table("faults", "What is wrong", ["role", "fault"], [], ["Looked at: 4."])
+    print_tables([table])
+    shown = [page([table], "My run"), markdown([table], "My run"), capsys.readouterr().out]
+    assert all(
+        "nothing" in each and "Looked at: 4." in each and "fault" not in each.split("What is wrong")[-1]
+        for each in shown
+    )
 
 
 def test_figures_have_as_many_decimals_as_asked_for() -> None:

@@ -186,7 +186,9 @@ def test_what_is_damaged_of_tools_is_told_as_damage(made: Path, like: str, conte
         await session.stops()
 
     with closing(sqlite3.connect(made)) as connection, connection:
-        changed = connection.execute("UPDATE texts SET content = ? WHERE content LIKE ?", (content, like)).rowcount
+        which = "id IN (SELECT id FROM texts WHERE content LIKE ?)"
+        update = f"UPDATE kept_texts SET content = ?, parts = NULL WHERE {which}"
+        changed = connection.execute(update, (content, like)).rowcount
     assert changed > 0
     with pytest.raises(StoreError, match="damaged"):
         stepping(made, act)

@@ -1,78 +1,159 @@
-"""LangGraph's development server on loopback: nothing is fetched and nothing leaves the machine."""
+"""The studio served on loopback, and a real browser that looks at it."""
 
 from __future__ import annotations
 
-import json
 import os
+import re
+import shutil
+import subprocess
 import sys
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.programs import PATIENCE, free_port, running
+from tests.conftest import command_in, quick_players
+from tests.programs import PATIENCE
 
-ROOT = Path(__file__).parent.parent.parent
+playwright = pytest.importorskip("playwright.sync_api", reason="'make test-studio' makes an environment that has it")
+pytest.importorskip("nicegui")
+
+Open = Callable[..., Any]
+SECOND = 1000
+"""In the browser's time."""
 
 
 @dataclass(frozen=True)
-class Server:
-    """Its HTTP API."""
+class Served:
+    """A studio under way.
+
+    Attributes:
+        url: Where it is, without a token or a slash at the end.
+        log: What it has printed.
+        process: It.
+    """
 
     url: str
+    log: Path
+    process: subprocess.Popen[bytes]
 
-    def call(self, method: str, path: str, body: object = None) -> Any:
-        """What it answers, as plain values."""
-        headers = {"Content-Type": "application/json"}
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as response:
-                return json.load(response)
-        except urllib.error.HTTPError as error:
-            raise AssertionError(f"{method} {path}: {error.code} {error.read().decode()}") from error
-
-    def thread(self) -> str:
-        """The id of a new thread."""
-        return str(self.call("POST", "/threads", {})["thread_id"])
-
-    def wait(self, thread: str, graph: str, input_: dict[str, Any] | None, **more: Any) -> Any:
-        """Play a graph on a thread; its final state, or its error under `__error__`."""
-        return self.call("POST", f"/threads/{thread}/runs/wait", {"assistant_id": graph, "input": input_, **more})
-
-    def state(self, thread: str) -> Any:
-        """Where a thread stands."""
-        return self.call("GET", f"/threads/{thread}/state")
-
-    def history(self, thread: str) -> Any:
-        """A thread's checkpoints, the last one first."""
-        return self.call("GET", f"/threads/{thread}/history?limit=1000")
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The server with the graphs of the project's own `langgraph.json`, until all tests are over."""
-    with serving(ROOT / "langgraph.json", tmp_path_factory.mktemp("studio")) as started:
-        yield started
+    def address(self) -> str:
+        """The address that lets in the next browser."""
+        return _addresses(self.log)[-1]
 
 
 @contextmanager
-def serving(configuration: Path, folder: Path) -> Iterator[Server]:
-    """`langgraph dev` in a folder of its own, to which it writes."""
-    port = free_port()
-    program = Path(sys.executable).with_name("langgraph")  # of this environment, be it activated or not
-    options = ["--config", str(configuration), "--port", str(port), "--no-browser", "--no-reload"]
-    with running([str(program), "dev", *options], folder, _environment(), f"http://127.0.0.1:{port}/ok"):
-        yield Server(f"http://127.0.0.1:{port}")
+def serving(runs: Sequence[Path], folder: Path, *more: str) -> Iterator[Served]:
+    """`dialoom studio` of some runs, from when it answers to the end of the block."""
+    log = folder / "studio.log"
+    command = [sys.executable, "-m", "dialoom", "studio", *map(str, runs), "--port", "0", "--no-browser", *more]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONUNBUFFERED": "1"}
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while not _addresses(log) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert _addresses(log), log.read_text()
+        yield Served(_addresses(log)[0].partition("/?")[0], log, process)
+        assert "Traceback" not in log.read_text(), log.read_text()
+    finally:
+        process.terminate()
+        process.wait()
 
 
-def _environment() -> dict[str, str]:
-    """Without an account of the user's, and without what the server would ask or tell the network at its start."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH_", "LANGCHAIN_"))}
-    quiet = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "true"}
-    return {**kept, **quiet, "NO_PROXY": "127.0.0.1"}
+def _addresses(log: Path) -> list[str]:
+    return re.findall(r"http://\S+\?token=\S+", log.read_text()) if log.exists() else []
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of finished runs: `talk.db` and `other.db` of PersonaLens, `tree.db` of ALOE."""
+    folder = tmp_path_factory.mktemp("runs")
+    dialoom = command_in(folder)
+    talk = ["personalens", "--users", 1, "--setting", "base", "--setting", "I", "--seed", 7, "--sample", 60]
+    dialoom("run", *talk, "-o", "talk.db")
+    dialoom("run", "personalens", *quick_players(folder), "--limit", 4, "-o", "other.db")
+    dialoom("run", "aloe", "--limit", 2, "--rounds", 3, "--seed", 7, "-o", "tree.db")
+    sys.path.remove(str(folder)) if str(folder) in sys.path else None
+    return folder
+
+
+@pytest.fixture(scope="session")
+def studio(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A studio of these runs; nothing that is tested on it changes them."""
+    paths = [runs / name for name in ("talk.db", "other.db", "tree.db")]
+    with serving(paths, tmp_path_factory.mktemp("studio")) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """Debian's browser."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.fail("Chromium is not in the path: apt-get install chromium")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Heard:
+    """What a browser said that it should not: errors, dialogs, and requests to anybody else."""
+
+    troubles: list[str] = field(default_factory=list)
+
+    def listen(self, page: Any, url: str) -> None:
+        """Hear what a page says."""
+        page.on("console", lambda each: self._note("console", each.text) if each.type == "error" else None)
+        page.on("pageerror", lambda each: self._note("error", str(each)))
+        page.on("dialog", self._dismiss)
+        page.on("request", lambda each: self._request(each.url, url))
+
+    def _dismiss(self, dialog: Any) -> None:
+        self._note("dialog", dialog.message)
+        dialog.dismiss()
+
+    def _note(self, kind: str, text: str) -> None:
+        self.troubles.append(f"{kind}: {text:.300}")
+
+    def _request(self, asked: str, url: str) -> None:
+        if not asked.startswith((url, "data:", "blob:", url.replace("http", "ws"))):
+            self._note("elsewhere", asked)
+
+
+@pytest.fixture
+def browse(chromium: Any) -> Iterator[Open]:
+    """Opens a page of a studio in a browser that is let in; afterwards nothing went wrong in it.
+
+    `browse(studio, "/runs/talk", width=390)` gives playwright's page.
+    """
+    heard, opened, let_in = Heard(), [], {}
+
+    def open_page(served: Served, path: str = "/", width: int = 1280, shade: str = "light") -> Any:
+        if served.url not in let_in:
+            context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=shade)
+            context.set_default_timeout(30 * SECOND)
+            opened.append(context)
+            let_in[served.url] = context
+            first = context.new_page()
+            first.goto(served.address())
+            first.close()
+        page = let_in[served.url].new_page()
+        heard.listen(page, served.url)
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(color_scheme=shade)
+        page.goto(served.url + path)
+        page.wait_for_selector("#content .body > *")
+        return page
+
+    yield open_page
+    for context in opened:
+        context.close()
+    assert heard.troubles == []

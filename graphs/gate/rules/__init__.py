@@ -9,10 +9,9 @@ from dialoom.graphs.gate.talk import Talk
 
 from .copies import copied_lines, loops
 from .course import early_ends, early_preferences, endless_goodbyes
-from .glued import glued_lines
-from .leaks import leaked_prompts, stray_markers
+from .leaks import leaked_prompts, stray_markers, unfilled_blanks
 from .lines import cut_lines, empty_lines, foreign_lines
-from .parts import swapped_roles
+from .parts import glued_lines, swapped_roles
 
 Rule = Callable[[Talk], Iterator[DialogueFault]]
 
@@ -32,4 +31,7 @@ RULES: tuple[Rule, ...] = (
 )
 """All that are asked of every conversation, in the order in which faults of the same line are told."""
 
-__all__ = ["RULES", "Rule"]
+TEXT_RULES: tuple[Rule, ...] = (copied_lines, leaked_prompts, empty_lines, cut_lines, foreign_lines, unfilled_blanks)
+"""All that are asked of texts that nobody says."""
+
+__all__ = ["RULES", "TEXT_RULES", "Rule"]

@@ -15,9 +15,6 @@ _FEWEST_WORDS, _FEWEST_LONG = 6, 5
 _LIKE_WORDS, _LIKE_PAIRS = 0.8, 0.65
 """Shared words and shared neighbours (Dice's coefficient) from which on two lines are copies."""
 
-_PIECE, _LIKE_PIECE = 14, 0.9
-"""So many words are a copy if so many of their neighbours stand side by side in one earlier line."""
-
 _AGAIN_SHARE = 0.5
 """A line is a copy, too, if so much of it stands in long stretches in one earlier line."""
 
@@ -35,7 +32,10 @@ _T = TypeVar("_T", bound=Hashable)
 
 
 def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
-    """Near-copies of a line of one's own (`repetition`) or of the other's (`echo`); a line may be both."""
+    """Near-copies of a line of one's own (`repetition`) or of the other's (`echo`); a line may be both.
+
+    Of texts that nobody says only exact copies are told: how near they may come to each other is for their recipe.
+    """
     seen: dict[tuple[bool, tuple[str, ...]], Said] = {}
     for place, line in enumerate(talk.lines):
         if len(line.words) < _FEWEST_WORDS or sum(len(word) > 1 for word in line.words) < _FEWEST_LONG:
@@ -46,7 +46,7 @@ def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
             for kind, whose in (("echo", not is_users), ("repetition", is_users)):
                 if (whose, line.words) in seen:
                     yield line.fault(kind, line.shown())
-                elif any(
+                elif talk.is_spoken and any(
                     (each.role == talk.facts.user) == whose and _are_alike(line, each, talk)
                     for each in reversed(nearby)
                 ):
@@ -80,7 +80,7 @@ def _are_alike(line: Said, before: Said, talk: Talk) -> bool:
     if len(before.words) < _FEWEST_WORDS:
         return False
     again = _said_again(line, before)
-    if not (_is_near(line, before) or _is_part(line, before) or again >= _AGAIN_SHARE * len(line.words)):
+    if not (_is_near(line, before) or again >= _AGAIN_SHARE * len(line.words)):
         return False
     mine, yours = line.counted.keys() - before.counted.keys(), before.counted.keys() - line.counted.keys()
     words = talk.vocabulary
@@ -101,23 +101,12 @@ def _is_near(line: Said, before: Said) -> bool:
     return _dice(line.counted, before.counted) >= _LIKE_WORDS and _dice(line.pairs, before.pairs) >= _LIKE_PAIRS
 
 
-def _is_part(line: Said, before: Said) -> bool:
-    """Whether a line of some length is nearly all a piece of an earlier one."""
-    if len(line.words) < _PIECE or len(line.words) > len(before.words):
-        return False
-    return _shared(line.pairs, before.pairs) >= _LIKE_PIECE * line.pairs.total()
-
-
 def _said_again(line: Said, before: Said) -> int:
     """How many words of a line stand in an earlier one in long stretches, whatever comes before and after them."""
-    shared = line.stretches.keys() & before.stretches.keys()
-    return len({place + step for stretch in shared for place in line.stretches[stretch] for step in range(STRETCH)})
+    there = set(before.stretches)
+    again = (place for place, stretch in enumerate(line.stretches) if stretch in there)
+    return len({place + step for place in again for step in range(STRETCH)})
 
 
 def _dice(one: Counter[_T], other: Counter[_T]) -> float:
-    return 2 * _shared(one, other) / (one.total() + other.total())
-
-
-def _shared(one: Counter[_T], other: Counter[_T]) -> int:
-    small, large = sorted((one, other), key=len)
-    return sum(min(count, large[key]) for key, count in small.items() if key in large)
+    return 2 * (one & other).total() / (one.total() + other.total())

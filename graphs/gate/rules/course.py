@@ -45,9 +45,7 @@ def early_ends(talk: Talk) -> Iterator[DialogueFault]:
         return
     last = talk.lines[users[-1]]
     before = [line for line in talk.lines[: users[-1]] if line.role != facts.user]
-    stop = _stems(talk.vocabulary.stop)
-    wanted = (_stems(words_of(facts.task)) | _stems(talk.lines[users[0]].words)) - stop
-    if not any(_touches(line, wanted, talk) for line in before) or _leaves_unanswered(before, last, talk):
+    if not any(_touches(line, talk) for line in before) or _leaves_unanswered(before, last, talk):
         yield last.fault("early_end", last.shown(), 0.8)
 
 
@@ -69,11 +67,10 @@ def _is_farewell(line: Said, talk: Talk) -> bool:
     return words.closings.search(text) is not None and "?" not in text and len(rest) < _FEW
 
 
-def _touches(line: Said, wanted: set[str], talk: Talk) -> bool:
+def _touches(line: Said, talk: Talk) -> bool:
     """Whether a line says more than a greeting: something of the matter, or that something was done."""
     words = talk.vocabulary
-    matter = set(line.words) - words.stop - words.fillers
-    return bool(matter or _stems(line.words) & wanted) or words.dealt.search(spelt(line.own)) is not None
+    return bool(set(line.words) - words.stop - words.fillers) or words.dealt.search(spelt(line.own)) is not None
 
 
 def _leaves_unanswered(before: list[Said], last: Said, talk: Talk) -> bool:

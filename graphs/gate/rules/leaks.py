@@ -51,6 +51,13 @@ def stray_markers(talk: Talk) -> Iterator[DialogueFault]:
             yield line.fault("end_marker", marker)
 
 
+def unfilled_blanks(talk: Talk) -> Iterator[DialogueFault]:
+    """Texts that are no more than what the form of the reply has in their place."""
+    for line in talk.looked_at():
+        if _gives_back(normal(line.text[:400]), talk.prompts.forms):
+            yield line.fault("prompt_leak", line.shown())
+
+
 def copied_forms(judgements: Iterable[Judgement], prompts: PromptWords) -> Iterator[DialogueFault]:
     """Judges whose explanation is what the form of their reply has in its place."""
     for each in judgements:
@@ -77,7 +84,5 @@ def _made_up_tag(line: Said, end_marker: str | None) -> str | None:
 
 
 def _instruction(line: Said, prompts: PromptWords) -> str | None:
-    for run, place in runs_of(line.words) if prompts.runs else ():
-        if run in prompts.runs:
-            return " ".join(line.words[place : place + RUN])
-    return None
+    places = (place for place, run in enumerate(runs_of(line.words)) if run in prompts.runs)
+    return next((" ".join(line.words[place : place + RUN]) for place in places), None)

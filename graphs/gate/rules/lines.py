@@ -15,7 +15,6 @@ _LETTERS = 2_000
 """So many letters tell a line's script and language."""
 
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"”'’»)\]*_]*(?=\s|$)")
-_ITEM = re.compile(r"^\s*(?:[-*•–#>|]|\d{1,3}[.)]|[a-z][.)])\s")
 _BARE_ITEM = re.compile(r"(?:^|\n)\s*(?:[-*•]|\d{1,3}[.)])\s*\Z")
 _OPEN = re.compile(r"[,;(\[{“«—–/&+-]\Z|(?<=\s)\"\Z")
 _FEWEST_LEFT, _FEWEST_IN_ONE, _FEWEST_IN_ALL, _LONG = 3, 8, 20, 14
@@ -54,35 +53,21 @@ def _breaks_off(text: str, language: Vocabulary) -> float:
         return 0.0
     if text.count("```") % 2 or _BARE_ITEM.search(text[-40:]):
         return 0.9
-    if text.endswith("```"):
-        return 0.0
     words = words_of(text[-60:])
     last_word = words[-1] if words and text[-1].isalpha() else ""
     if _OPEN.search(text[-3:]) or last_word in language.unfinished:
         return 0.9
     if last_word in language.trailing and text[0].isupper() and len(words) >= _FEWEST_IN_ONE:
         return 0.6
-    last = text[-2_000:].rsplit("\n", 1)[-1]
-    if text.endswith(":") and len(text.split(maxsplit=3)) > 3:
-        return 0.7
-    return 0.6 if _lacks_its_end(text, last) else 0.0
+    return 0.6 if text[-1].isalpha() and _lacks_its_end(text[-2_000:]) else 0.0
 
 
-def _lacks_its_end(text: str, last: str) -> bool:
+def _lacks_its_end(text: str) -> bool:
     """Whether a long text that minds its full stops goes without the last one."""
-    if not text[-1].isalpha() or _ITEM.match(last):
-        return False
-    if (
-        "\n" not in text
-        and text[0].isupper()
-        and "," in text
-        and len(_SENTENCE_END.split(text[-2_000:])[-1].split()) >= _LONG
-    ):
-        return True
-    if len(text[:2_000].split()) < _FEWEST_IN_ALL:
-        return False
-    ends = [found.end() for found in _SENTENCE_END.finditer(last)]
-    return bool(ends) and len(last[ends[-1] :].split()) >= _FEWEST_LEFT and "http" not in last[ends[-1] :]
+    *before, left = _SENTENCE_END.split(text.rsplit("\n", 1)[-1])
+    if before:
+        return len(left.split()) >= _FEWEST_LEFT and len(text.split()) >= _FEWEST_IN_ALL
+    return "\n" not in text and text[0].isupper() and "," in text and len(left.split()) >= _LONG
 
 
 def _is_foreign(text: str, ours: list[Vocabulary]) -> float:

@@ -1,7 +1,7 @@
 """Flows: tasks that come up again and again, the preferences that decide them, and the calls that are right."""
 
 from .catalogue import FLOWS
-from .checks import FlowError, FlowPair, drawn_slots, find_request, find_sets, refusal
+from .checks import FlowError, FlowPair, apart, drawn_slots, find_pairs, find_request, find_sets, refusal
 from .expressions import Flow, Preference, PreferenceFacet, Provenance
 from .gold import FlowRequest, Gold, GoldCall, Resident, Slots, follow
 
@@ -18,7 +18,9 @@ __all__ = [
     "Provenance",
     "Resident",
     "Slots",
+    "apart",
     "drawn_slots",
+    "find_pairs",
     "find_request",
     "find_sets",
     "follow",

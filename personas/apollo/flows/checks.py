@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
@@ -65,19 +65,34 @@ def find_sets(
     """
     for attempt in range(1, DRAWS + 1):
         preferences = _preferences(flow, draw, sets)
-
-        def refused(slots: Slots, preferences: list[Preference] = preferences) -> str | None:
-            return (also(slots) if also else None) or _same_calls(world, preferences, resident, slots)
-
         try:
-            return [
-                [_found_pair(world, preference, resident, draw, refused) for _ in range(count)]
-                for preference in preferences
-            ]
+            return find_pairs(world, preferences, resident, draw, count, also)
         except FlowError:
             if attempt == DRAWS:
                 raise
     raise AssertionError(flow.name)
+
+
+def find_pairs(
+    world: World,
+    preferences: Sequence[Preference],
+    resident: Resident,
+    draw: random.Random,
+    count: int,
+    also: Callable[[Slots], str | None] | None = None,
+) -> list[list[FlowPair]]:
+    """So many pairs for each of the preferences that somebody has had for a flow; arguments as of `find_sets`.
+
+    Raises:
+        FlowError: If there are not so many.
+    """
+
+    def refused(slots: Slots) -> str | None:
+        return (also(slots) if also else None) or _same_calls(world, preferences, resident, slots)
+
+    return [
+        [_found_pair(world, preference, resident, draw, refused) for _ in range(count)] for preference in preferences
+    ]
 
 
 def _preferences(flow: Flow, draw: random.Random, count: int) -> list[Preference]:
@@ -85,14 +100,14 @@ def _preferences(flow: Flow, draw: random.Random, count: int) -> list[Preference
     refused = 0
     while len(drawn) < count:
         new = flow.preference(draw)
-        if all(_apart(flow, old, new) for old in drawn):
+        if all(apart(flow, old, new) for old in drawn):
             drawn.append(new)
         elif (refused := refused + 1) % DRAWS == 0:
             drawn.clear()  # what was drawn before may leave nothing else
     return drawn
 
 
-def _apart(flow: Flow, one: Preference, other: Preference) -> bool:
+def apart(flow: Flow, one: Preference, other: Preference) -> bool:
     """Two preferences agree in nothing that has three values or more, numbers aside."""
     for name, value in one.values.items():
         many = len(flow.facet(name).values) > 2 and isinstance(value, str)
@@ -101,7 +116,7 @@ def _apart(flow: Flow, one: Preference, other: Preference) -> bool:
     return True
 
 
-def _same_calls(world: World, preferences: list[Preference], resident: Resident, slots: Slots) -> str | None:
+def _same_calls(world: World, preferences: Sequence[Preference], resident: Resident, slots: Slots) -> str | None:
     golds = [FlowRequest(world, preference, resident, slots).gold() for preference in preferences]
     same = any(one.same_calls(other) for one, other in combinations(golds, 2))
     return "same calls: two of the preferences ask for the same" if same else None

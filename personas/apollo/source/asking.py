@@ -18,49 +18,63 @@ from .words import stem, stems, words_of
 _PRONOUNS = {"woman": ("she", "her", "her"), "man": ("he", "him", "his")}
 
 
-def query_text(flow: str, kind: QueryKind, user: ApolloUser, slots: Mapping[str, Value], draw: random.Random) -> str:
+def query_text(
+    flow: str, kind: QueryKind, name: str, gender: str, slots: Mapping[str, Value], draw: random.Random
+) -> str:
     """What is asked: in the user's own words, or as a description of what goes on around them."""
-    they, them, their = _PRONOUNS.get(user.gender, ("they", "them", "their"))
-    words = {**place_words(slots), "name": user.name, "they": they, "them": them, "their": their}
+    they, them, their = _PRONOUNS.get(gender, ("they", "them", "their"))
+    words = {**place_words(slots), "name": name, "they": they, "them": them, "their": their}
     if "date" in slots:
         words["day"] = day_phrases(str(slots["today"]), str(slots["date"]))[0]
     return capital(filled(draw.choice(REQUESTS["flows"][flow][kind]), words, draw))
 
 
 def day_phrases(today: str, day: str) -> list[str]:
-    """How one may call a day, the most usual way first."""
-    ahead, named = (date.fromisoformat(day) - date.fromisoformat(today)).days, date.fromisoformat(day)
+    """How one may call a day, the most usual way first; by its date, where it is not said what day it is."""
+    named = date.fromisoformat(day)
+    ahead = (named - date.fromisoformat(today)).days if today else -1
     near = {0: ["today"], 1: ["tomorrow"]}.get(ahead, [f"on {named:%A}"] if 0 < ahead < 7 else [])
     return [*near, day_of_month(day), f"{named:%B} {named.day}", day]
 
 
 def missing_slot(pair: ApolloPair) -> str | None:
     """What the query should say and does not, or not clearly; None if it says all."""
-    query = pair.query.casefold()
     for name, value in pair.slots.items():
-        if name == "today":
-            continue
         if name == "date":
-            said = _days_said(query, pair.today)
-            found = said == {value}
+            found = _days_said(pair.query.casefold(), pair.today) == {value}
         elif name == "start":
             found = stems(pair.query) & stems("home work") == stems(str(value))
-        elif name == "nights":
-            found = any(f"{number} night" in query for number in (value, NUMBERS.get(int(value))))
         else:
-            found = str(value).casefold() in query
+            found = _tells(pair.query, name, value)
         if not found:
             return f"{name} {value!r} cannot be found in the query {pair.query!r}"
     return None
 
 
+def untold_slot(text: str, slots: Mapping[str, Value]) -> str | None:
+    """What a past user should have said and has not, where a day is told by its date; None if all is said."""
+    for name, value in slots.items():
+        dated = day_phrases("", str(value)) if name == "date" else ()
+        if not (any(says(text.casefold(), phrase) for phrase in dated) if dated else _tells(text, name, value)):
+            return f"the user never says {name} {(dated or [str(value)])[0]!r}"
+    return None
+
+
+def _tells(text: str, name: str, value: Value) -> bool:
+    """Whether a text has what is wanted of it, days aside."""
+    if name == "start":
+        return stems(str(value)) <= stems(text)
+    said = [f"{number} night" for number in (value, NUMBERS.get(int(value)))] if name == "nights" else [str(value)]
+    return name == "today" or any(each.casefold() in text.casefold() for each in said)
+
+
 def _days_said(query: str, today: str) -> set[str]:
     """The days in four weeks from today that a query names."""
     days = [(date.fromisoformat(today) + timedelta(days=ahead)).isoformat() for ahead in range(28)]
-    return {day for day in days if any(_says(query, phrase) for phrase in day_phrases(today, day))}
+    return {day for day in days if any(says(query, phrase) for phrase in day_phrases(today, day))}
 
 
-def _says(text: str, phrase: str) -> bool:
+def says(text: str, phrase: str) -> bool:
     """Whether a text holds a phrase, and not as a part of other words."""
     return re.search(rf"(?<!\w){re.escape(phrase.casefold())}(?!\w)", text) is not None
 
@@ -81,7 +95,7 @@ def _giveaway(text: str, flow: str, names: Iterable[str]) -> str | None:
         facet = phrases()[flow][name]
         for value in FLOWS[flow].facet(name).values:
             said = [words[found] for found in sorted(words.keys() & facet.words[value])]
-            said += [each for each in facet.names[value] if each in folded and _says(folded, each)]
+            said += [each for each in facet.names[value] if each in folded and says(folded, each)]
             if said:
                 return f"{said[0]!r} says something about {name}"
     return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..executor import Output, execute
@@ -18,10 +19,15 @@ _CONTENT = content("errands")
 _SCRIPTS: Mapping[str, Sequence[Sequence[str]]] = _CONTENT["scripts"]
 _DRAWS: Mapping[str, Sequence[Value]] = _CONTENT["draws"]
 _TRIES, _OWN = 40, 0.4
-_SIZE = range(150, 451)  # tokens
+SIZE = range(150, 451)  # tokens
 _ONE_OF_MANY = re.compile(r"(?<![\d.])1 (change|day|hour|mistake|piece|portion|time)s\b")
 _DIFFERENT = {"to_currency": "from_currency", "to_station": "from_station"}
 UNRELATED_TOOLS = tuple(name for name, tool in TOOLS.items() if tool.domain not in PREFERENCE_DOMAINS)
+
+
+def errand_scripts(tool: str) -> Sequence[Sequence[str]]:
+    """What sessions about an unrelated tool go by."""
+    return _SCRIPTS[tool]
 
 
 def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -> list[ApolloSession]:
@@ -31,7 +37,8 @@ def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -
         for name in UNRELATED_TOOLS:
             scripts = _SCRIPTS[name]
             for _ in range(_TRIES):
-                turns = _played(world, TOOLS[name], scripts[round_ % len(scripts)], user, draw)
+                script, answer = scripts[round_ % len(scripts)], partial(execute, world)
+                turns = [*errand_turns(TOOLS[name], script, user.interests, draw, answer)]
                 session = ApolloSession(
                     id=f"{user.id}-{name}-{round_ + 1}",
                     user=user.id,
@@ -40,29 +47,47 @@ def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -
                     turns=tuple(turns),
                 )
                 text = "\n".join(session.lines)
-                if text not in used and -(-len(text) // 4) in _SIZE:
+                if text not in used and -(-len(text) // 4) in SIZE:
                     break
             used.add(text)
             sessions.append(session)
     return sessions
 
 
-def _played(
-    world: World, tool: Tool, script: Sequence[str], user: ApolloUser, draw: random.Random
-) -> list[PastCall | Speech]:
-    """A script's turns. All calls are made first, as what is said may go before them."""
+def errand_turns(
+    tool: Tool,
+    script: Sequence[str],
+    interests: Mapping[str, Value],
+    draw: random.Random,
+    answer: Callable[[Mapping[str, Any]], Output],
+) -> Iterator[PastCall | Speech]:
+    """A script's turns, one after the other: what all calls ask for is drawn first, as it may be said before them.
+
+    Args:
+        tool: What is called.
+        script: Its lines.
+        interests: The user's.
+        draw: Where arguments and words come from.
+        answer: What the tool says to a call.
+    """
     arguments: dict[str, Value] = {}
     for parameter in tool.parameters.values():
-        arguments[parameter.name] = _value(parameter, tool, user, draw, arguments)
-    calls, words = list[PastCall](), dict[str, Any]()
-    for number, line in enumerate((line for line in script if line.startswith("call")), start=1):
+        arguments[parameter.name] = _value(parameter, tool, interests, draw, arguments)
+    asked, words = list[dict[str, Value]](), dict[str, Any]()
+    for line in (line for line in script if line.startswith("call")):
         for name in line.split()[1:]:
-            arguments = {**arguments, name: _value(tool.parameters[name], tool, user, draw, arguments)}
-        output = execute(world, {"name": tool.name, "arguments": arguments})
-        calls.append(PastCall(name=tool.name, arguments=arguments, output=output))
-        words |= _words(arguments, output, str(number) if number > 1 else "")
-    made = iter(calls)
-    return [next(made) if line.startswith("call") else _speech(line, words, draw) for line in script]
+            arguments = {**arguments, name: _value(tool.parameters[name], tool, interests, draw, arguments)}
+        asked.append(arguments)
+        words |= _words(arguments, [], len(asked))
+    made = iter(enumerate(asked, start=1))
+    for line in script:
+        if line.startswith("call"):
+            number, arguments = next(made)
+            output = answer({"name": tool.name, "arguments": arguments})
+            words |= _words(arguments, output, number)
+            yield PastCall(name=tool.name, arguments=arguments, output=output)
+        else:
+            yield _speech(line, words, draw)
 
 
 def _speech(line: str, words: Mapping[str, Any], draw: random.Random) -> Speech:
@@ -72,18 +97,19 @@ def _speech(line: str, words: Mapping[str, Any], draw: random.Random) -> Speech:
 
 
 def _value(
-    parameter: Parameter, tool: Tool, user: ApolloUser, draw: random.Random, given: Mapping[str, Value]
+    parameter: Parameter, tool: Tool, interests: Mapping[str, Value], draw: random.Random, given: Mapping[str, Value]
 ) -> Value:
     """Something for a parameter: what the user is interested in, or anything; never what was given already."""
     source = "homework" if (tool.name, parameter.name) == ("homework_checker", "text") else parameter.name
     taken = [given.get(parameter.name), given.get(_DIFFERENT.get(parameter.name, ""))]
     values = [value for value in parameter.of or _DRAWS[source] if value not in taken]
-    own = user.interests.get(parameter.name)
+    own = interests.get(parameter.name)
     return own if own in values and draw.random() < _OWN else draw.choice(values)
 
 
-def _words(arguments: Mapping[str, Value], output: Output, call: str) -> dict[str, Any]:
-    """What braces stand for: arguments and columns of a call, and of the output's other rows."""
+def _words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[str, Any]:
+    """What braces stand for: arguments and columns of a call, the first or a later one, and of the output's rows."""
+    call = str(number) if number > 1 else ""
     words: dict[str, Any] = dict(arguments)
     words["homework"] = arguments.get("text", "")
     for name, said in _CONTENT["words"].items():
@@ -101,4 +127,7 @@ def _numbered(name: str, call: str) -> str:
 
 
 def _shown(value: Any) -> Any:
+    """As one writes it: without underscores, and whole numbers without a decimal."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return value.replace("_", " ") if isinstance(value, str) else value

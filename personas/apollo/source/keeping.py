@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..executor import execute
-from ..flows import FLOWS, FlowRequest, refusal
+from ..flows import FLOWS, FlowRequest, Preference, refusal
 from ..scores import compare
 from ..world import World
 from .asking import blind_values, leak, missing_slot
-from .pair import ApolloPair, ApolloUser
+from .pair import ApolloPair, ApolloUser, PreferenceForm
 from .session import ApolloSession, PastCall
 from .telling import read_preference, slots_of, spoken
 
@@ -23,7 +23,7 @@ def pair_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: Apol
         pair: The pair.
         session: The session that tells its preference.
     """
-    return _query_refusal(world, user, pair) or _session_refusal(world, user, pair, session)
+    return query_refusal(world, user, pair) or session_refusal(world, user, pair.preference, pair.form, session)
 
 
 def unrelated_refusal(world: World, session: ApolloSession) -> str | None:
@@ -45,7 +45,8 @@ def untrue_call(world: World, session: ApolloSession) -> str | None:
     return None
 
 
-def _query_refusal(world: World, user: ApolloUser, pair: ApolloPair) -> str | None:
+def query_refusal(world: World, user: ApolloUser, pair: ApolloPair) -> str | None:
+    """The first check that a pair's query and gold calls fail, and how; None if they can be kept."""
     missing = missing_slot(pair)
     if missing is not None:
         return f"missing: {missing}"
@@ -65,21 +66,24 @@ def _query_refusal(world: World, user: ApolloUser, pair: ApolloPair) -> str | No
     return None
 
 
-def _session_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: ApolloSession) -> str | None:
-    """The session tells the preference, in its form, and its calls are what it asks for."""
+def session_refusal(
+    world: World, user: ApolloUser, preference: Preference, form: PreferenceForm, session: ApolloSession
+) -> str | None:
+    """The first check that a session fails which is to tell a preference in a form, and how; None if it can be kept."""
     told = read_preference(spoken(session))
-    if told is not None and (told.flow, told.form, dict(told.values)) != (pair.flow, pair.form, pair.values):
+    wanted = (preference.flow, form, dict(preference.values))
+    if told is not None and (told.flow, told.form, dict(told.values)) != wanted:
         values = ", ".join(f"{name} {value}" for name, value in told.values.items())
         return f"told otherwise: the session tells {told.flow} as {told.form}: {values}"
     untrue = untrue_call(world, session)
     if untrue is not None:
         return untrue
     made = [turn.call() for turn in session.turns if isinstance(turn, PastCall)]
-    request = FlowRequest(world, pair.preference, user.resident, slots_of(FLOWS[pair.flow], session, user))
+    request = FlowRequest(world, preference, user.resident, slots_of(FLOWS[preference.flow], session, user))
     try:
         right = request.gold().plain()
     except KeyError as error:
-        return f"wrong past call: the session never says {error}, so {pair.flow} cannot be done"
+        return f"wrong past call: the session never says {error}, so {preference.flow} cannot be done"
     if not compare(made, right).accuracy:
         return f"wrong past call: by the preference the session's calls would be {right}"
     return None

@@ -6,14 +6,15 @@ import random
 
 from dialoom.errors import DialoomError
 
+from ..flows import Resident
 from ..world import CITIES, World
 from .content import content
 from .pair import ApolloUser
-from .phrases import phrases
+from .phrases import telling_words
 from .words import stems
 
-_PEOPLE = content("people")["people"]
-MOST_USERS = len(_PEOPLE)
+PEOPLE = content("people")["people"]
+MOST_USERS = len(PEOPLE)
 
 
 class UsersError(DialoomError):
@@ -28,13 +29,21 @@ def drawn_users(world: World, count: int, seed: int) -> list[ApolloUser]:
     """
     if not 1 <= count <= MOST_USERS:
         raise UsersError(f"users {count}: there are {MOST_USERS} people; give a number from 1 to that", setting="users")
-    facets = [facet for each in phrases().values() for facet in each.values()]
-    told = frozenset[str]().union(*(words for facet in facets for words in facet.words.values()))
-    users = []
-    for number, person in enumerate(_PEOPLE[:count], start=1):
-        draw = random.Random(f"users {seed} {number}")
-        city = draw.randrange(len(CITIES))
-        places = [place.name for place in world.places(city) if place.is_address and not told & stems(place.name)]
-        home, work = draw.sample(places, 2)
-        users.append(ApolloUser(id=f"u{number:02}", **person, city=CITIES[city], home=home, work=work))
-    return users
+    return [
+        ApolloUser(id=user_id(number), **person, **drawn_resident(world, seed, number)._asdict())
+        for number, person in enumerate(PEOPLE[:count], start=1)
+    ]
+
+
+def user_id(number: int) -> str:
+    """What the first, second, ... user is called."""
+    return f"u{number:02}"
+
+
+def drawn_resident(world: World, seed: int, number: int) -> Resident:
+    """Where a user lives and works."""
+    draw = random.Random(f"users {seed} {number}")
+    city = draw.randrange(len(CITIES))
+    telling = telling_words()
+    places = [place.name for place in world.places(city) if place.is_address and not telling & stems(place.name)]
+    return Resident(CITIES[city], *draw.sample(places, 2))

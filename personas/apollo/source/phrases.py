@@ -95,6 +95,11 @@ class FacetPhrases:
         return {value: stems(" ".join(said.get("words", ()))) for value, said in self._values.items()}
 
     @cached_property
+    def labels(self) -> Mapping[Value, Sequence[str]]:
+        """All that a value is called, in lists of options too."""
+        return {value: (*self.names[value], self._label(value).casefold()) for value in self._values}
+
+    @cached_property
     def names(self) -> Mapping[Value, Sequence[str]]:
         """What each value is called."""
         return {value: tuple(name.casefold() for name in said["names"]) for value, said in self._values.items()}
@@ -135,6 +140,13 @@ def phrases() -> Mapping[str, Mapping[str, FacetPhrases]]:
 def preference_words(flow: str, values: Mapping[str, Value]) -> frozenset[str]:
     """Stems of the words that give a preference away."""
     return frozenset[str]().union(*(phrases()[flow][name].words[value] for name, value in values.items()))
+
+
+@lru_cache(maxsize=1)
+def telling_words() -> frozenset[str]:
+    """Stems of the words that give any value of any facet away."""
+    facets = [facet for each in phrases().values() for facet in each.values()]
+    return frozenset[str]().union(*(words for facet in facets for words in facet.words.values()))
 
 
 def _sentences(clauses: list[str]) -> str:

@@ -38,13 +38,13 @@ def read_source(folder: Path, *, thorough: bool = False) -> ApolloSource:
         DataError: If a file is missing or broken, names what is not there, or belongs to another world; and if
             something fails a check.
     """
-    (_, meta), *more = _read(folder / META, ApolloMeta)
+    (_, meta), *more = read_lines(folder / META, ApolloMeta)
     if more:
         raise DataError(folder / META, "a source has one line here", more[0][0])
     users, sessions, pairs = (
-        _read(folder / USERS, ApolloUser),
-        _read(folder / SESSIONS, ApolloSession),
-        _read(folder / PAIRS, ApolloPair),
+        read_lines(folder / USERS, ApolloUser),
+        read_lines(folder / SESSIONS, ApolloSession),
+        read_lines(folder / PAIRS, ApolloPair),
     )
     source = ApolloSource.of(_models(users), _models(sessions), _models(pairs), meta)
     if meta.world != source.world.hash:
@@ -58,8 +58,12 @@ def read_source(folder: Path, *, thorough: bool = False) -> ApolloSource:
     return source
 
 
-def _read(path: Path, model: type[M]) -> list[tuple[int, M]]:
-    """The models of a file, each with its line, on which there may be others."""
+def read_lines(path: Path, model: type[M]) -> list[tuple[int, M]]:
+    """The models of a file, each with its line, on which there may be others.
+
+    Raises:
+        DataError: If there is no such file, it holds none, one is of another form, or two have the same `id`.
+    """
     found: list[tuple[int, M]] = []
     ids: dict[Any, int] = {}
     for number, value in values_of(path, Mendings()):

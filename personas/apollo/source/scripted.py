@@ -85,7 +85,7 @@ def _user_pairs(
 ) -> Iterator[tuple[ApolloPair, ApolloSession]]:
     """A user's pairs for a flow, with their sessions."""
     draw = random.Random(f"pairs {seed} {user.id} {flow.name}")
-    labels = _labels(SETS * pairs_of_set, turn, draw)
+    labels = pair_labels(SETS * pairs_of_set, turn, draw)
     sets = find_sets(world, flow, user.resident, draw, SETS, pairs_of_set, partial(leaking_place, flow.name))
     for set_, found in enumerate(sets, start=1):
         for number, one in enumerate(found, start=1):
@@ -93,7 +93,7 @@ def _user_pairs(
             yield _told_and_asked(world, user, one, f"{user.id}-{flow.name}-{set_}-{number}", form, kind, draw)
 
 
-def _labels(count: int, turn: int, draw: random.Random) -> list[tuple[PreferenceForm, QueryKind]]:
+def pair_labels(count: int, turn: int, draw: random.Random) -> list[tuple[PreferenceForm, QueryKind]]:
     """Forms and kinds of queries: of twelve pairs five explicit and each implicit form once or more; half reactive."""
     implicit = FORMS[1:]
     explicit = max(1, count * _EXPLICIT // 12)
@@ -133,7 +133,7 @@ def _told_and_asked(
             form=form,
             query_kind=kind,
             kind=asked.flow.kind,
-            query=query_text(asked.flow.name, kind, user, asked.slots, draw),
+            query=query_text(asked.flow.name, kind, user.name, user.gender, asked.slots, draw),
             today=str(asked.slots["today"]),
             slots=dict(asked.slots),
             values=dict(asked.preference.values),

@@ -9,7 +9,8 @@ from datetime import date
 from itertools import pairwise
 from typing import Any
 
-from ..flows import FlowRequest, Gold
+from ..executor import Output
+from ..flows import FlowRequest, Gold, Preference
 from ..flows.expressions import Flow, FlowStep, If, Query, User
 from ..tools import Value
 from .content import capital, content, filled
@@ -40,19 +41,32 @@ def told_turns(request: FlowRequest, gold: Gold, form: PreferenceForm, draw: ran
 
     The assistant makes no call before it has been told all, and repeats nothing of it.
     """
-    said, flow = REQUESTS["flows"][request.flow.name], request.flow.name
-    turns: list[PastCall | Speech] = [_user(filled(draw.choice(said["openings"]), _slots(request), draw))]
-    used: set[str] = set()
-    for number, (name, facet) in enumerate(phrases()[flow].items()):
-        if name in request.preference.values:
-            ask, reply = facet.exchange(request.preference.values[name], form, draw, used)
-            lead = draw.choice(REQUESTS["leads" if number else "greetings"])
-            turns += [Speech(speaker="assistant", text=f"{lead} {ask}".strip()), _user(reply)]
+    turns: list[PastCall | Speech] = [*opening_turns(request.preference, request.slots, form, draw)]
     for call, output in zip(gold.calls, gold.outputs, strict=True):
         turns.append(PastCall(name=call.name, arguments=dict(call.arguments), output=output))
+    return [*turns, *closing_turns(call.name, output, draw)]
+
+
+def opening_turns(
+    preference: Preference, slots: Mapping[str, Value], form: PreferenceForm, draw: random.Random
+) -> list[Speech]:
+    """What is said before the first call: what is wanted, and facet by facet how it is liked."""
+    said, flow = REQUESTS["flows"][preference.flow], preference.flow
+    turns = [_user(filled(draw.choice(said["openings"]), _slots(slots), draw))]
+    used: set[str] = set()
+    for number, (name, facet) in enumerate(phrases()[flow].items()):
+        if name in preference.values:
+            ask, reply = facet.exchange(preference.values[name], form, draw, used)
+            lead = draw.choice(REQUESTS["leads" if number else "greetings"])
+            turns += [Speech(speaker="assistant", text=f"{lead} {ask}".strip()), _user(reply)]
+    return turns
+
+
+def closing_turns(tool: str, output: Output, draw: random.Random) -> list[Speech]:
+    """What is said when the last call has been answered."""
     answered = output[0] if isinstance(output, list) else output
-    done = filled(draw.choice(REQUESTS["done"][call.name]), answered, draw)
-    return [*turns, Speech(speaker="assistant", text=done), _user(filled(draw.choice(REQUESTS["farewells"]), {}, draw))]
+    done = filled(draw.choice(REQUESTS["done"][tool]), answered, draw)
+    return [Speech(speaker="assistant", text=done), _user(filled(draw.choice(REQUESTS["farewells"]), {}, draw))]
 
 
 def read_preference(turns: Iterable[tuple[str, str]]) -> ToldPreference | None:
@@ -110,12 +124,9 @@ def _said(step: FlowStep, arguments: Mapping[str, Value], user: ApolloUser) -> d
     return slots
 
 
-def _slots(request: FlowRequest) -> dict[str, Any]:
+def _slots(slots: Mapping[str, Value]) -> dict[str, Any]:
     """What braces stand for in a session, where days have their dates."""
-    return {
-        **place_words(request.slots),
-        "day": f"on {day_of_month(str(request.slots.get('date', request.slots['today'])))}",
-    }
+    return {**place_words(slots), "day": f"on {day_of_month(str(slots.get('date', slots['today'])))}"}
 
 
 def place_words(slots: Mapping[str, Value]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The judge of APOLLO's errors, by the lines that calls are shown as.
 
 Without a call: `unawareness` if something was asked, else `unhelpful`. Else the first call that is no line of gold
-decides: `hallucination`, if gold has a value there that is among the preference's, or an id; else `tool_related`.
+decides: `hallucination`, if gold has a value there that is among the preference's, or an id, or if a way is taken after
+a lookup that should not be; else `tool_related`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..understudy import understudy
 
 _CALL = re.compile(r"\b(\w+)\((\w+=.*?|)\)(?=;|$)", re.MULTILINE)
 _ARGUMENT = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|[^,]+)')
+_ENDS = ("request_ride", "transport_recommendation")
 _ID = re.compile(r'"[A-Z]{2}\d+"')
 
 
@@ -31,11 +33,12 @@ def _label(request: MarkedRequest) -> tuple[str, str]:
     if not made:
         asked = "?" in transcript
         return ("unawareness", "It asks.") if asked else ("unhelpful", "It calls nothing.")
-    for (right, wanted), (name, given) in zip(gold, made, strict=False):
+    for place, ((right, wanted), (name, given)) in enumerate(zip(gold, made, strict=False)):
         if (right, wanted) == (name, given):
             continue
         if right != name:
-            return "tool_related", f"It calls {name} where {right} is needed."
+            label = "hallucination" if place and name in _ENDS else "tool_related"
+            return label, f"It calls {name} where {right} is needed."
         values = dict(_ARGUMENT.findall(given))
         for argument, value in _ARGUMENT.findall(wanted):
             if values.get(argument) != value:

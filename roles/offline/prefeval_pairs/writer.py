@@ -20,7 +20,7 @@ from ..words import Words, heard
 
 WORDS = Words(Path(__file__).parents[1] / "data" / "prefeval_pairs" / "lines.toml")
 
-_KEY = re.compile(r'\{"(\w+)"')
+_KEY = re.compile(r'JSON object of[^"]*"(\w+)"')
 _FAULTS = {7: "fits", 8: "contradicts", 9: "lacks_facts"}
 _MOST, _TRIES = 50, 20
 """Pairs in one answer, and how often another is tried in place of one that is there already."""

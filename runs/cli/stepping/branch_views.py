@@ -8,7 +8,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from langchain_core.messages import BaseMessage
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -17,33 +16,19 @@ from rich.text import Text
 
 from dialoom.graphs import Judgement
 from dialoom.runs.stepping import Cost, Difference, Stop
-from dialoom.runs.stepping.changes import ABSENT, change_text
 from dialoom.runs.stepping.differences import SpokenLine
 from dialoom.runs.stepping.tree import TreeNode, draw_tree
-from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
+from dialoom.runs.stepping.wording import cost_text, label, named
 from dialoom.runs.store.branches import Branch
 
 from .layout import cut
-from .views import Answer, cost_text, named, spoken_line
+from .views import Answer, spoken_line
 
 _LEAST = 16
 """So many columns a label has in a history, however narrow the terminal."""
 _PLACE = "\N{REPLACEMENT CHARACTER}"
 """Stands for a label while its room is measured."""
-
-
-def label(stop: Stop) -> str:
-    """A stop in a line: the nodes that ran, and the first thing that came of them."""
-    what = "edit" if stop.kind == "edit" else named(stop.ran)
-    if not what:
-        return "the input" if stop.kind == "input" else "the beginning"
-    change = next((each for each in stop.changes if each.after is not ABSENT), None)
-    if change is None:
-        return what
-    if isinstance(change.after, BaseMessage) and change.before is ABSENT:
-        return f"{what}: {' '.join(str(plain(change.after)['content']).split())}"
-    return f"{what}: {change_text(change, None)}"
 
 
 def history_answer(nodes: Sequence[HistoryEntry], here: int) -> Answer:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from dialoom.runs.stepping import Condition, NextRequest, Session, SteppingError, Stop, case_of, diff, write_case
 from dialoom.runs.stepping.paths import look, parsed
+from dialoom.runs.stepping.wording import label
 from dialoom.runs.store.branches import MAIN
 
 from . import branch_views, views
@@ -93,7 +94,7 @@ class CommandInterpreter:
 
 
 def _passed(stop: Stop) -> Answer:
-    line = f"  {stop.number:>4} {branch_views.label(stop)}"
+    line = f"  {stop.number:>4} {label(stop)}"
     return Answer({"number": stop.number, "ran": list(stop.ran)}, [Fitted(lambda room: cut(line, room), "dim")])
 
 

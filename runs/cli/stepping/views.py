@@ -19,6 +19,7 @@ from dialoom.runs.stepping import Cost, NextRequest, Stop
 from dialoom.runs.stepping.changes import ABSENT, Change, change_text
 from dialoom.runs.stepping.differences import SpokenLine, spoken
 from dialoom.runs.stepping.values import plain
+from dialoom.runs.stepping.wording import cost_text, named
 from dialoom.runs.store.branches import StepCall
 from dialoom.runs.store.ledger import SAID
 
@@ -33,8 +34,6 @@ _ANSWER = 12
 """So many lines of an answer."""
 _CHANGES = 8
 """So many changes of the state."""
-_NODES = 3
-"""So many nodes are named that ran together."""
 _FURTHER_IN = 4
 
 
@@ -166,21 +165,6 @@ def help_answer(commands: Sequence[tuple[str, str, str]]) -> Answer:
         table.add_row(*map(Text, command))
     data = [{"name": usage.split()[0], "key": key, "usage": usage, "help": help_} for key, usage, help_ in commands]
     return Answer({"commands": data}, [table])
-
-
-def named(nodes: Sequence[str]) -> str:
-    """Nodes that ran together; of many only the first."""
-    shown = [node for node in nodes if not node.startswith("__")]
-    if len(shown) > _NODES:
-        return f"{shown[0]} and {len(shown) - 1} more"
-    return ", ".join(shown)
-
-
-def cost_text(cost: Cost) -> str:
-    """What calls took, in words."""
-    tokens = "tokens unknown" if cost.tokens is None else f"{cost.tokens:,} tokens"
-    dollars = "price unknown" if cost.dollars is None else f"${cost.dollars:,.4f}"
-    return f"{cost.calls} {'call' if cost.calls == 1 else 'calls'}, {tokens}, {dollars}, {cost.seconds:.2f} s"
 
 
 def spoken_line(line: SpokenLine | None) -> RenderableType:

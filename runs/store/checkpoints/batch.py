@@ -7,6 +7,7 @@ then the writes do not reach the file at all.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
@@ -23,8 +24,10 @@ from .values import Large, Value, digest, json_text, text_of
 
 _REMEMBERED = 4096
 _SHORT = 96
-_REFERENCE = f'{{"{TEXT}":'
+_REFERENCE = f'{{"{TEXT}'
 """What refers to a text that was said, and is of no more letters of JSON than that, stands where it is used."""
+_WHOLE = re.compile(rf'\{{"\{TEXT}":(\d+)\}}')
+"""Such a text by itself, which is the negative of its id there."""
 
 _PUT = "INSERT OR FAIL INTO checkpoints (thread, id, parent, time, frame, held)"
 _AGAIN = """
@@ -169,13 +172,16 @@ class Batches:
         return known[chain.prefix], cut(chain.elements[chain.start :])
 
     def _elements(self, elements: Iterable[Value | Stretch]) -> str:
-        """Elements as JSON: the id of a value, or in brackets the value itself, or a list that stands there whole."""
+        """Elements as JSON: the id of a value, the negative one of a text that was said, or a value in brackets."""
         return f"[{','.join(map(self._element, elements))}]"
 
     def _element(self, element: Value | Stretch) -> str:
         if type(element) is Large:
             short = self._short.get(element.hash)
-            return str(self._values.ids.known[element.hash]) if short is None else f"[{short}]"
+            if short is None:
+                return str(self._values.ids.known[element.hash])
+            text = _WHOLE.fullmatch(short)
+            return f"[{short}]" if text is None else f"-{text[1]}"
         if type(element) is Stretch:
             return f'{{"list":{self._lists.ids.known[element.hash]}}}'
         return f"[{_short_text(element)}]"

@@ -144,7 +144,7 @@ class CheckpointReader:
         return ("value", part) if isinstance(part, int) else ("is", revived(part[0], self._text))
 
     def _elements(self, list_: int, depth: int = 0) -> list[int | list[Any]]:
-        """A list's elements from its first on: ids of values, or values in brackets."""
+        """A list's elements from its first on: ids of values, negative ones of texts, or values in brackets."""
         rows = self._connection.execute(_LIST, (list_,)).fetchall()
         if len(rows) == _LONGEST or depth > _DEEPEST:
             raise ValueError(f"the list {list_} leads to itself")
@@ -179,9 +179,9 @@ class CheckpointReader:
     def _value(self, kind: str, reference: Any, texts: Mapping[int, str]) -> Any:
         """A value; read anew at each place where it is used, since its owner may change it."""
         if kind == "value":
-            return value_of(texts[reference], self._text)
+            return self._text(-reference) if reference < 0 else value_of(texts[reference], self._text)
         if kind == "items":
-            return [value_of(texts[part], self._text) if isinstance(part, int) else part[0] for part in reference]
+            return [self._value("value", part, texts) if isinstance(part, int) else part[0] for part in reference]
         return reference
 
 

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-)
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from sqlite_utils import Database
 
 from dialoom.runs.store.connections import BUSY_SECONDS
@@ -28,7 +22,7 @@ from . import tables, upkeep
 from .batch import Batches, UnknownPrefixError
 from .items import Put, id_text, put_of, put_writes_of
 from .memory import Memory
-from .reading import CheckpointReader
+from .reading_saver import ReadingSaver
 from .values import Packer
 
 _HAS_TEXTS = "SELECT 1 FROM sqlite_master WHERE name = 'texts'"
@@ -43,7 +37,7 @@ class Compacted(NamedTuple):
     after: int
 
 
-class RunSaver(BaseCheckpointSaver[int]):
+class RunSaver(ReadingSaver):
     """Keeps checkpoints in an SQLite file: each value once, lists by what was added to them.
 
     A put returns when its transaction is committed. Puts that arrive together share one.
@@ -54,18 +48,15 @@ class RunSaver(BaseCheckpointSaver[int]):
     """
 
     def __init__(self, writer: Writer, path: Path) -> None:
-        super().__init__()
+        super().__init__(_reader(path))
         self._writer = writer
         self._path = path
         self._memory = Memory(_THREADS)
         self._packer = Packer()
         self._batches = writer.only(Batches)
         self._port = writer.port(self._batches.write)
-        self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA query_only = ON")
         if self._connection.execute(_HAS_TEXTS).fetchone() is not None:
             self._batches.refer_to(writer.only(Texts))
-        self._reader = CheckpointReader(self._connection)
 
     @classmethod
     @asynccontextmanager
@@ -92,14 +83,6 @@ class RunSaver(BaseCheckpointSaver[int]):
         lock = WriteLock(path, "other threads of this process can share its saver")
         with closing(lock), closing(Writer(connect)) as writer, closing(cls(writer, path)) as saver:
             yield saver
-
-    def close(self) -> None:
-        """Close the connection for reading. The writer is its owner's."""
-        self._connection.close()
-
-    def get_next_version(self, current: int | None, channel: None) -> int:  # noqa: ARG002
-        """Versions are 1, 2, 3, ...: they need not be unique, as values are not found by them."""
-        return (current or 0) + 1
 
     # Writing
 
@@ -167,46 +150,6 @@ class RunSaver(BaseCheckpointSaver[int]):
         """
         self._port.enqueue(put_writes_of(config, writes, task_id, task_path, self._packer)).result()
 
-    # Reading
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint that is named, or the thread's latest."""
-        return self._reader.get(config)
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint that is named, or the thread's latest."""
-        return self._reader.get(config)
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """Checkpoints, the latest first.
-
-        Args:
-            config: Names their thread, and perhaps the namespace and the checkpoint; `None` for all.
-            filter: What their metadata must hold.
-            before: Names a checkpoint that they must be older than.
-            limit: How many at most.
-        """
-        for found in self._reader.matching(config, filter, before, limit):
-            yield found
-
-    def list(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
-        """Checkpoints, the latest first; see `alist`."""
-        return self._reader.matching(config, filter, before, limit)
-
     # Upkeep
 
     async def adelete_thread(self, thread_id: str) -> None:
@@ -269,6 +212,12 @@ class RunSaver(BaseCheckpointSaver[int]):
 
 
 _Work = Callable[[sqlite3.Connection], None]
+
+
+def _reader(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
 
 
 def _pruning(names: Sequence[str], strategy: str) -> _Work:

@@ -30,7 +30,7 @@ import ormsgpack
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Command, Interrupt, Overwrite, Send
 
-from dialoom.runs.store.references import TEXT, FindText, Json, ReadText, no_text, referring, restored
+from dialoom.runs.store.references import TEXT, FindText, Json, ReadText, no_text, referring, restored, with_keys
 
 _OPTIONS = (
     ormsgpack.OPT_PASSTHROUGH_BIG_INT
@@ -384,10 +384,10 @@ def _is_default(field: object, default: object) -> bool:
 def _revived(read: ReadText, parts: dict[str, Any]) -> Any:
     """For the JSON reader: the value of an object with a `$` key."""
     tag = next(iter(parts), "")
-    if not tag.startswith("$"):
-        return parts
     if tag == TEXT:
         return restored(parts[tag], read)
+    if not tag.startswith("$") or tag.startswith(TEXT):
+        return with_keys(parts, read)
     if (message := _MESSAGE_KINDS.get(tag[1:])) is not None:
         return _message(message, parts[tag])
     return _REVIVED[tag](parts[tag])

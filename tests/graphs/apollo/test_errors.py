@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import dialoom
 from dialoom.graphs.apollo.errors import kappa, label_of
 from dialoom.personas.apollo.source import ApolloPair
 from dialoom.personas.apollo.text_protocol import call_text
@@ -54,6 +55,8 @@ def other(pair: ApolloPair) -> list[dict[str, Any]]:
         (FLIGHT, FLIGHT.calls()[1:], False, "tool_related"),
         (BUS, other(BUS), False, "hallucination"),
         (BUS, other(BUS)[-1:], False, "tool_related"),
+        (RULE, [*RULE.calls()[:1], RULE.calls()[-1]], False, "hallucination"),
+        (RULE, RULE.calls()[-1:], False, "tool_related"),
     ],
 )
 def test_the_first_wrong_call_gives_the_label(pair: ApolloPair, made: Any, asked: bool, label: str | None) -> None:
@@ -108,3 +111,25 @@ def test_a_judge_labels_what_failed_and_nothing_else(tmp_path: Path) -> None:
     (table,) = [table for table in run.report("why").tables if table.name == "errors"]
     shown = [[getattr(cell, "mean", cell) for cell in row[2:]] for row in table.rows]
     assert shown == [["rule", 2, 0.5, 0.0, 0.5, 0.0, None], ["judge", 1, 0.0, 1.0, 0.0, 0.0, 0.0]]
+
+
+def test_a_sample_of_what_failed_is_judged_and_a_larger_one_adds_to_it(tmp_path: Path) -> None:
+    """Drawn with the seed among failures alone; what is judged is not judged again."""
+    lines = {pair.query: ["Well.", "Well."] for pair in (FLIGHT, BUS)}
+    lines[RULE.query] = [*map(call_text, RULE.calls()), FINISH]
+    run = played(tmp_path, Agent(lines), MADE)
+    seen: list[str] = []
+
+    async def judge(messages: Messages) -> str:
+        seen.append(next(pair.id for pair in (FLIGHT, BUS, RULE) if pair.query in messages[1]["content"]))
+        return json.dumps({"label": "unhelpful", "explanation": "so"})
+
+    for sample, count in ((1, 1), (1, 1), (5, 2)):
+        run.judge(judge, name="why", sample=sample)
+        assert len(seen) == count
+    assert sorted(seen) == sorted([FLIGHT.id, BUS.id])
+    run.judge(judge, name="flights", where="flow == 'flight'")
+    assert seen[2:] == [FLIGHT.id]
+    for wrong, message in (({"where": "flow == 'music'"}, "nothing to judge where"), ({"sample": 0}, "sample 0")):
+        with pytest.raises(dialoom.DialoomError, match=message):
+            run.judge(judge, name="none", **wrong)

@@ -69,6 +69,23 @@ def test_memory_notes_each_session_once_for_all_samples(tmp_path: Path, plain: t
     ]
 
 
+def test_notes_that_cannot_be_read_are_counted_and_shown(tmp_path: Path) -> None:
+    """The sample goes on without; a report says in how many that was so."""
+
+    async def memory(messages: Messages) -> str:  # noqa: ARG001
+        return "I cannot do that."
+
+    models = {"memory": memory}
+    run = played(tmp_path, Agent({PAIR.query: GOLD}), source(["flight"]), models=models, framework=("memory",))
+    (episode,) = run.episodes()
+    assert episode.outcome.details["notes"] == []
+    assert episode.outcome.details["unread"] == [*range(1, int(episode.facets["sessions"]) + 1)]
+    assert episode.outcome.details["flags"] == ["unread_notes"]
+    assert any("session 1: (the reply could not be read)" in line.content for line in episode.outcome.messages)
+    (table,) = [table for table in run.report().tables if table.name == "dialogues"]
+    assert dict(zip(table.columns, table.rows[0], strict=True))["unread notes"] == 1
+
+
 def test_rag_shows_three_sessions_with_their_numbers(tmp_path: Path) -> None:
     """Those nearest to the request, the oldest first; and whether the one that matters is among them."""
     made = source(["flight"])

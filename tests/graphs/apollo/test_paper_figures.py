@@ -11,7 +11,8 @@ from fractions import Fraction
 
 import pytest
 
-from dialoom.graphs.apollo.results import HistorySize, SampleResult, accuracy, f1
+from dialoom.graphs.apollo.gains import gains
+from dialoom.graphs.apollo.results import ApolloResults, HistorySize, SampleResult, accuracy, f1
 from dialoom.graphs.reporting.statistics import Estimate, paired_difference, share_of
 
 N = 2192
@@ -82,6 +83,22 @@ def test_a_mean_is_of_samples_and_not_of_rounded_cells() -> None:
 def test_table_3(right: int, cell: str) -> None:
     """Preferences that have changed, at 8k: Qwen3-8B, with thinking, and Qwen3-30B-A3B."""
     assert printed(accuracy(samples(right, 8000, evolving=True))) == cell
+
+
+def test_what_frameworks_add_over_all_lengths() -> None:
+    """Qwen3-8B, from the table's own arithmetic: the gains on the mean are those of 8,768 pairs of samples."""
+    counts = TABLE_1["Qwen3-8B"][0]
+    for name, gain in (("reminder", ".0151"), ("reflexion", ".0755"), ("rag", ".0448")):
+        more = round(Decimal(gain) * 4 * N)
+        runs = [each for right, length in zip(counts, LENGTHS, strict=True) for each in samples(right, length)]
+        helped = [
+            each._replace(framework=name, accuracy=each.accuracy or at < more)
+            for at, each in enumerate(sorted(runs, key=lambda each: each.accuracy))
+        ]
+        table = gains(ApolloResults([("m", [])]), [*runs, *helped])
+        ((model, framework, *cells),) = table.rows
+        assert (model, framework) == ("m", name)
+        assert printed(cells[-2] if isinstance(cells[-2], Estimate) else None) == gain
 
 
 @pytest.mark.parametrize(

@@ -113,3 +113,12 @@ def test_the_shipped_sample_is_played_without_a_source() -> None:
     samples = list(RECIPE.scenarios(ApolloOptions(limit=4), random.Random(0), lambda _line: None))
     assert [each.length for each in samples] == [2000, 4000, 8000, 12000]
     assert all(0.9 * each.length <= each.tokens <= each.length for each in samples)
+
+
+def test_users_that_nothing_was_trained_on_are_told(folder: Path) -> None:
+    """As a facet of their samples; nothing is told unless somebody says so."""
+    assert all("split" not in each.facets() for each in planned(folder, length=("2k",)))
+    (user,) = MADE.users
+    assert {each.facets()["split"] for each in planned(folder, length=("2k",), test_users=user)} == {"test"}
+    with pytest.raises(RecipeError, match=f"test_users: there is no 'u9'; there are {user}"):
+        planned(folder, test_users="u9")

@@ -116,7 +116,7 @@ def test_places_are_told_where_the_number_of_sessions_was_given() -> None:
         ["m", "function-calling", "10 sessions", place, float(place < 3), 0.5] for place in (1, 2, 3)
     ]
     assert "place" not in tables(sample(True, 1.0))
-    (chart,) = RECIPE.charts([("m", made)])
+    chart, _ = RECIPE.charts([("m", made)])
     assert (chart.name, [*chart.series[0].x], [*chart.series[0].y]) == ("place-10", [1, 2, 3], [1.0, 1.0, 0.0])
 
 
@@ -181,9 +181,67 @@ def test_several_runs_stand_in_one_table_by_their_models_and_frameworks() -> Non
         ["z", "rag", 1.0, None, 1.0],
         ["a", "function-calling", 0.0, 0.0, 0.0],
     ]
-    (chart,) = RECIPE.charts(runs)
+    chart = RECIPE.charts(runs)[0]
     assert {series.label: [*series.x] for series in chart.series} == {
         "z function-calling": [2000, 4000],
         "z rag": [2000],
         "a function-calling": [2000, 4000],
     }
+
+
+def test_preferences_and_queries_stand_beside_each_other_as_in_the_paper() -> None:
+    """Over all lengths; what there is none of is left open."""
+    made = [
+        sample(True, 1.0, pair="p1"),
+        sample(False, 0.0, pair="p1", length=8000),
+        sample(True, 1.0, pair="p2", form="tone", query="proactive"),
+        sample(False, 0.0, pair="p3", form="facts"),
+        sample(False, 0.0, pair="p4", form="anti"),
+    ]
+    table = tables(*made)["preferences"]
+    assert table.columns[2:] == ["explicit %", "implicit %", "reactive %", "proactive %"]
+    assert rows(table) == [["m", "function-calling", 0.5, 0.3333, 0.25, 1.0]]
+    assert rows(tables(made[0])["preferences"]) == [["m", "function-calling", 1.0, None, 1.0, None]]
+
+
+def test_frameworks_are_compared_with_the_baseline_on_the_same_samples() -> None:
+    """Each pair with itself, by length and over all; what the baseline has not played counts in no difference."""
+    made = [sample(n < 2, 0.5, pair=f"p{n}", length=length) for n in range(6) for length in (2000, 4000)]
+    noted = [sample(n < 5, 0.5, pair=f"p{n}", length=2000, framework="memory") for n in range(6)]
+    noted += [sample(n < 3, 0.5, pair=f"p{n}", length=4000, framework="memory") for n in range(6)]
+    alone = sample(True, 1.0, pair="p9", framework="memory")
+    found = tables(*made, *noted, alone)["frameworks"]
+    assert found.columns == ["model", "framework", "2k %", "4k %", "mean %", "p"]
+    ((*told, short, long, mean, p),) = found.rows
+    assert told == ["m", "memory"]
+    assert means([short, long, mean]) == [0.5, 0.1667, 0.3333]
+    assert isinstance(mean, Estimate) and mean.n == 12 and mean.low is not None and mean.low < mean.mean
+    assert isinstance(p, float) and p < 0.5
+    assert "frameworks" not in tables(*made)
+    (bars,) = [chart for chart in RECIPE.charts([("m", [*made, *noted])]) if chart.name == "frameworks"]
+    assert (bars.kind, [*bars.names], [*bars.series[0].x]) == ("bars", ["function-calling", "memory"], [0, 1])
+    assert [round(value or 0, 4) for value in bars.series[0].y] == [0.3333, 0.6667]
+
+
+def test_users_that_were_trained_on_are_set_apart() -> None:
+    """In a table and a chart, where it is said which."""
+    made = [
+        sample(split == "train", 0.5, pair=split, split=split, length=length)
+        for split in ("train", "test")
+        for length in (2000, 4000)
+    ]
+    assert rows(tables(*made)["users"]) == [
+        ["m", "function-calling", split, *[right] * 3, 0.5] for split, right in (("test", 0.0), ("train", 1.0))
+    ]
+    assert "users" not in tables(sample(True, 1.0))
+    (chart,) = [chart for chart in RECIPE.charts([("m", made)]) if chart.name == "users"]
+    assert [series.label for series in chart.series] == ["test", "train"]
+
+
+def test_errors_are_drawn_on_top_of_each_other() -> None:
+    """A bar for each model and framework: shares of what failed, which make one together."""
+    made = [sample(False, 0.0, pair=f"p{n}", framework=name) for n in range(2) for name in ("reminder", "rag")]
+    (chart,) = [each for each in RECIPE.charts([("m", [*made, sample(True, 1.0)])]) if each.name == "errors"]
+    assert (chart.kind, [*chart.names]) == ("stacked", ["reminder", "rag"])
+    assert {series.label: [*series.y] for series in chart.series if any(series.y)} == {"hallucination": [1.0, 1.0]}
+    assert not RECIPE.charts([("m", [sample(True, 1.0)])])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from dialoom.graphs import Line
 from dialoom.graphs.fault import KINDS
 from dialoom.graphs.gate import RULES, Facts, PromptWords, Talk
+from dialoom.graphs.gate.rules import TEXT_RULES
 from dialoom.graphs.gate.rules.leaks import copied_forms
 from dialoom.prompts import Prompt
 from tests.conftest import ROOT
@@ -114,6 +116,15 @@ def test_a_judge_that_gives_back_the_form_of_its_reply_is_found() -> None:
     rows = explanations()
     found = [len(list(copied_forms([judgement], words))) == 1 for judgement, _ in rows]
     assert found == [is_copied for _, is_copied in rows]
+
+
+def test_a_text_that_is_only_the_blank_of_its_form_is_a_leak() -> None:
+    """In the place where it was to be filled in; and the very words of another text are said again."""
+    words = PromptWords.of([Prompt.parse(WITH_BLANKS, "of a user's own")])
+    texts = {"a": "What decided it, in one sentence.", "b": WISH, "c": WISH, "d": WISH + TAIL}
+    talk = replace(Talk.of_texts("writer", texts, Facts(languages=("en",))), prompts=words)
+    found = [(fault.where, fault.kind) for rule in TEXT_RULES for fault in rule(talk)]
+    assert found == [("c", "repetition"), ("a", "prompt_leak")]
 
 
 @pytest.mark.parametrize("piece", ["Yes, and then? ", "<", "“", "'a", "User: ", "```", "[your ", "{{"])

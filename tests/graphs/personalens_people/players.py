@@ -73,9 +73,9 @@ class Players:
 
 
 def _kind(text: str) -> str:
-    found = re.search(r'Answer: \{"(\w+)"', text)
+    found = re.search(r'JSON object of[^"]*"(\w+)"', text)
     kind = found[1] if found else "summary"
-    return "across" if kind == "tasks" and '"domains": [' in text else kind
+    return "across" if kind == "tasks" and '"domains" (a list)' in text else kind
 
 
 def preferences(text: str) -> dict[str, Any]:
@@ -131,6 +131,6 @@ def release_of(run: dialoom.Run, folder: Path) -> PersonaLensRelease:
 
 def checks(run: dialoom.Run) -> dict[str, tuple[Any, ...]]:
     """What the report says of each check that found something: looked at, wrong, left out, unread."""
-    (_, table) = run.report().tables
+    table = run.report().tables[1]
     rows = {str(row[0]): (row[2], row[3], row[5], row[6]) for row in table.rows}
     return {check: row for check, row in rows.items() if any(row[1:])}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 import dialoom as door
+from dialoom.graphs.personalens_people import RECIPE
+from dialoom.graphs.personalens_people.options import PeopleOptions
 from dialoom.personas import DataError, PersonaLensRelease
 from dialoom.personas.mending import NON_ASCII
 from dialoom.personas.similarity import packed, unit
@@ -305,3 +308,10 @@ def test_a_folder_whose_domains_are_spelt_otherwise_than_the_releases_own_is_rea
     with pytest.raises(DataError, match="needs the domain 'hotels'"):
         bare = PersonaLensRelease(tmp_path / "made")
         list(bare.tasks(bare.profile("user1")))
+
+
+def test_planning_does_not_say_what_similarity_means_for_other_texts() -> None:
+    """People's values come from one list: unrelated ones share more words than unrelated descriptions do."""
+    told: list[str] = []
+    assert len(list(RECIPE.scenarios(PeopleOptions(people=2), random.Random(1), told.append))) == 2
+    assert told == []

@@ -60,8 +60,7 @@ def _kind(text: str) -> str:
         return "answer"
     if "<metric>violates" in text:
         return "violates"
-    (key,) = re.findall(r'^Answer:? (?:with one\s+JSON object: )?\{"(\w+)"|object: \{"(\w+)"', text, re.MULTILINE)[-1:]
-    name = "".join(key)
+    name: str = re.findall(r'JSON object of[^"]*"(\w+)"', text)[-1]
     if name == "explanation":
         return "number" if "<persona " in text else "validity"
     kinds = {

@@ -143,7 +143,7 @@ def test_each_filter_drops_what_it_should_and_counts_it(tmp_path: Path) -> None:
         **{"rate unparsed": 2, "low rate": 1},
         **dict.fromkeys(("rating unparsed", "discarded", "low probability", "low difficulty"), 1),
     }
-    (table, _) = run.report().tables
+    (table, *_) = run.report().tables
     assert list(table.rows[0])[1:] == [12, 12, 8, 5, 1, None, None, 1.0, 0]
 
 
@@ -309,3 +309,23 @@ def test_what_is_shipped_to_build_pairs_from() -> None:
     counts = Counter((each.violation_probability, each.reasoning_difficulty) for each in rated)
     assert set(counts) >= {("high", "high"), ("high", "low"), ("medium", "high"), ("low", "low")}
     assert {each.discard for each in rated} == {True, False}
+
+
+def test_what_was_written_of_pairs_passes_the_gate(tmp_path: Path) -> None:
+    """Pairs, answers and made-up talks, each fault by its place; what stands in given drafts is somebody's own."""
+    swapped = {
+        "assistant_options": "There are four kinds of kettle.",
+        "user_selection": "How can I help you today with your kettle?",
+        "assistant_acknowledgment": "<other>Fine",
+    }
+    players = Players(offer=swapped, earlier={"preference": "I touch them all, but only in the"})
+    run = built(tmp_path, players, per_call=1)
+    assert [(fault.who, fault.where, fault.kind) for _, fault in run.faults()] == [
+        ("writer", "pair 1, choice 3", "swapped_role"),
+        ("writer", "pair 1, choice 4", "prompt_leak"),
+        ("writer", "pair 1, earlier preference", "cut_line"),
+    ]
+    row = {"topic": "boats", "preference": "I never touch a <count>.", "question": "Which suits Rome?"}
+    (tmp_path / "drafts.jsonl").write_text(json.dumps(row) + "\n")
+    given = built(tmp_path, Players(), name="given", drafts=tmp_path / "drafts.jsonl")
+    assert [fault.where for _, fault in given.faults()] == ["pair 1, persona 3"], "where the writer says it again"

@@ -30,6 +30,11 @@ async def judge(messages: Messages) -> str:
     return '{"score": 3, "explanation": "fair"}'
 
 
+async def sterner(messages: Messages) -> str:
+    """A point less than the other judge."""
+    return (await judge(messages)).replace("3", "2")
+
+
 CAST = {"user": user, "assistant": assistant, "judge": judge}
 NAMES = {role: f"python:{__name__}:{role}" for role in CAST}
 

@@ -55,6 +55,22 @@ def test_a_wrong_setting(settings: dict[str, Any], setting: str | None, message:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_figure_for_a_model_that_nobody_plays_with_is_told(release: Path, tmp_path: Path) -> None:
+    """By a note that names it and those that there are; it is kept all the same, as a judge may come."""
+    heard: list[Any] = []
+    user, *_ = played = [f"python:tests.runs.door.players:{role}" for role in ("user", "assistant", "judge")]
+    settings = told(release, context={"gpt-5-mimi": 8000, user: 90_000}, rpm={"other": 3}, on_event=heard.append)
+    run = dialoom.plan("personalens", path=tmp_path / "run.db", **settings)
+    notes = [event.text for event in heard if isinstance(event, dialoom.Noted)]
+    assert [note for note in notes if "no role" in note] == [
+        f"{setting}: no role is played by {name}, so it changes nothing; there are {', '.join(played)}"
+        for setting, name in (("context", "gpt-5-mimi"), ("rpm", "other"))
+    ]
+    heard.clear()
+    dialoom.resume(run.path, context={user: 91_000}, on_event=heard.append)
+    assert not [event for event in heard if isinstance(event, dialoom.Noted)]
+
+
 def test_a_source_that_is_wrong_names_the_file(release: Path, tmp_path: Path) -> None:
     """And no run is left."""
     (release / "data" / "profile" / "user8" / "tasks.json").write_text("{")

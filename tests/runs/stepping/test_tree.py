@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialoom.runs.stepping.tree import TreeNode, draw_tree
+from dialoom.runs.stepping.tree import TreeNode, columns_of, draw_tree
 
 
 def tree(*parents: int | None, here: int | None = None) -> list[str]:
@@ -151,3 +151,11 @@ def test_lines_are_unbroken_from_parent_to_child(nodes: list[TreeNode]) -> None:
             bar = lines[above][2 * column : 2 * column + 1] == "."
             assert bar or lines[above][column + beside] in "\\/", "it was opened here"
         assert all(lines[between][2 * column] == "|" for between in range(above + 1, row))
+
+
+@given(families())
+def test_columns_are_those_in_which_the_checkpoints_are_drawn(nodes: list[TreeNode]) -> None:
+    """So that whoever draws lines instead of letters has no two checkpoints' lines in one place."""
+    columns = columns_of(nodes)
+    marks = [line.index("*") // 2 for line in draw_tree(nodes) if "*" in line]
+    assert [columns[node.number] for node in nodes] == marks

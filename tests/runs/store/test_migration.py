@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dialoom.runs.store import RunFile, StoreError, migrations
+from dialoom.runs.store import RunFile, StoreError, migrations, views
 from dialoom.runs.store.checkpoints import RunSaver
 from dialoom.runs.store.checkpoints.items import time_text
 from dialoom.runs.store.checkpoints.reading import CheckpointReader
@@ -20,6 +20,7 @@ from dialoom.runs.store.migrations import Step, migrate, version_of
 from dialoom.runs.store.schema import SCHEMA_VERSION
 from tests.conftest import Command, MadeOnce, lines_of, quick_players
 from tests.invented import write_release
+from tests.runs.store.older import back_to_five
 
 OLDER = 0
 
@@ -55,6 +56,7 @@ def make_older(path: Path) -> None:
 
 def drop_later(file: sqlite3.Connection) -> None:
     """Drop what came after version 1."""
+    back_to_five(file)
     file.execute("ALTER TABLE outcomes DROP COLUMN faults")
     unframe(file)
     for table in ("passages", "common_uses"):
@@ -210,10 +212,11 @@ async def opened(path: Path) -> None:
 
 
 def layout_of(path: Path) -> dict[str, object]:
-    """The columns and indexes of all tables."""
+    """The columns and indexes of all tables, and the views over them."""
     with closing(sqlite3.connect(path)) as file:
+        shown = dict(file.execute("SELECT name, sql FROM sqlite_master WHERE type = 'view'").fetchall())
         names = file.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        return {
+        return shown | {
             name: [file.execute(f"PRAGMA {what}({name})").fetchall() for what in ("table_info", "index_list")]
             for (name,) in names
         }
@@ -228,3 +231,18 @@ def test_faults_of_an_older_run_are_unknown_until_it_is_reviewed(dialoom: Comman
     assert dialoom(*where).stdout == ""
     dialoom("review", "whole.db")
     assert len(dialoom(*where).stdout.splitlines()) == 2
+
+
+def test_a_file_of_the_version_before_reads_as_it_did(dialoom: Command, run: Path) -> None:
+    """Row by row, in less room."""
+    before = rows_of(run)
+    with closing(sqlite3.connect(run)) as file:
+        back_to_five(file)
+    dialoom("status", "run.db")
+    assert rows_of(run) == before
+
+
+def rows_of(path: Path) -> dict[str, list[Any]]:
+    """What readers see."""
+    with closing(sqlite3.connect(path)) as file:
+        return {view: file.execute(f"SELECT * FROM {view} ORDER BY 1").fetchall() for view in views.VIEWS}

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from tests.conftest import Command
-from tests.studio.conftest import Server, serving
+from tests.langgraph_server.conftest import Server, serving
 
-pytest.importorskip("langgraph_api", reason="langgraph-cli is not installed: 'make test-studio' makes an environment")
+pytest.importorskip(
+    "langgraph_api", reason="langgraph-cli is not installed: 'make test-langgraph-server' makes an environment"
+)
 
 THIRD = {"scenario": 3, "seed": 7}
 

@@ -1,0 +1,83 @@
+"""What a user chooses for a source that models write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import Field, field_validator
+
+from dialoom.graphs.recipe import RecipeOptions
+from dialoom.personas.apollo.flows import FLOWS
+from dialoom.personas.apollo.source.scripted import ERRANDS, PAIRS_OF_SET, SETS
+
+PLAN: Mapping[str, Any] = {"flows": tuple(FLOWS), "pairs": PAIRS_OF_SET, "errands": ERRANDS, "world_seed": 0}
+"""What is planned unless something else is said."""
+Until = Literal["users", "preferences", "sessions", "complete"]
+UNTIL: tuple[Until, ...] = get_args(Until)
+
+
+class WriteOptions(RecipeOptions):
+    """The options of the recipe `apollo-write`."""
+
+    users: int = Field(2, ge=1, le=1000, description="How many users; 20 make the paper's size.")
+    pairs: int | None = Field(
+        None,
+        ge=1,
+        le=12,
+        description=f"Pairs of a session and a query for each of the {SETS} preferences that a user has for each flow. "
+        f"[default: {PAIRS_OF_SET}, or as in the drafts]",
+    )
+    flows: str | None = Field(
+        None, description=f"Flows separated by commas, of {', '.join(FLOWS)}. [default: all, or as in the drafts]"
+    )
+    errands: int | None = Field(
+        None,
+        ge=0,
+        le=20,
+        description="Sessions that tell no preference, for each user and unrelated tool. "
+        f"[default: {ERRANDS}, or as in the drafts]",
+    )
+    offers: int = Field(
+        3, ge=1, le=10, description="Preferences for a flow come in threes; so many threes are offered to choose from."
+    )
+    rewrites: int = Field(2, ge=0, le=5, description="How often something is written again that a check refuses.")
+    verify_leaks: int = Field(
+        0,
+        ge=0,
+        le=20,
+        description="So often a model answers each query without the history; if it is right once, the pair is out.",
+    )
+    drafts: Path | None = Field(
+        None, description="Go on from a folder of drafts that was exported, accepted and mended by people."
+    )
+    until: Until = Field(
+        "complete", description=f"Stop after a stage, to look at the drafts and mend them: {', '.join(UNTIL)}."
+    )
+    personas: Path | None = Field(
+        None, description="A JSON list of personas, from which users are made; without it, the 100 shipped ones."
+    )
+    world: int | None = Field(
+        None, description="The seed of the world that the tools look into. [default: 0, or as in the drafts]"
+    )
+
+    @field_validator("flows")
+    @classmethod
+    def _known(cls, flows: str | None) -> str | None:
+        wanted = [] if flows is None else [part.strip() for part in flows.split(",")]
+        for name in wanted:
+            if name not in FLOWS:
+                raise ValueError(f"there is no flow {name!r}; there are {', '.join(FLOWS)}")
+        return ",".join(flow for flow in FLOWS if flow in wanted) or None
+
+    @field_validator("drafts", "personas")
+    @classmethod
+    def _absolute(cls, path: Path | None) -> Path | None:
+        return None if path is None else path.expanduser().absolute()
+
+    def plan(self) -> dict[str, Any]:
+        """What drafts stand for as long as they are gone on from: as far as it is said."""
+        flows = tuple(self.flows.split(",")) if self.flows else None
+        said = {"flows": flows, "pairs": self.pairs, "errands": self.errands, "world_seed": self.world}
+        return {name: value for name, value in said.items() if value is not None}

@@ -1,0 +1,241 @@
+"""The `apollo-write` recipe: a scenario is a user; its graph writes and checks what belongs to them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from pydantic import BaseModel
+
+from dialoom.graphs.outcome import Episode, Outcome
+from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.reporting.outline import Outline, Span
+from dialoom.graphs.reporting.table import Table
+from dialoom.graphs.stage import Stage, node
+from dialoom.personas.apollo import World
+from dialoom.personas.apollo.source.drafts import DRAFTS, DraftsMeta, UserDrafts, read_drafts
+from dialoom.personas.apollo.source.people import drawn_resident, user_id
+from dialoom.personas.preferences import read_tellers
+
+from . import preferring, profiles, queries, report, sessions
+from .exports import EXPORTERS, with_query
+from .making import WriteState, draft_of, rows_of
+from .options import PLAN, WriteOptions
+from .pairs import planned_sessions
+from .replies import REPLY_TYPES
+from .scenario import WriteScenario
+
+
+class ApolloWrite(Recipe):
+    """Data for agents with tools, written and checked by models; the executor runs every call."""
+
+    name = "apollo-write"
+    summary = "Users, sessions and queries for APOLLO, written and checked by models, mended by people."
+    languages = ("en",)
+    roles: ClassVar[Mapping[str, float]] = {"writer": 0.8, "checker": 0.0, queries.SOLVER: 0.8}
+    prompts = (
+        "apollo_write/profile",
+        "apollo_write/profile-check",
+        "apollo_write/preferences",
+        "apollo_write/preferences-check",
+        "apollo_write/session",
+        "apollo_write/session-check",
+        "apollo_write/errand",
+        "apollo_write/errand-check",
+        "apollo_write/query",
+        "apollo_write/query-check",
+        "apollo_write/solve",
+    )
+    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = REPLY_TYPES
+    options_type = WriteOptions
+    scenario_type = WriteScenario
+
+    def roles_used(self, options: WriteOptions) -> Mapping[str, float]:
+        """A solver only where leaks are verified."""
+        return {role: value for role, value in self.roles.items() if options.verify_leaks or role != queries.SOLVER}
+
+    def scenarios(
+        self, options: WriteOptions, draw: random.Random, note: Callable[[str], None]
+    ) -> Iterator[WriteScenario]:
+        """One user after the other: those of the drafts, if there are any."""
+        seed, given = draw.randrange(2**32), dict[str, UserDrafts]()
+        plan = {**PLAN, **options.plan()}
+        if options.drafts:
+            meta, given = read_drafts(options.drafts)
+            seed, plan = meta.seed, _as_before(options, meta)
+        world = World(plan["world_seed"])
+        seeds = read_tellers(options.personas)
+        wanted = list(given) or [user_id(number) for number in range(1, options.users + 1)]
+        if not given and options.users > len(seeds):
+            raise RecipeError(
+                f"users {options.users}: there are {len(seeds)} personas to make them of; give a number up to that",
+                setting="users",
+            )
+        if given:
+            mended = sum(draft.is_mended for drafts in given.values() for draft in drafts.all())
+            note(f"{len(given)} users in the drafts, {mended} drafts that were mended or accepted are looked at again")
+        note(f"{len(wanted)} users in the world {world.hash[:12]}")
+        for place, user in enumerate(wanted):
+            drafts = given.get(user, UserDrafts())
+            resident = drafts.users[0].resident if drafts.users else drawn_resident(world, seed, place + 1)
+            yield WriteScenario(
+                user=user,
+                is_first=place == 0,
+                seed_persona="" if given else seeds[place],
+                **resident._asdict(),
+                drafts=drafts,
+                **options.model_dump(include=_AS_CHOSEN),
+                **plan,
+                seed=seed,
+                world=world.hash,
+            )
+
+    def graph(self, options: WriteOptions) -> Graph:
+        """Profile, preferences, sessions, queries: each written and looked at until nothing is refused."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
+        builder = StateGraph(WriteState, context_schema=Stage)
+        for work in (
+            *(profiles.introduce, profiles.look_at_user),
+            *(preferring.offer, preferring.prefer, preferring.look_at_preferences),
+            *(sessions.talk, sessions.call, sessions.look_at_sessions),
+            *(queries.ask, queries.look_at_queries),
+        ):
+            builder.add_node(work.__name__, node(work))
+        last = END
+        if options.verify_leaks:
+            builder.add_node("verify", node(queries.verify))
+            builder.add_edge("verify", END)
+            last = "verify"
+
+        def after(again: str, following: str) -> Callable[..., Any]:
+            async def go(state: WriteState) -> str:
+                return again if state["again"] else following
+
+            return go
+
+        for stage, look, again, following in (
+            ("users", "look_at_user", "introduce", "offer"),
+            ("preferences", "look_at_preferences", "offer", "talk"),
+            ("sessions", "look_at_sessions", "talk", "ask"),
+            ("complete", "look_at_queries", "ask", last),
+        ):
+            goal = END if stage == options.until and stage != "complete" else following
+            builder.add_conditional_edges(look, after(again, goal), [again, goal])
+            if goal == END and stage != "complete":
+                break
+        builder.add_edge(START, "introduce")
+        for one, other in (("introduce", "look_at_user"), ("offer", "prefer"), ("prefer", "look_at_preferences")):
+            builder.add_edge(one, other)
+        builder.add_conditional_edges("talk", _after_talk, ["call", "look_at_sessions"])
+        builder.add_conditional_edges("call", _after_call, ["talk", "look_at_sessions"])
+        builder.add_edge("ask", "look_at_queries")
+        return builder
+
+    def initial(self, scenario: WriteScenario) -> dict[str, Any]:
+        """The drafts to go on from, or nothing yet."""
+        drafts = {kind: rows_of(scenario.drafts.of(kind)) for kind in DRAFTS}
+        return {"drafts": drafts, "offers": {}, "calls": {}, "refused": {}, "again": {}, "round": 0, "notes": []}
+
+    def outcome(self, scenario: WriteScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """The drafts as they are, what checks have said, and what passes: forms and kinds of pairs, and topics."""
+        made: Any = {**self.initial(scenario), **state}
+        passing = [] if failed else list(with_query(scenario, made))
+        topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
+        for id_, planned in planned_sessions(scenario, made).items():
+            draft = draft_of(made, "sessions", id_)
+            if draft is not None and draft.is_sound:
+                session = planned.session(draft)
+                topics[session.kind].append(session.topic)
+        rows = [row for kind in DRAFTS for row in made["drafts"][kind].values()]
+        return Outcome(
+            messages=(),
+            ended_by="error" if failed else scenario.until,
+            counts={
+                "drafts": len(rows),
+                "out": sum(bool(row["problem"]) for row in rows),
+                "sessions": sum(map(len, topics.values())),
+                "pairs": len(passing),
+            },
+            details={
+                "drafts": made["drafts"],
+                "notes": made["notes"],
+                "pairs": [[each.form, each.kind] for each, _ in passing],
+                "topics": topics,
+            },
+        )
+
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Sessions and queries that there are."""
+        drafts = state.get("drafts", {})
+        return {"session": len(drafts.get("sessions", ())), "query": len(drafts.get("queries", ()))}
+
+    def outline(self, episode: Episode) -> Outline:
+        """Who it is, then every draft, with what is wrong of those that are out."""
+        drafts = episode.outcome.details["drafts"]
+        counts = episode.outcome.counts
+        title = f"{episode.facets['user']}: {counts['pairs']} pairs, {counts['sessions']} sessions, {counts['out']} out"
+        parts = [
+            Outline([Span(f"{row['id']}  ", "note"), Span(_outlined(row), "user")], _problem(row))
+            for kind in DRAFTS
+            for row in drafts[kind].values()
+        ]
+        return Outline([Span(title, "heading")], parts)
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """What passed when, what was refused, and what the pairs are like."""
+        return report.tables(episodes)
+
+    def exporters(self) -> Mapping[str, Exporter]:
+        """The source folder, and the drafts."""
+        return EXPORTERS
+
+
+_AS_CHOSEN = {"offers", "rewrites", "verify_leaks", "until"}
+
+
+def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
+    """What drafts were made with, and goes on being so.
+
+    Raises:
+        RecipeError: If something else is asked for, or this version's world is another one.
+    """
+    before = {name: getattr(meta, name) for name in PLAN}
+    for name, given in options.plan().items():
+        if given != before[name]:
+            option = name.removesuffix("_seed")
+            told = f"{option} {_told(given)}: the drafts were made with {_told(before[name])}; leave it out"
+            raise RecipeError(told, setting=option)
+    if World(meta.world_seed).hash != meta.world:
+        raise RecipeError(
+            f"drafts: made in the world {meta.world[:12]}..., and this version's is another", setting="drafts"
+        )
+    return before
+
+
+async def _after_talk(state: WriteState) -> str:
+    return "call" if state["calls"] else "look_at_sessions"
+
+
+async def _after_call(state: WriteState) -> str:
+    return "talk" if state["calls"] else "look_at_sessions"
+
+
+def _told(value: Any) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _outlined(row: Mapping[str, Any]) -> str:
+    if "turns" in row:
+        return next((turn["text"] for turn in row["turns"] if "text" in turn), "")
+    if "sets" in row:
+        return "; ".join(each["story"] for each in row["sets"])
+    return str(row.get("query") or row.get("persona"))
+
+
+def _problem(row: Mapping[str, Any]) -> list[Outline]:
+    return [Outline([Span(f"out: {row['problem']}", "note")])] if row["problem"] else []
+
+
+RECIPE = ApolloWrite()

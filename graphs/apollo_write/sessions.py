@@ -1,0 +1,194 @@
+"""Past sessions: the writer goes on up to the next call, the executor runs it, and so on to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dialoom.graphs.asking import ask_each
+from dialoom.graphs.stage import Scene, Update
+from dialoom.personas.apollo import CallError, canonical, execute
+from dialoom.personas.apollo.flows import FLOWS
+from dialoom.personas.apollo.source import PastCall
+from dialoom.personas.apollo.source.drafts import SessionDraft
+from dialoom.personas.apollo.source.keeping import session_refusal, unrelated_refusal
+from dialoom.personas.apollo.source.telling import flow_tools, spoken
+from dialoom.personas.apollo.source.wording import errand_refusal, wording_refusal
+
+from .making import UNCHECKED, Rows, WriteState, ask_writer, draft_of, look, rows_of, shown_again, to_write
+from .pairs import PlannedErrand, PlannedPair, planned_sessions
+from .profiles import said_wrong
+from .replies import ReadTalk
+from .scenario import WriteScenario, world_of
+from .shown import about_flow, definitions, example_errand, example_session, facets_shown, occasion
+
+Planned = PlannedPair | PlannedErrand
+_MOST_CALLS = 3
+"""In a session about other things."""
+
+
+async def talk(state: WriteState, scene: Scene) -> Update:
+    """The next turns of every session that is not over; at first, and where it is written again, from the beginning."""
+    scenario: WriteScenario = scene.scenario
+    planned, going_on = planned_sessions(scenario, state), state["calls"]
+    begun = {} if going_on else {id_: _beginning(planned[id_], id_, scenario) for id_ in _new(state, planned)}
+    under_way: dict[str, SessionDraft] = begun or {id_: draft_of(state, "sessions", id_) for id_ in going_on}
+    inputs = {id_: _inputs(scenario, state, planned[id_], draft) for id_, draft in under_way.items()}
+    replies, refused = dict[str, Any](), dict(state["refused"])
+    for prompt in ("apollo_write/session", "apollo_write/errand"):
+        about = [id_ for id_, each in inputs.items() if _prompt(planned[id_]) == prompt]
+        found, unread = await ask_writer(scene, prompt, {id_: inputs[id_] for id_ in about})
+        replies |= found
+        refused |= unread
+    made, calls = [], Rows()
+    for id_, reply in replies.items():
+        draft = under_way[id_]
+        made.append(draft.model_copy(update={"turns": (*draft.turns, *(turn.speech() for turn in reply.turns))}))
+        if reply.call is not None:
+            calls[id_] = reply.call.model_dump()
+    return {"drafts": {"sessions": rows_of(made)}, "calls": calls, "refused": refused}
+
+
+async def call(state: WriteState, scene: Scene) -> Update:
+    """What the tools say to the calls; a session with a call that should not be made goes no further."""
+    scenario: WriteScenario = scene.scenario
+    planned, world = planned_sessions(scenario, state), world_of(scenario)
+    made, going_on, refused = [], Rows(), dict(state["refused"])
+    for id_, called in state["calls"].items():
+        draft = draft_of(state, "sessions", id_)
+        why = _wrong_call(scenario, planned[id_], draft, called)
+        if why:
+            refused[id_] = why
+            continue
+        given = {name: value for name, value in called["arguments"].items() if value is not None}
+        turn = PastCall(name=called["name"], arguments=given, output=execute(world, called))
+        made.append(draft.model_copy(update={"turns": (*draft.turns, turn)}))
+        going_on[id_] = {}
+    return {"drafts": {"sessions": rows_of(made)}, "calls": going_on, "refused": refused}
+
+
+async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
+    """Sessions tell their preference in their form, and the others none."""
+    scenario: WriteScenario = scene.scenario
+    planned, world = planned_sessions(scenario, state), world_of(scenario)
+    drafts = {id_: draft for id_ in planned if (draft := draft_of(state, "sessions", id_)) is not None}
+
+    first = {planned[id_].session(draft).words: id_ for id_, draft in reversed(drafts.items()) if draft.turns}
+
+    def rules(draft: SessionDraft) -> str | None:
+        each = planned[draft.id]
+        if not draft.turns:
+            return "shape: nothing is said"
+        session = each.session(draft)
+        if first[session.words] != draft.id:
+            return f"twin: word for word it is {first[session.words]}"
+        if isinstance(each, PlannedErrand):
+            return errand_refusal(session, each.tool) or unrelated_refusal(world, session)
+        told = wording_refusal(each.preference, each.form, each.slots.told, session)
+        return session_refusal(world, each.user, each.preference, each.form, session) or told
+
+    async def checked(asked: Mapping[str, SessionDraft]) -> dict[str, str]:
+        pairs, errands = dict[str, dict[str, Any]](), dict[str, dict[str, Any]]()
+        for id_, draft in asked.items():
+            each = planned[id_]
+            lines = [f"{speaker}: {text}" for speaker, text in spoken(each.session(draft))]
+            if isinstance(each, PlannedErrand):
+                errands[id_] = {"lines": lines}
+            else:
+                facets = facets_shown(each.preference.flow, each.preference.values)
+                pairs[id_] = {"flow": each.preference.flow, "facets": facets, "lines": lines}
+        replies = await ask_each(scene, "apollo_write/session-check", pairs)
+        found = {id_: _misread(planned[id_], reply) for id_, reply in replies.items()}
+        return found | said_wrong("talk", await ask_each(scene, "apollo_write/errand-check", errands))
+
+    return await look(state, scene, "sessions", drafts, rules, checked)
+
+
+def _new(state: WriteState, planned: Mapping[str, Planned]) -> list[str]:
+    """Sessions that are to be written: also those that are about something else by now."""
+    rows = state["drafts"]["sessions"]
+    stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.told]
+    return to_write(state, "sessions", planned) + ([] if state["round"] else stale)
+
+
+def _beginning(planned: Planned, id_: str, scenario: WriteScenario) -> SessionDraft:
+    form = planned.form if isinstance(planned, PlannedPair) else None
+    return SessionDraft(id=id_, user=scenario.user, about=planned.told, form=form)
+
+
+def _prompt(planned: Planned) -> str:
+    return "apollo_write/session" if isinstance(planned, PlannedPair) else "apollo_write/errand"
+
+
+def _inputs(scenario: WriteScenario, state: WriteState, planned: Planned, draft: SessionDraft) -> dict[str, Any]:
+    before: SessionDraft | None = draft_of(state, "sessions", draft.id)
+    written = "\n".join(planned.session(before).lines) if before else ""
+    so_far = planned.session(draft).lines if draft.turns else ()
+    shared = {"lines": so_far, **shown_again(state, draft.id, "" if draft.turns else written)}
+    if isinstance(planned, PlannedErrand):
+        user = draft_of(state, "users", scenario.user).person()
+        about = {"tool": planned.tool, "number": planned.number, "definitions": definitions([planned.tool])}
+        example = example_errand(scenario.world_seed, planned.tool)
+        return {"user": user.information("")[:2], **about, "example": example, **shared}
+    flow = planned.preference.flow
+    return {
+        "user": planned.user.information("")[:5],
+        "flow": flow,
+        "about": about_flow(flow),
+        "form": planned.form,
+        "story": planned.story,
+        "facets": facets_shown(flow, planned.preference.values),
+        "order": planned.preference.order,
+        "occasion": occasion(planned.slots.told),
+        "definitions": definitions(flow_tools(FLOWS[flow])),
+        "example": example_session(scenario.world_seed, flow, planned.form),
+        **shared,
+    }
+
+
+def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, called: Mapping[str, Any]) -> str:
+    """What keeps a call from being run: it cannot, or it is none that should be made here."""
+    before = [turn for turn in draft.turns if isinstance(turn, PastCall)]
+    try:
+        wanted = canonical(called)
+    except CallError as error:
+        return f"call: {error}"
+    output = execute(world_of(scenario), called)
+    if isinstance(output, dict) and "error" in output:
+        return f"call: {output['error']}"
+    if isinstance(planned, PlannedErrand):
+        is_wrong = called["name"] != planned.tool or len(before) >= _MOST_CALLS
+        return (
+            f"call: {called['name']} after {len(before)} calls; {planned.tool} is called, once or twice"
+            if is_wrong
+            else ""
+        )
+    gold = planned.request(scenario).gold().plain()
+    if len(before) < len(gold) and wanted == canonical(gold[len(before)]):
+        return ""
+    right = gold[len(before)] if len(before) < len(gold) else "no further call"
+    return f"call: {dict(called)} is not what the preference asks for; it should be {right}"
+
+
+def _misread(planned: Any, reply: ReadTalk | None) -> str:
+    """What the checker reads otherwise than it was meant."""
+    if reply is None:
+        return UNCHECKED
+    if reply.verdict == "wrong":
+        return f"talk: {reply.explanation or 'the checker finds it wrong'}"
+    read = {each.facet: each.value for each in reply.facets}
+    for name, value in planned.preference.values.items():
+        if not same_value(read.get(name), value):
+            return f"told: from what is said, {name} reads as {read.get(name)!r}; it should be {value!r}"
+    if reply.form != planned.form:
+        return f"form: it reads as {reply.form}; it should be {planned.form}"
+    return ""
+
+
+def same_value(read: Any, value: Any) -> bool:
+    """Whether a reader means a value, however it is spelt."""
+    return _spelt(read) == _spelt(value)
+
+
+def _spelt(value: Any) -> str:
+    return str(value).casefold().replace("_", " ").strip()

@@ -1,0 +1,63 @@
+"""What options of several recipes have in common: paths, embedders, axes of a table, and names that are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, TypeAlias, TypeVar
+
+from pydantic import AfterValidator
+
+from dialoom.personas import located_embedder
+
+from .recipe import RecipeError
+
+T = TypeVar("T")
+
+
+def _absolute(path: Path) -> Path:
+    return path.expanduser().absolute()
+
+
+def _each_once(values: tuple[T, ...]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def _some(values: tuple[T, ...]) -> tuple[T, ...]:
+    if not values:
+        raise ValueError("give at least one")
+    return values
+
+
+AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(_absolute)]
+"""A file or folder, found again from wherever the run is resumed."""
+
+EmbedderName: TypeAlias = Annotated[str, AfterValidator(located_embedder)]
+"""`lexical`, `st:MODEL` or `litellm:PROVIDER/MODEL`; the path of a model's folder is made absolute."""
+
+Axis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_each_once)]
+"""Values of an axis of a table, `Axis[int]`: each once, in their order."""
+
+FilledAxis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_some), AfterValidator(_each_once)]
+"""An axis with at least one value."""
+
+
+def chosen(option: str, text: str, known: Iterable[str]) -> list[str]:
+    """The names that an option chooses, by commas: each once, in their order; all that there are for `all`.
+
+    Args:
+        option: The option's name, for the error.
+        text: Its value.
+        known: What there is to choose from.
+
+    Raises:
+        RecipeError: If it names something else, or nothing.
+    """
+    there_are = list(known)
+    wanted = [part.strip() for part in text.split(",") if part.strip()]
+    if wanted == ["all"]:
+        return there_are
+    for name in wanted or [text]:
+        if name not in there_are:
+            raise RecipeError(f"{option}: there is no {name!r}; there are {', '.join(there_are)}", setting=option)
+    return list(dict.fromkeys(wanted))

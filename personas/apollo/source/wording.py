@@ -1,0 +1,114 @@
+"""What is wrong with words that a model has written, as far as rules can tell: each refusal begins with its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..flows import Preference
+from ..tools import Value
+from .asking import says, untold_slot
+from .drafts import UserDraft
+from .errands import SIZE
+from .pair import ApolloUser, PreferenceForm, QueryKind
+from .phrases import phrases, telling_words
+from .session import ApolloSession, PastCall, Speech
+from .words import stem, words_of
+
+_LONGEST_SESSION, _LONGEST_QUERY = 1_000, 400
+"""Tokens and characters: a history of 2,000 tokens must have room for other sessions."""
+
+
+def profile_refusal(draft: UserDraft) -> str | None:
+    """What is wrong with a profile: an agent is shown it, so it may not say anything about what is preferred."""
+    telling = telling_words()
+    for word in words_of(f"{draft.name} {draft.gender} {draft.persona}"):
+        if stem(word) in telling:
+            return f"leak: {word!r} may say something about what the user prefers"
+    return None
+
+
+def wording_refusal(
+    preference: Preference, form: PreferenceForm, slots: Mapping[str, Value], session: ApolloSession
+) -> str | None:
+    """What is wrong with the words of a session that tells a preference in a form."""
+    return (
+        _shapeless(session)
+        or _too_long(session, range(_LONGEST_SESSION + 1))
+        or _untold(session, slots)
+        or _voiced(preference, session)
+        or (_named(preference, session) if form == "facts" else None)
+    )
+
+
+def errand_refusal(session: ApolloSession, tool: str) -> str | None:
+    """What is wrong with a session that should be about an unrelated tool, and tell no preference."""
+    used = set(session.tools)
+    if used != {tool}:
+        return f"calls: it calls {', '.join(sorted(used)) or 'nothing'}, where it should call {tool}"
+    return _shapeless(session) or _too_long(session, SIZE)
+
+
+def query_wording_refusal(query: str, kind: QueryKind, user: ApolloUser) -> str | None:
+    """What is wrong with a query as such."""
+    if len(query) > _LONGEST_QUERY:
+        return f"length: {len(query)} characters; {_LONGEST_QUERY} are the most"
+    is_named = says(query.casefold(), user.name)
+    if is_named != (kind == "proactive"):
+        named = "does not name" if kind == "proactive" else "names"
+        return f"kind: it {named} {user.name}, and so it is not {kind}"
+    return None
+
+
+def _shapeless(session: ApolloSession) -> str | None:
+    first, last = session.turns[0], session.turns[-1]
+    if not (isinstance(first, Speech) and first.speaker == "user"):
+        return "shape: the user speaks first"
+    return None if isinstance(last, Speech) else "shape: it ends in words, when all calls have been answered"
+
+
+def _too_long(session: ApolloSession, size: range) -> str | None:
+    tokens = -(-len("\n".join(session.lines)) // 4)
+    if tokens in size:
+        return None
+    return f"length: with its calls it comes to {tokens} tokens; {size[0]} to {size[-1]} will do"
+
+
+def _untold(session: ApolloSession, slots: Mapping[str, Value]) -> str | None:
+    """What the first call needs and the user has not said before it."""
+    said: list[str] = []
+    for turn in session.turns:
+        if isinstance(turn, PastCall):
+            break
+        said += [turn.text] if turn.speaker == "user" else []
+    untold = untold_slot(" ".join(said), slots)
+    return f"untold: {untold} before the first call" if untold else None
+
+
+def _voiced(preference: Preference, session: ApolloSession) -> str | None:
+    """The assistant may list all values of a facet, and say none of them alone."""
+    for turn in session.turns:
+        if isinstance(turn, Speech) and turn.speaker == "assistant":
+            text = turn.text.casefold()
+            for name, facet in phrases()[preference.flow].items():
+                value = preference.values.get(name)
+                if value is None or facet.plain:
+                    continue
+                is_listed = all(_is_said(text, called) for called in facet.labels.values())
+                if _is_said(text, facet.names[value]) and not is_listed:
+                    return f"voiced: the assistant says {turn.text!r}, which gives {name} away: {value}"
+    return None
+
+
+def _named(preference: Preference, session: ApolloSession) -> str | None:
+    """What follows from facts is not called by its name, unless it has no other, as a cinema."""
+    text = "\n".join(turn.text for turn in session.turns if isinstance(turn, Speech) and turn.speaker == "user")
+    for name, value in preference.values.items():
+        facet = phrases()[preference.flow][name]
+        is_proper = str(value)[0].isupper() and value not in (True, False)
+        if not facet.plain and not is_proper and _is_said(text.casefold(), facet.names[value]):
+            return f"named: the user says what {name} is ({value}); it should follow from facts alone"
+    return None
+
+
+def _is_said(text: str, names: Sequence[str]) -> bool:
+    return any(says(text, name) for name in names)

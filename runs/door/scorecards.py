@@ -1,0 +1,321 @@
+"""Scorecards: every system of a suite is played by every assistant, each as an ordinary run, resumable as one thing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack, cast
+
+from dialoom.errors import DialoomError
+from dialoom.graphs import Recipe
+from dialoom.graphs.suites import DEFAULT_SUITE
+from dialoom.outputs import file_name, make_folder
+from dialoom.roles.binding import ModelLike, PlayerSettings
+from dialoom.roles.gateway.budget import Budget
+from dialoom.runs.calling import ensure_keys
+from dialoom.runs.config import DEFAULT_MODEL
+from dialoom.runs.errors import RunError
+from dialoom.runs.events import Event, Noted
+from dialoom.runs.limits import RunLimits
+from dialoom.runs.recipes import load_recipe, parsed_options
+from dialoom.runs.scorecard import (
+    AssistantRuns,
+    CardRecord,
+    Scorecard,
+    Size,
+    Suite,
+    SuiteSystem,
+    read_record,
+    read_suite,
+    write_record,
+)
+from dialoom.runs.scorecard.contrasts import check_contrasts
+from dialoom.runs.store import RunFile
+from dialoom.runs.told_otherwise import told_otherwise
+from dialoom.runs.trust import Trust
+
+from .blocking import blocking
+from .operations import aplan, aresume
+from .resolving import NewRun, resolve
+from .settings import CallSettings, JudgeSettings, PathLike, PlaySettings, calls_of, players_of
+from .tasks import watched
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One system to be played by one assistant.
+
+    Attributes:
+        system: The system.
+        label: The assistant's model.
+        path: The run's file.
+        new: What the run is told, resolved.
+        settings: The same as the door takes it.
+    """
+
+    system: SuiteSystem
+    label: str
+    path: Path
+    new: NewRun
+    settings: PlaySettings
+
+
+async def ascorecard(
+    path: PathLike,
+    *,
+    suite: PathLike = DEFAULT_SUITE,
+    size: Size = "quick",
+    model: ModelLike | None = None,
+    retry_failed: bool = False,
+    **settings: Unpack[JudgeSettings],
+) -> Scorecard:
+    """Play all systems of a suite, each as a run in a folder, and write one page of what came of them.
+
+    Called again with the same arguments it goes on where it stopped, and pays for nothing twice; with further
+    assistants, these are added.
+
+    Args:
+        path: The folder: runs, `index.html`, `scorecard.md`, `scorecard.json`, and the suite's settings.
+        suite: The name of a shipped suite, or a YAML file.
+        size: `quick` or `full`: how much of it.
+        model: Who plays every role that `models` and the suite do not name; by default `offline/attentive`.
+        retry_failed: Try failed scenarios again.
+        **settings: Who plays which role (`models`), how they sample, and how calls are made, as for `play`. Several
+            assistants, in a list, are compared; so is it with judges, who are a panel. A budget is that of all runs
+            together.
+
+    Returns:
+        The scorecard; `is_complete` and `failed` tell how it stands.
+
+    Raises:
+        RunError: If something in the suite or the settings is wrong, or the folder holds another scorecard; before
+            anything is sent.
+        DialoomError: As `play`.
+    """
+    folder = Path(path)
+    tell, control = watched(settings)
+    chosen = await asyncio.to_thread(read_suite, os.fspath(suite))
+    if size not in ("quick", "full"):
+        raise RunError(f"size {size!r}: there are quick and full", setting="size")
+    parts = await asyncio.to_thread(lambda: _parts(chosen, size, folder, model, settings))
+    await _planned(parts, folder, chosen, size, tell)
+    calls = calls_of(settings)
+    calls["control"], calls["trust"] = control, True  # what a run here names was compared with what is given now
+    for number, part in enumerate(parts, start=1):
+        if control.is_draining or not _is_left(part.path, retry_failed):
+            continue
+        tell(Noted(f"{number} of {len(parts)}: {part.system.label}, {part.label}"))
+        budget = _left_of(settings.get("budget"), [each.path for each in parts if each is not part])
+        limited: CallSettings = {**calls, "budget": budget} if budget is not None else calls
+        run = await aresume(part.path, models=_objects(part.new), retry_failed=retry_failed, **limited)
+        if run.ended is None or not run.ended.is_complete:
+            break
+    card = await asyncio.to_thread(lambda: Scorecard.of([folder], Trust(True)))
+    await asyncio.to_thread(card.write, folder)
+    return card
+
+
+def open_scorecard(*folders: PathLike, trust: bool = False) -> Scorecard:
+    """A scorecard that was made, or several of one suite side by side, read anew from their runs.
+
+    Args:
+        *folders: Their folders.
+        trust: As of `Run`.
+
+    Raises:
+        RunError: If one is no scorecard's, or they are not of one suite in one size.
+        StoreError: If a run is missing or damaged.
+    """
+    if not folders:
+        raise RunError("folders: give at least one", setting="folders")
+    return Scorecard.of([Path(folder) for folder in folders], Trust(trust))
+
+
+def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, settings: JudgeSettings) -> list[_Part]:
+    """Every system with every assistant, resolved and checked; nothing is written.
+
+    Raises:
+        DialoomError: Naming the system and what is wrong.
+    """
+    recipes = []
+    for system in suite.systems:
+        with _told_of(suite, system, settings):
+            recipe = load_recipe(system.recipe)
+            if recipe.evaluated is None:
+                raise RunError(f"recipe {recipe.name!r} evaluates no role")
+            check_contrasts(recipe.metrics, system.contrasts)
+            recipes.append(recipe)
+    role = _evaluated(suite, recipes)
+    known = list(dict.fromkeys(role for recipe in recipes for role in recipe.roles))
+    _check_roles(known, players_of(settings))
+    try:
+        _check_roles(known, suite.players())
+    except RunError as error:
+        raise RunError(f"suite {suite.suite!r}: {error.message}", setting="suite") from error
+    named = (settings.get("models") or {}).get(role, DEFAULT_MODEL if model is None else model)
+    parts = []
+    for assistant in named if isinstance(named, list | tuple) else [named]:
+        for system, recipe in zip(suite.systems, recipes, strict=True):
+            with _told_of(suite, system, settings):
+                told = _settings(suite, system, recipe, size, model, settings)
+                told["models"] = {**(told["models"] or {}), role: assistant}
+                new = resolve(system.recipe, **told)
+                ensure_keys(new.config.models, new.policy)
+            label = new.config.models[role].model
+            path = folder / file_name(f"{system.label}--{label}.db".replace("/", "-").replace(":", "-"))
+            parts.append(_Part(system, label, path, new, told))
+    labels = [part.label for part in parts[:: len(suite.systems)]]
+    if twice := [label for label in labels if labels.count(label) > 1]:
+        raise RunError(f"models: {twice[0]} is named twice; each assistant needs a name of its own", setting="models")
+    return parts
+
+
+@contextlib.contextmanager
+def _told_of(suite: Suite, system: SuiteSystem, settings: JudgeSettings) -> Iterator[None]:
+    """What the suite says wrongly is told with the system; what is wrong in what was given beside it, as it is."""
+    try:
+        yield
+    except DialoomError as error:
+        if error.setting in settings:
+            raise
+        told = f"suite {suite.suite!r}, {system.label}: {error.message}"
+        raise RunError(told, setting="suite", advice=error.advice) from error
+
+
+def _evaluated(suite: Suite, recipes: Sequence[Recipe]) -> str:
+    """The role under evaluation, which must be one in all systems."""
+    roles = {system.label: str(recipe.evaluated) for system, recipe in zip(suite.systems, recipes, strict=True)}
+    if len(set(roles.values())) > 1:
+        told = ", ".join(f"{label} {role}" for label, role in roles.items())
+        raise RunError(f"suite {suite.suite!r}: its systems evaluate different roles: {told}", setting="suite")
+    return next(iter(roles.values()))
+
+
+def _check_roles(known: Collection[str], players: Mapping[str, Any]) -> None:
+    """Make sure that each role that somebody was named for is one of some system.
+
+    Raises:
+        RunError: If not.
+    """
+    for name, value in players.items():
+        for role in value if isinstance(value, Mapping) else ():
+            if role and role not in known:
+                raise RunError(f"{name}: unknown role {role!r}; the roles are {', '.join(known)}", setting=name)
+
+
+def _settings(
+    suite: Suite, system: SuiteSystem, recipe: Recipe, size: Size, model: ModelLike | None, given: JudgeSettings
+) -> PlaySettings:
+    """What a run of a system is told: the suite's settings, the system's and those that are given, which win."""
+    sized = system.sized(size)
+    roles = recipe.roles_used(parsed_options(recipe, sized.options))
+    _check_roles(recipe.roles, system.players())
+    players: dict[str, Any] = {}
+    for name in PlayerSettings.__annotations__:
+        now: Any = given.get(name)
+        now = now if isinstance(now, Mapping) or now is None else {"": now}
+        merged = {**suite.players()[name], **system.players()[name], **(now or {})}
+        players[name] = {role: value for role, value in merged.items() if not role or role in roles} or None
+    told: dict[str, Any] = {
+        **players,
+        **calls_of(given),
+        "model": model,
+        "options": sized.options,
+        "seed": suite.seed if system.seed is None else system.seed,
+        "sample": sized.sample,
+        "on_user_fault": system.on_user_fault,
+    }
+    return cast(PlaySettings, told)
+
+
+async def _planned(
+    parts: Sequence[_Part], folder: Path, suite: Suite, size: Size, tell: Callable[[Event], None]
+) -> None:
+    """Plan every run that is not there yet, so that a source that is missing is told before anything is sent.
+
+    Raises:
+        RunError: If the folder or a run in it is another one; the folder stays as it was.
+    """
+    assistants: dict[str, dict[str, str]] = {}
+    for part in parts:
+        assistants.setdefault(part.label, {})[part.system.label] = part.path.name
+    now = tuple(AssistantRuns(label=label, runs=runs) for label, runs in assistants.items())
+    wanted = CardRecord(suite=suite, size=size, assistants=now)
+    kept = await asyncio.to_thread(read_record, folder)
+    if kept is not None and kept.told() != wanted.told():
+        raise RunError(
+            f"path {folder} holds a scorecard of {kept.told()}, and this is {wanted.told()}; give another folder",
+            setting="path",
+        )
+    for part in parts:
+        await asyncio.to_thread(_check_same, part)
+    make_folder(folder)
+    made: list[Path] = []
+    told: set[str] = set()
+
+    def tell_once(event: Event) -> None:
+        """What planning has to say, once for all assistants; not that a run was planned, as all of them are."""
+        if isinstance(event, Noted) and event.text not in told:
+            told.add(event.text)
+            tell(event)
+
+    try:
+        for part in parts:
+            if not part.path.exists():
+                with _told_of(suite, part.system, part.settings):
+                    quiet: PlaySettings = {**part.settings, "on_event": tell_once}
+                    await aplan(part.system.recipe, path=part.path, **quiet)
+                made.append(part.path)
+        await asyncio.to_thread(write_record, folder, wanted if kept is None else kept.with_also(now))
+    except BaseException:
+        for path in made:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _check_same(part: _Part) -> None:
+    """Go on only with a run that was told the same.
+
+    Raises:
+        RunError: If it was told otherwise.
+    """
+    if not part.path.exists():
+        return
+    with RunFile(part.path, recipe=part.new.recipe) as run:
+        if differing := told_otherwise(run, part.new.config, part.new.recipe):
+            told = "; ".join(differing)
+            raise RunError(f"path {part.path} was made otherwise ({told}); give another folder", setting="path")
+
+
+def _is_left(path: Path, retry_failed: bool) -> bool:
+    """Whether there is something to be done for a run."""
+    with RunFile(path) as run:
+        status = run.status()
+        return bool(status.pending or run.config.panel or (retry_failed and status.failed))
+
+
+def _left_of(budget: Budget | None, others: Collection[Path]) -> Budget | None:
+    """What a run may take in all, of a budget of which other runs have taken a part."""
+    if budget is None:
+        return None
+    bounds = budget.model_dump(include=budget.model_fields_set)
+    for path in others:
+        with RunFile(path) as run:
+            taken = run.taken(RunLimits.of(run).stated_prices)
+        for name, used in (("max_calls", taken.calls), ("max_tokens", taken.tokens), ("max_cost", taken.cost)):
+            if bounds.get(name) is not None:
+                bounds[name] = max(0, bounds[name] - used)
+    return Budget(**bounds)
+
+
+def _objects(new: NewRun) -> dict[str, ModelLike]:
+    """The functions and graphs that play, by role: who goes on with a run must give them."""
+    objects = new.bindings.objects
+    return {role: objects[each.model] for role, each in new.bindings.by_role.items() if each.model in objects}
+
+
+scorecard = blocking("scorecard", ascorecard)

@@ -1,0 +1,184 @@
+"""A scorecard as a library user holds it: figures, tables and charts of assistants, and the page that shows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dialoom.graphs import Chart, Estimate, Table
+from dialoom.outputs import make_folder, text_output
+from dialoom.runs.report import Report
+from dialoom.runs.report.page import page
+from dialoom.runs.report.reported import difference_note, notes_on
+from dialoom.runs.report.writing import markdown
+from dialoom.runs.trust import Trust
+from dialoom.version import __version__
+
+from .contrasts import contrasts_table
+from .entries import PlayedSystem, opened
+from .figures import Figure, figures_chart, figures_table, system_figures
+from .standing import agreement_table, cost_of_all, finished, settings_table, soundness_table, versions_table
+from .suite import Size, Suite
+
+PAGES = ("index.html", "scorecard.md", "scorecard.json")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Scorecard:
+    """How one assistant or several come out in all systems of a suite: side by side, and never averaged into one.
+
+    Attributes:
+        suite: What was played.
+        size: `quick` or `full`.
+        assistants: Their labels.
+        figures: The headline figures, by system and assistant.
+        report: All tables and charts; those of a system have its name.
+        pending: Scenarios that are still to be played.
+        failed: Scenarios that failed.
+    """
+
+    suite: Suite
+    size: Size
+    assistants: Sequence[str]
+    figures: Sequence[Figure]
+    report: Report
+    pending: int
+    failed: int
+
+    @classmethod
+    def of(cls, folders: Sequence[Path], trust: Trust) -> Scorecard:
+        """What the runs of one scorecard's folder come to, or of several, side by side.
+
+        Raises:
+            RunError: If one is no scorecard's, or they are not of one suite in one size.
+            StoreError: If a run is missing or damaged.
+        """
+        with ExitStack() as stack:
+            suite, size, systems = opened(folders, trust, stack)
+            return _made(suite, size, systems)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every scenario was reached."""
+        return not self.pending
+
+    def __getitem__(self, name: str) -> Table:
+        """A table by its name."""
+        return self.report[name]
+
+    def __repr__(self) -> str:
+        return f"<Scorecard {self.report.title}: {', '.join(self.assistants)}>"
+
+    def __str__(self) -> str:
+        return markdown(self.report.tables, self.report.title)
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+    def page(self) -> str:
+        """One HTML page that stands alone, with its charts where matplotlib is installed."""
+        return page(self.report.tables, self.report.title, self.report.charts, _lead(self))
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as plain values; a mean is its n, itself and the ends of its interval."""
+        return {
+            "suite": {"name": self.suite.suite, "version": self.suite.version, "hash": self.suite.hash},
+            "size": self.size,
+            "dialoom": __version__,
+            "assistants": list(self.assistants),
+            "scenarios": {"pending": self.pending, "failed": self.failed},
+            "figures": [{**asdict(each), "value": _plain(each.value)} for each in self.figures],
+            "tables": {
+                table.name: {
+                    "title": table.title,
+                    "columns": list(table.columns),
+                    "rows": [[_plain(cell) for cell in row] for row in table.rows],
+                    "notes": table.notes,
+                }
+                for table in self.report.tables
+            },
+        }
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write `index.html`, `scorecard.md` and `scorecard.json`; returns their paths.
+
+        Raises:
+            OutputError: If the folder cannot be written.
+        """
+        make_folder(Path(folder))
+        texts = (self.page(), str(self), json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n")
+        paths = [Path(folder) / name for name in PAGES]
+        for path, text in zip(paths, texts, strict=True):
+            with text_output(path) as file:
+                file.write(text)
+        return paths
+
+
+def _made(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Scorecard:
+    figures: list[Figure] = []
+    tables: list[Table] = []
+    drawn: list[Chart] = []
+    for played in systems:
+        found = system_figures(played, size)
+        figures += [figure for each in found.figures.values() for figure in each]
+        table, chart = figures_table(played, size, found), figures_chart(played, size, found)
+        also = [difference_note(played.reported, played.recipe), *notes_on(played.reported, None)]
+        of_system = [*([chart] if chart else []), *_own_charts(played)]
+        everything: list[Table | Chart] = [table, *of_system]
+        for shown in everything:
+            shown.notes += [note for note in also if note and note not in shown.notes]
+        tables.append(table)
+        drawn += of_system
+    tables += _behind(suite, size, systems)
+    pending, failed = finished(systems)
+    labels = [each.label for each in systems[0].reported]
+    title = f"Scorecard: {suite.suite} {suite.version}, {size}"
+    return Scorecard(suite, size, labels, figures, Report(title, tables, drawn), pending, failed)
+
+
+def _behind(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> list[Table]:
+    """What all systems have in common: the differences, and what stands behind the figures."""
+    everything = [reported for played in systems for reported in played.reported]
+    tables = [
+        *contrasts_table(systems),
+        soundness_table(systems),
+        *agreement_table(systems),
+        cost_of_all(systems),
+        settings_table(systems),
+        versions_table(suite, size, systems),
+    ]
+    for table in tables:
+        table.notes += [note for note in notes_on(everything, None)[-2:] if note]
+    return tables
+
+
+def _own_charts(played: PlayedSystem) -> list[Chart]:
+    """The recipe's charts that the suite names; each goes with the system's table."""
+    if not played.system.charts:
+        return []
+    labelled = [(each.label, each.run.episodes(each.set_name)) for each in played.reported]
+    chosen = [chart for chart in played.recipe.charts(labelled) if chart.name in played.system.charts]
+    for chart in chosen:
+        chart.name = played.system.label
+    return chosen
+
+
+def _lead(card: Scorecard) -> list[str]:
+    """What stands below the title."""
+    who = ", ".join(card.assistants)
+    lead = [card.suite.about, f"Assistants: {who}." if len(card.assistants) > 1 else f"Assistant: {who}."]
+    if card.pending:
+        lead.append(f"Not finished: {card.pending:,} scenarios are still to be played.")
+    lead.append(
+        "Figures of different systems measure different things: they stand side by side and are not to be averaged. "
+        "With each stands its 95 % interval and n, the number of scores that it is the mean of."
+    )
+    return [line for line in lead if line]
+
+
+def _plain(cell: Any) -> Any:
+    return asdict(cell) if isinstance(cell, Estimate) else cell

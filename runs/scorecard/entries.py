@@ -1,0 +1,83 @@
+"""The runs of one scorecard or several, opened: by system, and by assistant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from dialoom.graphs import Recipe
+from dialoom.runs.errors import RunError
+from dialoom.runs.report.reported import ReportedRun
+from dialoom.runs.store import RunFile, panel_of
+from dialoom.runs.trust import Trust
+
+from .record import CardRecord, read_record
+from .suite import Size, Suite, SuiteSystem
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedSystem:
+    """A system and what each assistant's run of it came to, with the judgements that count.
+
+    Attributes:
+        system: As the suite has it.
+        recipe: Its recipe.
+        reported: A run for each assistant, labelled by it, in one order for all systems.
+    """
+
+    system: SuiteSystem
+    recipe: Recipe
+    reported: Sequence[ReportedRun]
+
+
+def kept_records(folders: Sequence[Path]) -> list[CardRecord]:
+    """What the folders are of, which must be the same suite in the same size.
+
+    Raises:
+        RunError: If one is no scorecard's, is named twice, or they are not comparable.
+    """
+    records: list[CardRecord] = []
+    for folder in folders:
+        if (record := read_record(folder)) is None:
+            raise RunError(f"{folder} holds no scorecard")
+        records.append(record)
+    places = [folder.resolve() for folder in folders]
+    if twice := [folder for folder, place in zip(folders, places, strict=True) if places.count(place) > 1]:
+        raise RunError(f"{twice[0]} is named twice")
+    for folder, record in zip(folders, records, strict=True):
+        if record.told() != records[0].told():
+            raise RunError(
+                f"{folder} was played with {record.told()}, and {folders[0]} with {records[0].told()}: only figures "
+                "of one suite in one size can stand side by side"
+            )
+    return records
+
+
+def opened(folders: Sequence[Path], trust: Trust, stack: ExitStack) -> tuple[Suite, Size, list[PlayedSystem]]:
+    """All runs of the folders, to be read until the stack is closed.
+
+    Raises:
+        RunError: As `kept_records`.
+        StoreError: If a run is missing or damaged.
+    """
+    records = kept_records(folders)
+    runs = [
+        (folder, assistant) for folder, record in zip(folders, records, strict=True) for assistant in record.assistants
+    ]
+    names = Counter(assistant.label for _, assistant in runs)
+    labels = [
+        assistant.label if names[assistant.label] == 1 else f"{assistant.label} ({folder})"
+        for folder, assistant in runs
+    ]
+    played = []
+    for system in records[0].suite.systems:
+        reported = []
+        for label, (folder, assistant) in zip(labels, runs, strict=True):
+            file = stack.enter_context(RunFile(folder / assistant.runs[system.label], trust=trust))
+            panel = panel_of(file.judgement_sets())
+            reported.append(ReportedRun(label, file, panel or file.judgement_set(None)))
+        played.append(PlayedSystem(system, reported[0].run.recipe, reported))
+    return records[0].suite, records[0].size, played

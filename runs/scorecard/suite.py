@@ -1,0 +1,215 @@
+"""A suite: a named, versioned set of settings by which assistants are compared, as a YAML file says it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from dialoom.errors import first_problem
+from dialoom.graphs.suites import shipped_suites
+from dialoom.runs.errors import RunError
+from dialoom.runs.store.documents import canonical
+
+Size = Literal["quick", "full"]
+
+_Judges = str | list[str]
+
+
+class _Said(BaseModel):
+    """A part of a suite's file: every key is known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Headline(_Said):
+    """A figure of a system that stands on the card: a cell of one of its report's tables.
+
+    Attributes:
+        name: What it is called on the card; with a `%` where the column has one.
+        table: The table's name.
+        column: The column.
+        row: What stands in other columns of the row that is meant; not needed where there is one row.
+        scale: The lowest and the highest value that there can be, in the table's own unit (a share is 0 to 1); a figure
+            without it is in no chart.
+    """
+
+    name: str = Field(min_length=1)
+    table: str
+    column: str
+    row: Mapping[str, str | int | float] = {}
+    scale: tuple[float, float] | None = None
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Headline:
+        if self.column.endswith("%") != self.name.endswith("%"):
+            raise ValueError(f"name {self.name!r} and column {self.column!r}: both end in %, or neither does")
+        if self.scale is not None and not self.scale[0] < self.scale[1]:
+            raise ValueError("scale: give the lowest and the highest value")
+        return self
+
+
+class Contrast(_Said):
+    """What is tested where several assistants have played the same scenarios.
+
+    Attributes:
+        name: What it is called on the card.
+        metric: What was judged, by the recipe's name of it.
+        where: Only scenarios that this expression holds of.
+    """
+
+    name: str = Field(min_length=1)
+    metric: str
+    where: str | None = None
+
+
+class SuiteSize(_Said):
+    """What a system is played with in one size of the suite, besides what it is always played with."""
+
+    sample: int | None = Field(None, ge=1)
+    options: Mapping[str, Any] = {}
+    headlines: tuple[Headline, ...] = ()
+
+
+class _Players(_Said):
+    """Who plays, of the roles that are not under evaluation, and how they sample; by role."""
+
+    models: Mapping[str, _Judges] = {}
+    temperature: Mapping[str, float] = {}
+    api_base: Mapping[str, str] = {}
+    structured: Mapping[str, str] = {}
+    max_reply: Mapping[str, int] = {}
+    params: Mapping[str, Mapping[str, Any]] = {}
+
+    def players(self) -> dict[str, dict[str, Any]]:
+        """By the names of the door's settings."""
+        return {name: dict(getattr(self, name)) for name in _Players.model_fields}
+
+
+class SuiteSystem(_Players):
+    """A system of a suite.
+
+    Attributes:
+        recipe: A registered name, or `path/to/file.py:NAME`.
+        name: What its run files are called; by default the recipe's name.
+        title: What stands above its figures.
+        seed: Of every random draw; by default the suite's.
+        options: The recipe's own, in every size.
+        on_user_fault: As of `play`.
+        quick: What the small size adds.
+        full: What the large one does.
+        headlines: The figures on the card, in this order.
+        contrasts: What is tested between assistants.
+        charts: Names of the recipe's own charts that the card shows.
+        notes: Lines below its table.
+    """
+
+    recipe: str
+    name: str = ""
+    title: str = ""
+    seed: int | None = None
+    options: Mapping[str, Any] = {}
+    on_user_fault: str = "flag"
+    quick: SuiteSize = SuiteSize()
+    full: SuiteSize = SuiteSize()
+    headlines: tuple[Headline, ...] = Field(min_length=1)
+    contrasts: tuple[Contrast, ...] = ()
+    charts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What it is called."""
+        return self.name or self.recipe.rpartition(":")[2] or self.recipe
+
+    def sized(self, size: Size) -> SuiteSize:
+        """All options and headlines of a size."""
+        chosen: SuiteSize = getattr(self, size)
+        return SuiteSize(
+            sample=chosen.sample,
+            options={**self.options, **chosen.options},
+            headlines=(*self.headlines, *chosen.headlines),
+        )
+
+
+class Suite(_Players):
+    """A suite.
+
+    Attributes:
+        suite: Its name.
+        version: Of its settings: another one makes figures that are not comparable.
+        about: What it says of an assistant.
+        seed: Of every random draw, where a system does not say another.
+        systems: What is played, in this order.
+    """
+
+    suite: str = Field(min_length=1)
+    version: int | str
+    about: str = ""
+    seed: int = 0
+    systems: tuple[SuiteSystem, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _apart(self) -> Suite:
+        names = [system.label for system in self.systems]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"systems: {twice[0]!r} is there twice; give each a name of its own")
+        return self
+
+    @property
+    def hash(self) -> str:
+        """Tells suites of different settings apart, whatever their names."""
+        return hashlib.sha256(canonical(self.model_dump(mode="json")).encode()).hexdigest()[:16]
+
+    def told(self) -> str:
+        """Its name with its version and hash."""
+        return f"{self.suite} {self.version} ({self.hash})"
+
+
+def read_suite(named: str | Path) -> Suite:
+    """A suite out of its YAML file.
+
+    Args:
+        named: The name of a shipped suite, or a path.
+
+    Raises:
+        RunError: If there is none, or something in it is wrong: which line of thought, and what would be right.
+    """
+    shipped = shipped_suites()
+    path = shipped.get(str(named)) or Path(named)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        known = ", ".join(shipped)
+        raise RunError(f"suite {str(named)!r}: there is no such file; shipped are {known}", setting="suite") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        told = " ".join(str(error).split())
+        raise RunError(f"suite {path} cannot be read as YAML: {told}", setting="suite") from error
+    return suite_of(content, str(named))
+
+
+def suite_of(content: object, place: str) -> Suite:
+    """A suite out of plain values; `place` is where they come from."""
+    if not isinstance(content, dict):
+        raise RunError(f"suite {place} holds {type(content).__name__}; 'name: value' lines are needed", setting="suite")
+    try:
+        return Suite.model_validate(content)
+    except ValidationError as error:
+        problem = first_problem(error)
+        where = _where(problem.place, content)
+        told = problem.message.removeprefix("Value error, ")
+        raise RunError(f"suite {place}: {where}{told}", setting="suite") from error
+
+
+def _where(place: str, content: dict[str, Any]) -> str:
+    """A place in the file as people call it: a system by its recipe, and then the keys."""
+    keys = place.split(".") if place else []
+    if len(keys) > 1 and keys[0] == "systems" and keys[1].isdecimal():
+        system = content["systems"][int(keys[1])]
+        name = (system.get("name") or system.get("recipe")) if isinstance(system, dict) else None
+        return ": ".join([f"system {name or int(keys[1]) + 1}", *keys[2:], ""])
+    return ": ".join([*keys, ""])

@@ -1,0 +1,225 @@
+"""Who is let in: whoever has the token that was printed; under the studio's own name, and from its own pages only."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+TOKEN = "token"
+"""The parameter of the address that is exchanged for the cookie."""
+
+READING = ("GET", "HEAD")
+_BYTES = 32
+"""Of chance in a token, and in what the cookie holds."""
+
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self' 'unsafe-inline' 'unsafe-eval'",  # the library's own page begins with scripts in it
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": _POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+"""Of every answer: nothing is loaded from elsewhere or told to it, and no other page frames this one."""
+
+_CLOSED = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>dialoom studio</title><style>:root {{ color-scheme: light dark }} body {{ font: 16px/1.6 system-ui, sans-serif;
+max-width: 34rem; margin: 20vh auto; padding: 0 1.5rem }}</style><h1>{title}</h1><p>{text}</p></html>"""
+_STRANGER = (
+    "This page is for whoever started the studio. Open the address that it printed in the terminal; each address lets "
+    "in one browser, and as soon as it is used, the next one is printed. If this browser was let in before, and "
+    'a link brought you here: <a href="{path}">open this page</a>.'
+)
+
+
+class Keys:
+    """The token that lets in the next browser, and what the cookie of those holds that were let in.
+
+    Args:
+        on_used: Is given the next token as soon as one was used.
+    """
+
+    def __init__(self, on_used: Callable[[str], None] = lambda _token: None) -> None:
+        self._on_used = on_used
+        self.token = secrets.token_urlsafe(_BYTES)
+        self.pass_ = secrets.token_urlsafe(_BYTES)
+
+    def exchange(self, token: str) -> bool:
+        """Whether this is the token; if so, it is none any more."""
+        if not hmac.compare_digest(token.encode(), self.token.encode()):
+            return False
+        self.token = secrets.token_urlsafe(_BYTES)
+        self._on_used(self.token)
+        return True
+
+    def is_known(self, pass_: str) -> bool:
+        """Whether a browser was let in."""
+        return hmac.compare_digest(pass_.encode(), self.pass_.encode())
+
+
+class Doorkeeper:
+    """Stands before the whole application: its pages, its files and its web socket.
+
+    Args:
+        application: Whom to let in to (ASGI).
+        keys: Who is let in.
+        port: Where it listens.
+        names: Under which names, besides those of this machine alone; an address in numbers is always one if
+            `is_remote`.
+        is_remote: Whether other machines may come in.
+    """
+
+    def __init__(
+        self, application: Application, keys: Keys, port: int, names: Collection[str] = (), is_remote: bool = False
+    ) -> None:
+        self._application = application
+        self._keys = keys
+        self._port = port
+        self._names = {"127.0.0.1", "localhost", "::1", *(name.lower() for name in names)}
+        self._is_remote = is_remote
+        self.cookie = f"dialoom-studio-{port}"  # cookies are shared by all ports of a machine
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or have it answered."""
+        if scope["type"] == "lifespan":
+            await self._application(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        is_read = scope["type"] == "http" and scope["method"] in READING
+        if not self._is_own_host(headers.get("host", "")):
+            await _refuse(scope, send, 421, "Misdirected", "The studio does not answer under this name.")
+        elif not self._is_own_page(headers, is_read):
+            await _refuse(scope, send, 403, "Not from here", "This was asked by a page that is not the studio's.")
+        elif scope["type"] == "http" and scope["method"] == "GET" and (token := _token(scope)) is not None:
+            await self._exchange(scope, send, token, headers)
+        elif not self._is_let_in(headers):
+            await _refuse(scope, send, 403, "Not yet", _STRANGER.format(path=_path(scope)))
+        else:
+            await self._application(scope, receive, _with_headers(send))
+
+    def _is_own_host(self, host: str) -> bool:
+        """A name that somebody else has pointed here (DNS rebinding) is none of them."""
+        try:
+            address = urlsplit(f"//{host}")
+            name, port = address.hostname or "", address.port or 80
+        except ValueError:
+            return False
+        return port == self._port and (name in self._names or (self._is_remote and _is_in_numbers(name)))
+
+    def _is_own_page(self, headers: Mapping[str, str], is_read: bool) -> bool:
+        """Who asks, as the browser says; what does more than read, and the web socket, must say it."""
+        origin = headers.get("origin")
+        if origin is None:
+            return is_read and headers.get("sec-fetch-site", "none") in ("none", "same-origin", *_of_links(headers))
+        return origin == f"http://{headers.get('host', '')}"
+
+    def _is_let_in(self, headers: Mapping[str, str]) -> bool:
+        try:
+            found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+        except CookieError:
+            return False
+        return found is not None and self._keys.is_known(found.value)
+
+    async def _exchange(self, scope: Scope, send: Send, token: str, headers: Mapping[str, str]) -> None:
+        """The token for the cookie, and on to the same address without it."""
+        answer = {"location": _path(scope), "cache-control": "no-store"}
+        if self._keys.exchange(token):
+            answer["set-cookie"] = f"{self.cookie}={self._keys.pass_}; HttpOnly; SameSite=Strict; Path=/"
+        elif not self._is_let_in(headers):
+            await _refuse(scope, send, 403, "Used already", _STRANGER.format(path=_path(scope)))
+            return
+        await _answer(send, 303, b"", answer)
+
+
+def _of_links(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """Links elsewhere may lead here, as any link may; a page elsewhere may not read what is here."""
+    return ("same-site", "cross-site") if headers.get("sec-fetch-mode") == "navigate" else ()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens on a host."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_in_numbers(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _token(scope: Scope) -> str | None:
+    return dict(_query(scope)).get(TOKEN)
+
+
+def _query(scope: Scope) -> list[tuple[str, str]]:
+    return parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+
+
+def _path(scope: Scope) -> str:
+    """The address without the token; quoted, so that it stands in a header and in HTML as nothing but an address."""
+    rest = urlencode([(name, value) for name, value in _query(scope) if name != TOKEN])
+    path = "/" + quote(scope["path"].lstrip("/"), safe="/")  # `//elsewhere` would lead elsewhere
+    return path + (f"?{rest}" if rest else "")
+
+
+async def _refuse(scope: Scope, send: Send, status: int, title: str, text: str) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008})  # before it is accepted: the browser sees 403
+        return
+    body = b"" if scope["method"] == "HEAD" else _CLOSED.format(title=title, text=text).encode()
+    await _answer(send, status, body, {"content-type": "text/html; charset=utf-8", "cache-control": "no-store"})
+
+
+async def _answer(send: Send, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+    told = {**headers, **HEADERS, "content-length": str(len(body))}
+    listed = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in told.items()]
+    await send({"type": "http.response.start", "status": status, "headers": listed})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _with_headers(send: Send) -> Send:
+    """What sends an answer with the headers that every one has, and without any that would open it to others."""
+    ours = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in HEADERS.items()]
+
+    async def sent(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            kept = [(name, value) for name, value in message.get("headers", ()) if _is_kept(name)]
+            message = {**message, "headers": [*kept, *ours]}
+        await send(message)
+
+    return sent
+
+
+def _is_kept(name: bytes) -> bool:
+    lowered = name.lower()
+    return lowered.decode("latin-1") not in HEADERS and not lowered.startswith(b"access-control-")

@@ -1,0 +1,198 @@
+"""What a person does to a conversation: each action holds the file only while it is carried out, in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dialoom import Run
+from dialoom.prompts import ChatMessage
+from dialoom.runs.errors import RunError
+from dialoom.runs.events import Event, NodeSaid, Noted
+from dialoom.runs.stepping import Session, Stop
+from dialoom.runs.stepping.paths import parsed
+from dialoom.runs.store.lock import is_written_by_another
+from dialoom.runs.trust import player_named
+
+Action = Callable[[Session, Callable[[Stop], None]], Awaitable[Session]]
+"""Does something, tells of each stop on the way, and gives the session on which one stands then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where one stands: a branch, and a checkpoint's number; `None` for where the branch stands."""
+
+    branch: str = "main"
+    number: int | None = None
+
+
+def kept_from_acting(path: Path) -> str:
+    """Why nothing can be done with a file but looking; empty if it can."""
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        return "This file cannot be written, so you can look at it, and not change anything."
+    if is_written_by_another(path):
+        return "Another process plays this run now, so you can look at it, and not change anything until it is done."
+    return ""
+
+
+@dataclass(slots=True)
+class Work:
+    """An action that is being carried out.
+
+    Attributes:
+        passed: How many stops it has come by.
+        notes: What nodes had to say.
+    """
+
+    run: Run
+    scenario: str
+    place: Spot
+    action: Action
+    passed: int = 0
+    notes: list[str] = field(default_factory=list)
+    _task: asyncio.Task[Spot] | None = None
+    _is_stopped: bool = False
+
+    async def done(self) -> Spot:
+        """Carry it out; where one stands afterwards.
+
+        Raises:
+            DialoomError: If it cannot be done, or another writes the file.
+            asyncio.CancelledError: If it was stopped.
+        """
+        return await asyncio.to_thread(lambda: asyncio.run(self._carried_out()))
+
+    def stop(self) -> None:
+        """Break it off where it is; what was answered is kept."""
+        self._is_stopped = True
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+
+    async def _carried_out(self) -> Spot:
+        self._task = asyncio.ensure_future(self._act())
+        if self._is_stopped:
+            self._task.cancel()
+        return await self._task
+
+    async def _act(self) -> Spot:
+        opened = self.run.step(self.scenario, branch=self.place.branch, on_event=self._told)
+        async with opened as session:
+            if self.place.number is not None and (await session.here()).number != self.place.number:
+                await session.goto(self.place.number)
+            session = await self.action(session, self._pass)
+            return Spot(session.branch, (await session.here()).number)
+
+    def _pass(self, _stop: Stop) -> None:
+        self.passed += 1
+
+    def _told(self, event: Event) -> None:
+        if isinstance(event, NodeSaid | Noted):
+            self.notes.append(event.text)
+
+
+def begin() -> Action:
+    """Put the conversation's beginning into the file; opening it does."""
+
+    async def act(session: Session, _tell: Any) -> Session:
+        return session
+
+    return act
+
+
+def go_on() -> Action:
+    """A step: along what was played, else by playing it."""
+
+    async def act(session: Session, _tell: Any) -> Session:
+        await session.step()
+        return session
+
+    return act
+
+
+def play_on(where: str = "") -> Action:
+    """Play on to the end, or until a condition is met."""
+
+    async def act(session: Session, tell: Callable[[Stop], None]) -> Session:
+        await session.run([session.condition(where)] if where.strip() else [], tell)
+        return session
+
+    return act
+
+
+def say(who: str, words: str) -> Action:
+    """Let a role say this in the next step."""
+
+    async def act(session: Session, _tell: Any) -> Session:
+        await session.say(who, words)
+        return session
+
+    return act
+
+
+def ask_instead(who: str, messages: Sequence[ChatMessage]) -> Action:
+    """Play the next step with another request."""
+
+    async def act(session: Session, _tell: Any) -> Session:
+        await session.ask_instead(who, messages)
+        return session
+
+    return act
+
+
+def edit(path: str, value: str) -> Action:
+    """Set a place in the state; a value is JSON if it is JSON, else the text itself."""
+
+    async def act(session: Session, _tell: Any) -> Session:
+        await session.edit(path.strip(), parsed(value))
+        return session
+
+    return act
+
+
+def exchange(role: str, model: str) -> Action:
+    """Let another model play a role from here on.
+
+    Raises:
+        RunError: If the model is code: that is named where the studio is started, and not in a browser.
+    """
+    if list(player_named(model)):
+        raise RunError(f"model {model!r:.80} is code of this machine, which no browser names; name it in the terminal")
+
+    async def act(session: Session, _tell: Any) -> Session:
+        await session.exchange(role, model)
+        return session
+
+    return act
+
+
+def resample() -> Action:
+    """Have replies of their own from here on."""
+
+    async def act(session: Session, _tell: Any) -> Session:
+        await session.resample()
+        return session
+
+    return act
+
+
+def fork(name: str) -> Action:
+    """A new branch from here, and go there."""
+
+    async def act(session: Session, _tell: Any) -> Session:
+        return await session.fork(name)
+
+    return act
+
+
+def promote() -> Action:
+    """Make this branch's end the scenario's outcome."""
+
+    async def act(session: Session, _tell: Any) -> Session:
+        await session.promote()
+        return session
+
+    return act

@@ -1,0 +1,120 @@
+"""One call of a model on a page: what it took, and on demand what exactly was asked and answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from nicegui import ui
+
+from dialoom import Run
+from dialoom.prompts import ChatMessage
+from dialoom.prompts.messages import call_text
+from dialoom.roles.gateway.calls import BROKEN_OFF
+from dialoom.runs.viewing import MarkedMessage, RequestShown
+
+from .elements import folded, on_opening, said
+from .parts import element, text
+
+_SAME = 4
+"""Of a first request, so many messages are shown whole; of a longer one its first two and its last two."""
+
+
+def figures(call: Mapping[str, Any]) -> str:
+    """What a call took: tokens, of these from the provider's cache, cost, time, attempts."""
+    tokens = " + ".join("?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens"))
+    told = [f"{tokens} tokens"]
+    told += [f"{call['cached_tokens']:,} cached"] if call["cached_tokens"] else []
+    told += ["price unknown" if call["cost"] is None else f"${call['cost']:,.4f}"]
+    told += [] if call["latency"] is None else [f"{call['latency']:.2f} s"]
+    told += [f"{call['attempts']} attempts"] if (call["attempts"] or 1) > 1 else []
+    told += [f"replayed {call['replays']} ×"] if call["replays"] else []
+    return " · ".join(told)
+
+
+def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[str, Any] | None) -> ui.element:
+    """A part that opens to a call's request, against the one before, and its reply."""
+    with folded(summary, "call") as part:
+        pass
+
+    async def fill() -> None:
+        shown = await asyncio.to_thread(run.request, call["call"], None if before is None else before["call"])
+        told = (
+            [call["model"], call["prompt"], f"sample {call['sample']}"]
+            if call["sample"]
+            else [call["model"], call["prompt"]]
+        )
+        text("div", " · ".join(told), "quiet small")
+        text("div", figures(call), "quiet small number")
+        request(shown)
+        text("div", "answered", "label")
+        reply(call)
+
+    on_opening(part, fill)
+    return part
+
+
+def request(shown: RequestShown) -> None:
+    """A request, message by message; what was in the one before is folded, what is new stands out."""
+    new = sum(each.mark == "new" for each in shown.messages)
+    if shown.has_before:
+        gone = sum(each.mark == "gone" for each in shown.messages)
+        told = f"asked: {len(shown.messages) - gone} messages, {new} of them new since the call before"
+        text("div", told + (f", {gone} gone" if gone else ""), "label")
+    else:
+        text("div", f"asked: {len(shown.messages)} messages", "label")
+    if shown.tools:
+        text("div", f"tools: {', '.join(shown.tools)}", "quiet small")
+    for same, messages in _stretches(shown):
+        if same and len(messages) > _SAME:
+            with folded(
+                f"{len(messages)} messages as before" if shown.has_before else f"{len(messages)} messages"
+            ) as part:
+                pass
+            on_opening(part, partial(_messages, messages))
+        else:
+            _messages(messages)
+
+
+def reply(call: Mapping[str, Any]) -> None:
+    """What came back."""
+    if call["error"]:
+        said(call["error"], "said bad")
+    if call["reply"]:
+        said(call["reply"], "said block")
+    for each in call["tool_calls"]:
+        said(call_text(each), "said mono block")
+    if call["finish_reason"] in BROKEN_OFF:
+        text("div", f"({BROKEN_OFF[call['finish_reason']]})", "quiet small")
+
+
+def message_block(message: ChatMessage, mark: str = "same") -> None:
+    """A message of a request."""
+    with element("div", f"asked {mark}"):
+        text("div", message["role"] + {"new": " · new", "gone": " · gone"}.get(mark, ""), "label")
+        if message["content"]:
+            said(message["content"])
+        for each in message.get("tool_calls", ()):
+            said(f"calls {call_text(each)}", "said mono")
+
+
+def _messages(messages: Sequence[MarkedMessage]) -> None:
+    for each in messages:
+        message_block(each.message, each.mark)
+
+
+def _stretches(shown: RequestShown) -> list[tuple[bool, list[MarkedMessage]]]:
+    """Messages that are as before, and others, stretch by stretch; of a first request the middle is one."""
+    messages = list(shown.messages)
+    if not shown.has_before:
+        if len(messages) <= _SAME:
+            return [(False, messages)]
+        return [(False, messages[:2]), (True, messages[2:-2]), (False, messages[-2:])]
+    found: list[tuple[bool, list[MarkedMessage]]] = []
+    for each in shown.messages:
+        if not found or found[-1][0] != (each.mark == "same"):
+            found.append((each.mark == "same", []))
+        found[-1][1].append(each)
+    return found

@@ -1,0 +1,210 @@
+"""A report's charts as Apache ECharts draws them: hover tells the value, its interval and how many it is of.
+
+Texts are drawn (`richText`), never put into the page as HTML, and no function goes with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dialoom.graphs import Chart, Series, Table
+from dialoom.graphs.reporting import Estimate
+from dialoom.runs.report import text_of
+
+_COLOURS = ("#2a8c82", "#d0743c", "#5b7fc7", "#b8589a", "#8a9a3b", "#c2a01e", "#7a7d84")
+"""Readable on light and dark, and told apart with any colour vision by their lightness and the symbols."""
+_SYMBOLS = ("circle", "rect", "triangle", "diamond", "roundRect", "pin", "arrow")
+_GREY = "#85888f"
+_FAINT = "rgba(133, 136, 143, 0.25)"
+_ROW = 26
+"""Pixels of a row of a small chart."""
+
+Counts = Mapping[float, int]
+"""How many a mean is of, where that is known of the mean."""
+
+
+def options_of(chart: Chart, counts: Counts) -> dict[str, Any]:
+    """A chart as ECharts takes it.
+
+    Args:
+        chart: The chart.
+        counts: For what is said of a point.
+    """
+    is_named = bool(chart.names)
+    low, high = chart.y_range or (None, None)
+    return {
+        "animation": False,
+        "color": [*_COLOURS],
+        "aria": {"enabled": True},
+        "textStyle": {"fontFamily": "system-ui, sans-serif", "color": _GREY},
+        "grid": {"left": 56, "right": 16, "top": 16, "bottom": 72 if is_named else 56},
+        "legend": {"bottom": 0, "type": "scroll", "textStyle": {"color": _GREY}, "icon": "roundRect"},
+        "tooltip": {"trigger": "item", "renderMode": "richText", "confine": True},
+        "xAxis": {
+            "type": "category" if is_named else "value",
+            **({"data": [*chart.names]} if is_named else {"min": "dataMin", "max": "dataMax"}),
+            "name": chart.x_label,
+            **_AXIS,
+        },
+        "yAxis": {"type": "value", "name": chart.y_label, "min": low, "max": high, **_AXIS, "nameGap": 40},
+        "series": [
+            part for number, series in enumerate(chart.series) for part in _series(chart, series, number, counts)
+        ],
+    }
+
+
+_AXIS: dict[str, Any] = {
+    "nameLocation": "middle",
+    "nameGap": 30,
+    "nameTextStyle": {"color": _GREY},
+    "axisLabel": {"color": _GREY, "hideOverlap": True},
+    "axisLine": {"lineStyle": {"color": _GREY}},
+    "splitLine": {"lineStyle": {"color": _FAINT}},
+}
+
+
+def _series(chart: Chart, series: Series, number: int, counts: Counts) -> list[dict[str, Any]]:
+    """What is drawn of a series: its points, its intervals, and the line fitted through it."""
+    colour = _COLOURS[number % len(_COLOURS)]
+    is_bar = chart.kind in ("bars", "stacked")
+    made: dict[str, Any] = {
+        "name": series.label,
+        "type": "bar" if is_bar else "scatter" if chart.kind == "points" else "line",
+        "itemStyle": {"color": colour},
+        "symbol": _SYMBOLS[number % len(_SYMBOLS)],
+        "symbolSize": 8,
+        "data": [_point(chart, series, place, counts) for place in range(len(series.x))],
+    }
+    if chart.kind == "stacked":
+        made["stack"] = "all"
+    if is_bar:
+        made["barMaxWidth"] = 36
+    return [made, *_intervals(series, colour, is_bar), *_fitted(series, colour)]
+
+
+def _point(chart: Chart, series: Series, place: int, counts: Counts) -> dict[str, Any]:
+    x, y = series.x[place], series.y[place]
+    where = chart.names[int(x)] if chart.names else f"{x:g}"
+    interval = (series.low[place], series.high[place]) if series.low and series.high else (None, None)
+    told = [f"{series.label}, {where}", _value(y, *interval)]
+    if y is not None and (number := counts.get(round(y, 9))) is not None:
+        told.append(f"n = {number:,}")
+    return {"value": [where if chart.names else x, y], "tooltip": {"formatter": _plain("\n".join(told))}}
+
+
+def _intervals(series: Series, colour: str, is_bar: bool) -> list[dict[str, Any]]:
+    """Lines from the lower ends to the upper ones; not of bars, several of which stand at one place."""
+    if is_bar or not (series.low and series.high):
+        return []
+    ends = [
+        [{"coord": [x, low]}, {"coord": [x, high]}]
+        for x, low, high in zip(series.x, series.low, series.high, strict=True)
+        if low is not None and high is not None
+    ]
+    lines = {"symbol": "none", "silent": True, "lineStyle": {"color": colour, "type": "solid", "opacity": 0.45}}
+    room = _room([end["coord"] for both in ends for end in both])
+    return [{"type": "line", "data": [], "markLine": {**lines, "data": ends}}, room]
+
+
+def _room(ends: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """What is not seen and makes the axes reach to the ends of intervals."""
+    return {"type": "scatter", "symbolSize": 0, "silent": True, "data": [*ends], "tooltip": {"show": False}}
+
+
+def _fitted(series: Series, colour: str) -> list[dict[str, Any]]:
+    if series.line is None or not series.x:
+        return []
+    ends = [min(series.x), max(series.x)]
+    return [
+        {
+            "name": f"{series.label}: {series.line.label}",
+            "type": "line",
+            "symbol": "none",
+            "silent": True,
+            "lineStyle": {"color": colour, "type": "dashed", "width": 1},
+            "data": [[x, series.line.intercept + series.line.slope * x] for x in ends],
+        }
+    ]
+
+
+def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
+    """One column of estimates, a row each: a point and its interval, named by the table's own rows.
+
+    Args:
+        table: The table.
+        column: The place of the column.
+        keys: What each row is called.
+    """
+    name = table.columns[column]
+    factor = 100 if name.endswith("%") else 1
+    points, ends = [], []
+    for key, row in zip(keys, table.rows, strict=True):
+        cell = row[column]
+        if not isinstance(cell, Estimate):
+            continue
+        low, high = cell.low, cell.high
+        told = [key, f"{name}: {text_of(cell, name, table.decimals.get(name))}"]
+        points.append({"value": [factor * cell.mean, key], "tooltip": {"formatter": _plain("\n".join(told))}})
+        if low is not None and high is not None:
+            ends.append([{"coord": [factor * low, key]}, {"coord": [factor * high, key]}])
+    lines = {"symbol": "none", "silent": True, "lineStyle": {"color": _COLOURS[0], "type": "solid", "width": 2}}
+    return {
+        "animation": False,
+        "aria": {"enabled": True},
+        "textStyle": {"fontFamily": "system-ui, sans-serif", "color": _GREY},
+        "grid": {"left": 160, "right": 20, "top": 4, "bottom": 26},
+        "tooltip": {"trigger": "item", "renderMode": "richText", "confine": True},
+        "xAxis": {
+            "type": "value",
+            "splitNumber": 3,
+            **_AXIS,
+            **({"min": 0, "max": 100} if factor == 100 else {"scale": True}),
+        },
+        "yAxis": {
+            "type": "category",
+            "data": [*dict.fromkeys(keys)],
+            "inverse": True,
+            "axisTick": {"show": False},
+            "axisLine": {"show": False},
+            "axisLabel": {"color": _GREY, "width": 140, "overflow": "truncate", "margin": 10},
+        },
+        "series": [
+            {
+                "type": "scatter",
+                "symbolSize": 9,
+                "itemStyle": {"color": _COLOURS[0]},
+                "data": points,
+                "markLine": {**lines, "data": ends},
+            },
+            _room([end["coord"] for both in ends for end in both]),
+        ],
+    }
+
+
+def height_of(rows: int) -> int:
+    """Pixels of a small chart."""
+    return 44 + _ROW * max(rows, 1)
+
+
+def counts_of(tables: Sequence[Table]) -> Counts:
+    """How many each mean of the tables is of, where no other mean is the same."""
+    found: dict[float, set[int]] = {}
+    for table in tables:
+        for row in table.rows:
+            for cell in row:
+                if isinstance(cell, Estimate):
+                    for factor in (1, 100):
+                        found.setdefault(round(factor * cell.mean, 9), set()).add(cell.n)
+    return {mean: next(iter(numbers)) for mean, numbers in found.items() if len(numbers) == 1}
+
+
+def _value(y: float | None, low: float | None, high: float | None) -> str:
+    if y is None:
+        return "none"
+    return f"{y:.3g}" if low is None or high is None else f"{y:.3g} [{low:.3g}, {high:.3g}]"
+
+
+def _plain(told: str) -> str:
+    """A text in which nothing is a placeholder or a style of the library's."""
+    return told.replace("{", "(").replace("}", ")").replace("|", "/")

@@ -1,0 +1,60 @@
+"""Forms that are sent as addresses: what was chosen can be mailed, and going back goes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from .parts import element, text
+
+_ONLY_WHAT_IS_SAID = "(event) => { for (const each of event.target.elements) if (!each.value) each.disabled = true; }"
+_AT_ONCE = "(event) => event.target.form.requestSubmit()"
+
+
+@contextmanager
+def form(target: str, label: str) -> Iterator[Any]:
+    """A form whose fields become the query of an address; empty ones are left out.
+
+    Args:
+        target: The address without a query.
+        label: What it is, for who hears it read.
+    """
+    with element("form", "stack", action=target, method="get", role="search", aria_label=label) as made:
+        made.on("submit", js_handler=_ONLY_WHAT_IS_SAID)
+        yield made
+
+
+def entry(name: str, label: str, value: str, hint: str = "", classes: str = "") -> None:
+    """A field for a text."""
+    with element("div", f"field {classes}"):
+        text("label", label, for_=name)
+        made = element("input", "input", type="search", name=name, id_=name, autocomplete="off", spellcheck="false")
+        made.props["value"] = value
+        made.props["placeholder"] = hint
+
+
+def choice(name: str, label: str, values: Mapping[str, int | None], chosen: str) -> None:
+    """A field with one of several values, which is sent as soon as it is chosen.
+
+    Args:
+        name: Its name in the address.
+        label: What stands above it.
+        values: How many of each there are, if that is known.
+        chosen: What is chosen now; empty for all.
+    """
+    with element("div", "field"):
+        text("label", label, for_=name)
+        with element("select", "input", name=name, id_=name) as made:
+            for value in ("", *values, *([chosen] if chosen and chosen not in values else [])):
+                number = values.get(value)
+                option = text("option", "all" if not value else value if number is None else f"{value} ({number:,})")
+                option.props["value"] = value
+                if value == chosen:
+                    option.props("selected")
+        made.on("change", js_handler=_AT_ONCE)
+
+
+def submit(words: str) -> None:
+    """The button that sends a form."""
+    text("button", words, "button", type="submit")

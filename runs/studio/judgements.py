@@ -1,0 +1,186 @@
+"""What judges have said of a conversation, and the box in which people say it too, blind to the judge if they wish."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from nicegui import ui
+
+from dialoom.errors import DialoomError
+from dialoom.graphs import Judgement
+from dialoom.runs.agreement import Item, Scale, table_of
+from dialoom.runs.agreement.scales import Scales
+from dialoom.runs.report import texts_of
+from dialoom.runs.store import JudgementSet
+from dialoom.runs.viewing import Conversation
+
+from .elements import button, folded, on_opening, said
+from .page import Query, View
+from .parts import element, text
+from .shell import problem
+
+_PATH = "/runs/{run}/scenarios/{scenario}"
+
+
+def judged_word(judgement: Judgement) -> str:
+    """A score, or why there is none."""
+    if judgement.score is None:
+        return judgement.status
+    if isinstance(judgement.score, bool):
+        return "yes" if judgement.score else "no"
+    return f"{judgement.score:g}"
+
+
+class JudgementBox:
+    """The judgements of a conversation.
+
+    Args:
+        view: The page's: `judging` names the set, `blind` hides the judge's word, `as` says who labels.
+        shown: The conversation.
+        sets: All sets of judgements of the run.
+    """
+
+    def __init__(self, view: View, shown: Conversation, sets: Sequence[JudgementSet]) -> None:
+        self._view = view
+        self._shown = shown
+        self._sets = sets
+        self._is_blind = bool(view.one("blind"))
+        self._annotator = view.one("as")
+        self._scales = Scales(view.run.run.recipe.scales)
+
+    def build(self) -> None:
+        """Make it."""
+        items = [*self._shown.judged, *(item for each in self._shown.messages for item in each.judged)]
+        if not items:
+            return
+        with element("section", "card stack"):
+            with element("div", "section-head"):
+                text("h2", "Judgements")
+                label, target = ("Show the judge's word", "") if self._is_blind else ("Hide the judge's word", "1")
+                ui.link(label, self._address(blind=target)).classes("small push")
+            self._which()
+            self._who()
+            labels = self._labels()
+            for item in items:
+                self._item(item, labels)
+            self._agreement()
+
+    def _address(self, **changed: str) -> str:
+        query: Query = {**{name: self._view.one(name) for name in ("judging", "blind", "as")}, **changed}
+        return self._view.path(_PATH, query)
+
+    def _which(self) -> None:
+        """Of several sets, the one that is shown."""
+        if len(self._sets) < 2:
+            return
+        with element("nav", "row-of small", aria_label="Sets of judgements"):
+            for each in self._sets:
+                link = ui.link(each.name, self._address(judging=each.name))
+                if each.name == self._shown.judging:
+                    link.props('aria-current="true"')
+
+    def _who(self) -> None:
+        """Who labels; the name stands in the address."""
+        with element("div", "field"):
+            text("label", "Label as").props("for=annotator")
+            name = element(
+                "input", "input", id="annotator", value=self._annotator, placeholder="your name", maxlength="80"
+            )
+            name.props["autocomplete"] = "off"
+        name.on(
+            "change",
+            lambda event: ui.navigate.to(self._address(**{"as": " ".join(str(event.args).split())})),
+            js_handler="(event) => emit(event.target.value)",
+        )
+
+    def _labels(self) -> Mapping[str, str]:
+        if not self._annotator:
+            return {}
+        try:
+            return self._view.run.run.labels(self._annotator)
+        except DialoomError as error:
+            problem(error)
+            return {}
+
+    def _item(self, item: Item, labels: Mapping[str, str]) -> None:
+        judgement = item.judgement
+        with element("div", "judgement"):
+            with element("div", "row-of"):
+                text("div", judgement.metric.replace("_", " "), "metric")
+                text(
+                    "div",
+                    f"{judgement.target}{f', turn {judgement.turn}' if judgement.turn is not None else ''}",
+                    "quiet small",
+                )
+                if not self._is_blind:
+                    text("div", judged_word(judgement), "badge push word")
+            if not self._is_blind and judgement.explanation:
+                said(judgement.explanation, "said small quiet")
+            if self._annotator and self._shown.episode.state == "done":
+                self._choices(item, labels.get(item.id, ""))
+
+    def _choices(self, item: Item, given: str) -> None:
+        """The values of the scale, each a button; the one that was given is pressed, and pressing it takes it back."""
+        scale = self._scales.of(item.judgement.metric)
+        made: dict[str, ui.element] = {}
+        given = _as_written(scale, given)
+
+        async def put(label: str) -> None:
+            nonlocal given
+            wanted = "" if label == given else label
+            try:
+                await asyncio.to_thread(self._put, item, wanted)
+            except DialoomError as error:
+                ui.notify(str(error), type="negative", multi_line=True)
+                return
+            given = wanted
+            for name, each in made.items():
+                each.props["aria-pressed"] = str(name == given).lower()
+                each.update()
+
+        with element("div", "choices", role="group", aria_label=f"Your label of {item.judgement.metric}"):
+            for value in _values(scale):
+                made[value] = button(value, partial(put, value), "choice", aria_pressed=str(value == given).lower())
+
+    def _put(self, item: Item, label: str) -> None:
+        self._view.run.run.label(self._shown.number, item.id, self._annotator, label)
+
+    def _agreement(self) -> None:
+        """How far labels and judge agree up to now, on demand."""
+        if self._is_blind:
+            return
+        with folded("Agreement up to now") as part:
+            pass
+
+        async def fill() -> None:
+            try:
+                found = await asyncio.to_thread(self._view.run.run.agreement, judging=self._shown.judging)
+            except DialoomError as error:
+                problem(error)
+                return
+            table = table_of(found, None)
+            with element("div", "scroll"), element("table", "data"):
+                for number, row in enumerate([table.columns, *texts_of(table)]):
+                    with element("tr"):
+                        for cell in row:
+                            text("td" if number else "th", str(cell))
+            for note in table.notes:
+                text("div", note, "quiet small")
+
+        on_opening(part, fill)
+
+
+def _values(scale: Scale) -> list[str]:
+    """What a person can press; of a long scale all values all the same, as none may be left out."""
+    return ["yes", "no"] if scale.is_verdict else [str(value) for value in range(scale.low, scale.high + 1)]
+
+
+def _as_written(scale: Scale, label: str) -> str:
+    """A label as the buttons name it, however it was written in a spreadsheet."""
+    try:
+        value = scale.parse(label)
+    except ValueError:
+        return label
+    return ("yes" if value else "no") if scale.is_verdict else str(value)

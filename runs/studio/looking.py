@@ -1,0 +1,143 @@
+"""What the page of a conversation's steps shows, read in one go: without the file's lock, and in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dialoom import DialoomError, Outcome, Run
+from dialoom.runs.stepping import Difference, Looking, NextRequest, NotBegunError, Stop, case_of, diff
+from dialoom.runs.stepping.values import plain
+from dialoom.runs.stepping.view import HistoryEntry
+
+from .acting import Spot, kept_from_acting
+
+
+@dataclass(frozen=True, slots=True)
+class BranchShown:
+    """A branch: its name, the branch it was forked from, where it stands, and what is exchanged in it."""
+
+    name: str
+    origin: str | None
+    number: int
+    is_end: bool
+    models: Mapping[str, str]
+    sample: int
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A place in a conversation, and all that is around it.
+
+    Attributes:
+        closed: Why nothing can be done but looking; empty if it can.
+        stop: Where one stands; `None` before anything was played.
+        line: The numbers of this branch's checkpoints, from its beginning to its end.
+        outcome_branch: The branch that the scenario's outcome comes from; `None` if it has none yet.
+        asked: What the next step asks, or why that cannot be told.
+        parsed: What was understood of structured replies, by the calls' rows.
+    """
+
+    closed: str
+    stop: Stop | None = None
+    history: Sequence[HistoryEntry] = ()
+    line: Sequence[int] = ()
+    branches: Sequence[BranchShown] = ()
+    outcome_branch: str | None = None
+    roles: Sequence[str] = ()
+    asked: Sequence[NextRequest] | str = ()
+    parsed: Mapping[int, Any] = field(default_factory=dict)
+    outcome: Outcome | None = None
+
+    def neighbour(self, by: int) -> int | None:
+        """The checkpoint of this branch that is so many places on."""
+        assert self.stop is not None
+        at = self.line.index(self.stop.number) + by if self.stop.number in self.line else -1
+        return self.line[at] if 0 <= at < len(self.line) else None
+
+
+async def looked(run: Run, scenario: str, place: Spot) -> Looked:
+    """Look at a place.
+
+    Raises:
+        DialoomError: If there is no such place, or the run's recipe is not to be had.
+    """
+    return await asyncio.to_thread(lambda: asyncio.run(_looked(run, scenario, place)))
+
+
+async def compared(run: Run, scenario: str, left: str, right: str) -> Difference:
+    """Two branches side by side, where they stand.
+
+    Raises:
+        DialoomError: If there is no such branch.
+    """
+
+    async def look() -> Difference:
+        async with run.look(scenario, branch=left) as ours:
+            return await diff(ours, await ours.at(right))
+
+    return await asyncio.to_thread(lambda: asyncio.run(look()))
+
+
+async def saved(run: Run, scenario: str, place: Spot) -> str:
+    """A branch up to a place as a case that can be replayed: JSON."""
+
+    async def look() -> str:
+        async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
+            return (await case_of(looking)).model_dump_json(indent=1) + "\n"
+
+    return await asyncio.to_thread(lambda: asyncio.run(look()))
+
+
+async def state_at(run: Run, scenario: str, place: Spot) -> dict[str, Any]:
+    """The state at a place, as plain values."""
+
+    async def look() -> dict[str, Any]:
+        async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
+            return {name: plain(value) for name, value in looking.state.items()}
+
+    return await asyncio.to_thread(lambda: asyncio.run(look()))
+
+
+def as_json(value: Any) -> str:
+    """A value of a state as a person edits it: a text as it is, else JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+
+
+async def _looked(run: Run, scenario: str, place: Spot) -> Looked:
+    closed = await asyncio.to_thread(kept_from_acting, run.path)
+    try:
+        async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
+            return await _around(looking, closed)
+    except NotBegunError:
+        return Looked(closed)
+
+
+async def _around(looking: Looking, closed: str) -> Looked:
+    stop = await looking.here()
+    asked: Sequence[NextRequest] | str
+    try:
+        asked = await looking.next_requests()
+    except DialoomError as error:
+        asked = str(error)
+    return Looked(
+        closed=closed,
+        stop=stop,
+        history=await looking.history(),
+        line=looking.numbers(),
+        branches=[await _branch(looking, name) for name in (each.name for each in looking.branches())],
+        outcome_branch=None if looking.is_pending else looking.outcome_branch,
+        roles=looking.roles,
+        asked=asked,
+        parsed=looking.parsed_replies(stop),
+        outcome=await looking.outcome(),
+    )
+
+
+async def _branch(looking: Looking, name: str) -> BranchShown:
+    branch = next(each for each in looking.branches() if each.name == name)
+    stop = await (await looking.at(name)).here()
+    return BranchShown(name, branch.origin, stop.number, stop.is_end, branch.models, branch.sample)

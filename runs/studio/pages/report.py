@@ -1,0 +1,191 @@
+"""The report of a run, or of several beside each other: tables and charts; a row leads to its conversations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from nicegui import ui
+
+from dialoom import Report, report
+from dialoom.graphs import Chart, Table
+from dialoom.graphs.reporting import Estimate
+from dialoom.runs.report import text_of
+from dialoom.runs.store import Choices
+from dialoom.runs.studio import charts
+from dialoom.runs.studio.forms import choice, entry, form, submit
+from dialoom.runs.studio.page import Page, View
+from dialoom.runs.studio.parts import element, link, text
+from dialoom.runs.studio.studio import StudioRun
+
+_FEW_ROWS = 12
+"""Of a table that is drawn without being asked for."""
+
+
+async def build(view: View) -> None:
+    """What to report on, and the report."""
+    runs = [view.run, *(view.studio.run(name) for name in view.query.get("with", ()))]
+    text("h1", f"Report of {', '.join(run.name for run in runs)}", "hidden-label")
+    _chooser(view, runs)
+    judging, where = view.one("judging") or None, view.one("where") or None
+    found = await asyncio.to_thread(report, *(run.run for run in runs), judging=judging, where=where)
+    if not found.tables:
+        text("p", "Nothing is finished yet.", "empty")
+        return
+    choices = await view.run.choices() if len(runs) == 1 else {}
+    text("p", found.title, "quiet small")
+    if len(found.tables) > 3:
+        _contents(view, found)
+    counts = charts.counts_of(found.tables)
+    for chart in found.charts:
+        _chart(chart, counts)
+    drawn = view.one("drawn") or next((each.name for each in found.tables if _is_drawn_at_once(each)), "")
+    for table in found.tables:
+        _table(view, table, choices, drawn == table.name)
+
+
+def _chooser(view: View, runs: Sequence[StudioRun]) -> None:
+    """Which other runs stand beside it, whose judgements, and of which scenarios."""
+    recipe = view.run.run.config.recipe
+    beside = [each for each in view.studio.runs.values() if each.name != view.run.name]
+    alike = [each.name for each in beside if each.run.config.recipe == recipe]
+    sets = [each.name for each in view.run.run.judgement_sets]
+    with form(view.path(PAGE.path), "What to report on"):
+        for run in runs[1:]:
+            element("input", type="hidden", name="with", value=run.name)
+        with element("div", "filters"):
+            if len(sets) > 1:
+                choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
+            entry("where", "Only scenarios where this holds", view.one("where"), "not changed", classes="grow")
+            submit("Show")
+    if alike:
+        with element("div", "row-of small"):
+            text("span", "Beside", "quiet")
+            shown = [run.name for run in runs[1:]]
+            for name in alike:
+                others = [each for each in shown if each != name] if name in shown else [*shown, name]
+                made = link(name, view.path(PAGE.path, {**view.query, "with": others}), "chip")
+                made.props["aria-current"] = "true" if name in shown else "false"
+
+
+def _contents(view: View, found: Report) -> None:
+    with element("nav", "row-of small", aria_label="Tables"):
+        for table in found.tables:
+            link(table.title, f"{view.path(PAGE.path, view.query)}#{table.name}")
+
+
+def _chart(chart: Chart, counts: charts.Counts) -> None:
+    with element("section", "card"):
+        text("h2", chart.title)
+        ui.echart(charts.options_of(chart, counts)).classes("chart")
+        _notes(chart.notes)
+
+
+def _table(view: View, table: Table, choices: Choices, is_drawn: bool) -> None:
+    estimated = _estimated(table)
+    with element("section", id_=table.name):
+        with element("div", "section-head"):
+            text("h2", table.title)
+            if estimated and table.rows:
+                query = {**view.query, "drawn": "none" if is_drawn else table.name}
+                link(
+                    "Without charts" if is_drawn else "As charts",
+                    view.path(PAGE.path, query) + f"#{table.name}",
+                    "small",
+                )
+        if is_drawn:
+            _drawn(table, estimated)
+        with element("div", "scroll", tabindex="0", role="region", aria_label=table.title), element("table", "data"):
+            with element("thead"), element("tr"):
+                for place, column in enumerate(table.columns):
+                    text("th", column, "number" if _is_number(table, place) else "", scope="col")
+            with element("tbody"):
+                for row in table.rows:
+                    _row(view, table, row, choices)
+        _notes(table.notes)
+
+
+def _row(view: View, table: Table, row: Sequence[object], choices: Choices) -> None:
+    """A row; its figures lead to the conversations that they are of, where facets say which these are."""
+    facets = _facets(table, row, choices)
+    target = "/runs/{run}/scenarios"
+    query = {**{f"facet.{name}": value for name, value in facets.items()}, "where": view.one("where")}
+    with element("tr"):
+        for place, cell in enumerate(row):
+            column = table.columns[place]
+            if isinstance(cell, Estimate):
+                with element("td", "number"):
+                    told = text_of(cell, column, table.decimals.get(column))
+                    mean, _, rest = told.partition(" ")
+                    _figure(mean, view.path(target, query) if facets else None)
+                    text("span", rest, "of")
+                continue
+            is_number = _is_number(table, place)
+            words = text_of(cell, column, table.decimals.get(column))  # type: ignore[arg-type]
+            if is_number and facets:
+                with element("td", "number"):
+                    _figure(words, view.path(target, query))
+            else:
+                text("td", words, "number" if is_number else "said")
+
+
+def _figure(words: str, target: str | None) -> None:
+    if target is None:
+        text("span", words)
+    else:
+        link(words, target, "cell").tooltip("its conversations")
+
+
+def _facets(table: Table, row: Sequence[object], choices: Choices) -> dict[str, str]:
+    """The facets that the texts of a row are values of; none if one of them is no facet's."""
+    found = {}
+    for column, cell in zip(table.columns, row, strict=True):
+        if not isinstance(cell, str):
+            continue
+        told = table.facets.get(column)
+        name, value = (told.name, told.values.get(cell, cell)) if told is not None else (column, cell)
+        if value not in choices.get(f"facet:{name}", {}):
+            return {}
+        found[name] = value
+    return found
+
+
+def _estimated(table: Table) -> list[int]:
+    """The columns that hold estimates."""
+    return [place for place in range(len(table.columns)) if any(isinstance(row[place], Estimate) for row in table.rows)]
+
+
+def _is_drawn_at_once(table: Table) -> bool:
+    return bool(_estimated(table)) and 1 < len(table.rows) <= _FEW_ROWS
+
+
+def _drawn(table: Table, estimated: Sequence[int]) -> None:
+    """A small chart of each column of estimates."""
+    keys = [" · ".join(map(str, _key(row))) or f"row {number}" for number, row in enumerate(table.rows, start=1)]
+    with element("div", "charts"):
+        for column in estimated:
+            with element("figure", "card small-chart"):
+                text("figcaption", table.columns[column], "small quiet")
+                made = ui.echart(charts.small(table, column, keys))
+                made.style(f"height: {charts.height_of(len(table.rows))}px").classes("chart")
+
+
+def _key(row: Sequence[object]) -> Sequence[object]:
+    """What a row begins with, up to its first estimate: its texts, or if there are none its first number."""
+    words = [cell for cell in row if isinstance(cell, str)]
+    return words or [cell for cell in row[:1] if isinstance(cell, int)]
+
+
+def _is_number(table: Table, place: int) -> bool:
+    cells = [row[place] for row in table.rows]
+    return bool(cells) and not any(isinstance(cell, str) for cell in cells)
+
+
+def _notes(notes: Sequence[str]) -> None:
+    if notes:
+        with element("div", "notes"):
+            for note in notes:
+                text("p", note)
+
+
+PAGE = Page("/runs/{run}/report", "Report", "run", build)

@@ -1,0 +1,239 @@
+"""The scenarios of a run, a page at a time: chosen, searched and ordered; the address says all of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dialoom.runs.errors import RunError
+from dialoom.runs.store import ScenarioPage, ScenarioQuery, ScenarioRow
+from dialoom.runs.studio import wording
+from dialoom.runs.studio.forms import choice, entry, form, submit
+from dialoom.runs.studio.page import Page, View
+from dialoom.runs.studio.parts import badge, element, link, table_head, text
+
+_LIMIT = 50
+_FACET, _LEAST, _MOST = "facet.", "min.", "max."
+_STATE_KINDS = {"done": "good", "failed": "bad", "pending": ""}
+_SNIPPET = 160
+_MOST_FACETS = 8
+"""Columns of facets; a recipe's scenarios may have more."""
+
+
+async def build(view: View) -> None:
+    """The filters, and the page that they give."""
+    run, query = view.run.run, _query(view)
+    page_number = max(view.number("page", 1), 1)
+    where, said = view.one("where") or None, view.one("said") or None
+    text("h1", f"Scenarios of {view.run.name}", "hidden-label")
+    filters = element("div", "stack")
+    results = element("div", "stack")
+    metrics = await asyncio.to_thread(_metrics, view)
+    choices = await view.run.choices()
+    with filters:
+        _filters(view, choices, metrics)
+    found = await asyncio.to_thread(
+        run.scenarios, query, where=where, said=said, offset=(page_number - 1) * _LIMIT, limit=_LIMIT
+    )
+    with results:
+        _results(view, found, page_number, metrics)
+
+
+def _metrics(view: View) -> list[str]:
+    """The metrics of the set that is looked at."""
+    sets = [each.name for each in view.run.run.judgement_sets]
+    judging = view.one("judging") or (sets[0] if sets else "")
+    if judging and judging not in sets:
+        raise RunError(f"there are no judgements named {judging!r:.80}; there are {', '.join(sets) or 'none'}")
+    return [*view.run.run.metrics(judging)] if judging else []
+
+
+def _query(view: View) -> ScenarioQuery:
+    """What the address asks for."""
+    return ScenarioQuery(
+        state=view.one("state"),
+        ended_by=view.one("ended_by"),
+        facets=_named(view, _FACET),
+        at_least={name: _number(name, value) for name, value in _named(view, _LEAST).items()},
+        at_most={name: _number(name, value) for name, value in _named(view, _MOST).items()},
+        fault=view.one("fault"),
+        sort=view.one("sort"),
+        is_descending=view.one("order") == "desc",
+        judging=view.one("judging") or None,
+    )
+
+
+def _named(view: View, prefix: str) -> dict[str, str]:
+    return {
+        name.removeprefix(prefix): view.one(name) for name in view.query if name.startswith(prefix) and view.one(name)
+    }
+
+
+def _number(name: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise RunError(f"{name} {value!r:.40} is no number") from None
+
+
+def _filters(view: View, choices: Mapping[str, Mapping[str, int]], metrics: Sequence[str]) -> None:
+    """One form; it is sent as an address."""
+    facets = [name for name in choices if name.startswith("facet:")]
+    with form(view.path(PAGE.path), "Filters"):
+        for name in ("sort", "order"):
+            if view.one(name):
+                element("input", type="hidden", name=name, value=view.one(name))
+        with element("div", "filters"):
+            entry("said", "Said", view.one("said"), "words, or “words in a row”", classes="grow")
+            choice("state", "State", choices.get("state", {}), view.one("state"))
+            choice("ended_by", "Ended by", choices.get("ended_by", {}), view.one("ended_by"))
+            kinds = {**choices.get("fault", {}), **choices.get("fault_of", {})}
+            choice("fault", "Fault", {"any": None, "none": None, **kinds}, view.one("fault"))
+            submit("Show")
+            if any(view.one(name) for name in view.query if name != "page"):
+                link("Clear", view.path(PAGE.path), "button")
+        more = element("details")
+        if any(name.startswith((_FACET, _LEAST, _MOST)) or name in ("where", "judging") for name in view.query):
+            more.props("open")
+        with more:
+            text("summary", "More filters")
+            with element("div", "filters"):
+                for name in facets:
+                    label = name.removeprefix("facet:")
+                    choice(_FACET + label, label, choices[name], view.one(_FACET + label))
+                for metric in metrics:
+                    with element("div", "field"):
+                        text("span", metric)
+                        with element("div", "row-of tight"):
+                            for prefix, what in ((_LEAST, "at least"), (_MOST, "at most")):
+                                _bound(f"{prefix}{metric}", f"{metric} {what}", view.one(f"{prefix}{metric}"), what)
+                sets = [each.name for each in view.run.run.judgement_sets]
+                if len(sets) > 1:
+                    choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
+                entry("where", "Where this holds", view.one("where"), "turns > 5 and not faults.user", classes="grow")
+
+
+def _bound(name: str, label: str, value: str, hint: str) -> None:
+    field = element("input", "input narrow", type="text", inputmode="decimal", name=name, aria_label=label)
+    field.props["placeholder"] = hint
+    field.props["value"] = value
+
+
+def _results(view: View, page: ScenarioPage, number: int, metrics: Sequence[str]) -> None:
+    """How many there are, and those of this page."""
+    with element("div", "row-of"):
+        text("div", wording.many(page.total, "scenario"), "number")
+        if metrics and len(view.run.run.judgement_sets) > 1:
+            text("div", f"judgements {view.one('judging') or view.run.run.judgement_sets[0].name!r}", "quiet small")
+        with element("div", "push"):
+            _pager(view, page, number)
+    if not page.rows:
+        text("p", "None fits." if page.total == 0 else "There are no more.", "empty")
+        return
+    facets = [name for name in _names(row.facets for row in page.rows) if not _is_in_ids(name, page.rows)][
+        :_MOST_FACETS
+    ]
+    counts = [*_names(row.counts for row in page.rows)][:1]
+    with element("div", "scroll", tabindex="0", role="region", aria_label="Scenarios"), element("table", "data"):
+        with element("thead"), element("tr"):
+            _heads(view, facets, metrics, counts)
+        with element("tbody"):
+            for row in page.rows:
+                _row(view, row, facets, metrics, counts, page.said.get(row.position))
+    with element("div", "row-of"), element("div", "push"):
+        _pager(view, page, number)
+
+
+def _heads(view: View, facets: Sequence[str], metrics: Sequence[str], counts: Sequence[str]) -> None:
+    columns = [
+        ("#", "number", True),
+        ("scenario", "id", False),
+        ("state", "state", False),
+        ("ended by", "ended_by", False),
+    ]
+    columns += [(name, f"facet:{name}", False) for name in facets]
+    columns += [(name.replace("_", " "), f"score:{name}", True) for name in metrics]
+    columns += [(name.replace("_", " "), f"count:{name}", True) for name in counts]
+    columns += [("faults", "faults", True), ("tokens", "tokens", True), ("cost", "cost", True)]
+    now, order = view.one("sort") or "number", view.one("order") or "asc"
+    for title, key, is_number in columns:
+        is_now = key == now
+        turned = "desc" if (is_now and order == "asc") or (not is_now and is_number and key != "number") else "asc"
+        query = {**view.query, "sort": key, "order": turned, "page": None}
+        table_head(title, is_number, view.path(PAGE.path, query), order if is_now else None)
+
+
+def _row(
+    view: View,
+    row: ScenarioRow,
+    facets: Sequence[str],
+    metrics: Sequence[str],
+    counts: Sequence[str],
+    said: str | None,
+) -> None:
+    with element("tr"):
+        text("td", f"{row.position + 1:,}", "number quiet")
+        with element("th", "of-id" if said is None else "of-id found", scope="row"):
+            link(row.id, view.path("/runs/{run}/scenarios/{scenario}", scenario=row.id))
+            if said is not None:
+                _snippet(said, view.one("said"))
+            elif row.error:
+                text("div", row.error[:_SNIPPET], "quiet small said")
+        with element("td"):
+            badge(row.state, _STATE_KINDS.get(row.state, ""))
+            if row.is_changed:
+                badge("changed", "warn")
+        text("td", row.ended_by, "small")
+        for name in facets:
+            text("td", _told(row.facets.get(name)), "small of-facet")
+        for name in metrics:
+            text("td", wording.score(row.scores.get(name)), "number")
+        for name in counts:
+            text("td", wording.ABSENT if name not in row.counts else f"{row.counts[name]:,}", "number")
+        text(
+            "td", wording.ABSENT if row.faults is None else f"{row.faults:,}", "number bad" if row.faults else "number"
+        )
+        text("td", wording.count(row.tokens), "number")
+        text("td", wording.money(row.cost), "number")
+
+
+def _snippet(said: str, words: str) -> None:
+    """The part of a message in which the first of the words stands."""
+    wanted = words.replace('"', " ").replace("*", " ").split()
+    lowered = said.casefold()
+    found = [lowered.find(word.casefold()) for word in wanted]
+    start = max(min([at for at in found if at >= 0], default=0) - 40, 0)
+    part = said[start : start + _SNIPPET]
+    text("div", f"{'…' if start else ''}{part}{'…' if start + _SNIPPET < len(said) else ''}", "quiet small said")
+
+
+def _pager(view: View, page: ScenarioPage, number: int) -> None:
+    last = max(1, -(-page.total // _LIMIT))
+    if last == 1 and number == 1:
+        return
+    with element("nav", "pager", aria_label="Pages of scenarios"):
+        for words, target, can in (("Earlier", number - 1, number > 1), ("Later", number + 1, number < last)):
+            if words == "Later":
+                text("span", f"{number:,} of {last:,}", "number quiet small")
+            made = link(words, view.path(PAGE.path, {**view.query, "page": str(target)}) if can else "#", "button")
+            if not can:
+                made.props('aria-disabled="true" tabindex="-1"')
+
+
+def _names(mappings: Any) -> dict[str, None]:
+    return {str(name): None for mapping in mappings for name in mapping}
+
+
+def _is_in_ids(name: str, rows: Sequence[ScenarioRow]) -> bool:
+    """Whether the ids say it already."""
+    return all(isinstance(row.facets.get(name), str) and str(row.facets[name]) in row.id for row in rows)
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return wording.ABSENT if value is None else str(value)
+
+
+PAGE = Page("/runs/{run}/scenarios", "Scenarios", "run", build, is_wide=True)

@@ -1,0 +1,113 @@
+"""The parts that pages are made of. Whatever text they are given stays text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from nicegui import ui
+from nicegui.elements.mixins.text_element import TextElement
+
+from dialoom.shown import harmless
+
+
+def text(tag: str, words: str, classes: str = "", **attributes: str) -> Any:
+    """An element with a text in it.
+
+    Args:
+        tag: Its name in HTML.
+        words: What it says; nothing of it is markup.
+        classes: Its classes in the style sheet.
+        attributes: Its attributes; an underscore stands for a hyphen.
+    """
+    made = TextElement(tag=tag, text=harmless(words)).classes(classes)
+    _set(made, attributes)
+    return made
+
+
+def element(tag: str, classes: str = "", **attributes: str) -> Any:
+    """An element for others to stand in."""
+    made = ui.element(tag).classes(classes)
+    _set(made, attributes)
+    return made
+
+
+def _set(made: Any, attributes: dict[str, str]) -> None:
+    for name, value in attributes.items():
+        made.props[name.strip("_").replace("_", "-")] = harmless(value)
+
+
+def link(words: str, target: str, classes: str = "") -> Any:
+    """A link within the studio."""
+    return ui.link(words, target).classes(classes)
+
+
+def heading(words: str, level: int = 2) -> Any:
+    """A heading."""
+    return text(f"h{level}", words)
+
+
+@contextmanager
+def card(title: str = "", classes: str = "") -> Iterator[Any]:
+    """What belongs together, with a heading."""
+    with element("section", f"card {classes}") as made:
+        if title:
+            with element("div", "section-head"):
+                heading(title)
+        yield made
+
+
+@contextmanager
+def table(columns: Sequence[tuple[str, bool]], label: str) -> Iterator[Any]:
+    """A table that scrolls in itself where the window is narrow.
+
+    Args:
+        columns: What stands above each, and whether it holds numbers.
+        label: What it is, for who hears it read.
+    """
+    with element("div", "scroll", tabindex="0", role="region", aria_label=label), element("table", "data"):
+        with element("thead"), element("tr"):
+            for name, is_number in columns:
+                text("th", name, "number" if is_number else "", scope="col")
+        with element("tbody") as body:
+            yield body
+
+
+def cells(values: Sequence[tuple[str, bool]], classes: str = "") -> list[Any]:
+    """A row of a table, the first cell as its heading; the cells, to be changed later."""
+    with element("tr", classes):
+        return [
+            text("td", words, "number" if is_number else "")
+            if place
+            else text("th", words, "number" if is_number else "", scope="row")
+            for place, (words, is_number) in enumerate(values)
+        ]
+
+
+def badge(words: str, kind: str = "") -> Any:
+    """A state in a word."""
+    return text("span", words, f"badge {kind}")
+
+
+def figure(name: str, value: str, more: str | None = None) -> list[Any]:
+    """A figure under its name, within a `dl.figures`; what of it may change."""
+    with element("div"):
+        text("dt", name)
+        shown = [text("dd", value, "number")]
+        return shown if more is None else [*shown, text("dd", more, "number")]
+
+
+def table_head(words: str, is_number: bool, target: str, order: str | None) -> None:
+    """A column's name that is a link to the same table in its order.
+
+    Args:
+        words: The name.
+        is_number: Whether it holds numbers.
+        target: Where it leads.
+        order: `asc` or `desc` if the table is in its order now.
+    """
+    with element("th", "number" if is_number else "", scope="col") as made:
+        if order is not None:
+            made.props["aria-sort"] = "descending" if order == "desc" else "ascending"
+        link(words + {"asc": " ↑", "desc": " ↓"}.get(order or "", ""), target)

@@ -1,0 +1,103 @@
+"""Serving the studio: one process, one port, pages that are made when they are asked for."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+from dialoom.runs.errors import RunError
+
+from .access import TOKEN, Doorkeeper, Keys, is_loopback
+from .studio import Studio
+
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8790
+
+
+def serve(
+    paths: Sequence[Path],
+    *,
+    host: str = DEFAULT_HOST,
+    port: int | None = None,
+    allow_remote: bool = False,
+    trust: bool = False,
+    on_address: Callable[[str], None],
+) -> None:
+    """Serve a studio of run files until it is interrupted.
+
+    Args:
+        paths: The run files.
+        host: On which of this machine's addresses.
+        port: On which port; by default 8790, or any free one if that is taken.
+        allow_remote: Whether other machines may reach it, which a host beyond loopback means.
+        trust: Use the code and the addresses that the files name.
+        on_address: Is given the address that lets in a browser, and a new one as soon as one was used.
+
+    Raises:
+        RunError: If the library is not installed, or the host and port are not to be had.
+        StoreError: If a file is no run.
+    """
+    if not allow_remote and not is_loopback(host):
+        raise RunError(
+            f"host {host!r}: every machine that reaches it could ask for the pages, and what is sent is not encrypted; "
+            "set allow_remote to do so all the same",
+            setting="host",
+        )
+    studio = Studio.of(paths, trust)
+    _ensure_library()
+    import uvicorn
+
+    from .application import build
+
+    with listening(host, port) as bound:
+        name, number = bound.getsockname()[:2]
+        keys = Keys(lambda token: on_address(address_of(name, number, token)))
+        application = Doorkeeper(build(studio), keys, number, _names(host, allow_remote), allow_remote)
+        on_address(address_of(name, number, keys.token))
+        settings = uvicorn.Config(application, log_level="warning", lifespan="on", timeout_graceful_shutdown=1)
+        uvicorn.Server(settings).run(sockets=[bound])
+
+
+def listening(host: str, port: int | None) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        RunError: If it is not to be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for number in (DEFAULT_PORT, 0) if port is None else (port,):
+        bound = socket.socket(family)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((host, number))
+            bound.listen(128)
+            return bound
+        except OSError as error:
+            bound.close()
+            reason = error.strerror or str(error)
+    raise RunError(f"port {port}: {host} cannot be listened on there: {reason}", setting="port")
+
+
+def address_of(host: str, port: int, token: str) -> str:
+    """Where a browser is let in."""
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?{TOKEN}={token}"
+
+
+def _names(host: str, is_remote: bool) -> Collection[str]:
+    """The names of this machine under which the studio answers."""
+    if not is_remote:
+        return ()
+    found = [host]
+    with suppress(OSError):
+        found += [socket.gethostname(), socket.getfqdn()]
+    return found
+
+
+def _ensure_library() -> None:
+    try:
+        import_module("nicegui")
+    except ModuleNotFoundError as error:
+        raise RunError(f'the studio is an extra ({error.name} is missing): pip install "dialoom[studio]"') from error

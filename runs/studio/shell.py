@@ -1,0 +1,92 @@
+"""What is around every page: where one is, the tabs, light and dark; and what is shown when a page cannot be."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from nicegui import ui
+
+from dialoom.errors import DialoomError
+
+from .page import Page, View
+
+_SHADE = """
+(() => {
+  const kept = localStorage.getItem("dialoom-shade");
+  const now = () => document.body.classList.contains("body--dark");
+  if (kept) Quasar.Dark.set(kept === "dark");
+  window.dialoomShade = () => {
+    Quasar.Dark.set(!now());
+    localStorage.setItem("dialoom-shade", now() ? "dark" : "light");
+  };
+})()
+"""
+"""The shade is the browser's own matter: it is kept there, and the server is not asked."""
+
+
+async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> None:
+    """A page in its frame.
+
+    Args:
+        page: The page.
+        view: What it shows.
+        pages: All pages, for the tabs.
+        style: The address of the style sheet.
+    """
+    ui.add_head_html(f'<link rel="stylesheet" href="{style}">')
+    ui.run_javascript(_SHADE)
+    ui.link("Skip to the content", "#content").classes("skip")
+    with ui.element("header").classes("bar").props('role="banner"'):
+        _trail(view)
+        shade = (
+            ui.element("button")
+            .classes("shade")
+            .props('type="button" aria-label="Light or dark" title="Light or dark"')
+        )
+        shade.on("click", js_handler="() => window.dialoomShade()")
+    with contextlib.suppress(DialoomError):  # the page says it
+        _tabs(page, view, pages)
+    with ui.element("main").classes("page wide" if page.is_wide else "page").props('id="content"'):
+        body = ui.element("div").classes("body")
+        try:
+            with body:
+                built: Any = page.build(view)
+                if inspect.isawaitable(built):
+                    await built
+        except DialoomError as error:
+            body.clear()
+            with body:
+                problem(error)
+
+
+def problem(error: DialoomError) -> None:
+    """What could not be done, and what to do about it."""
+    with ui.element("div").classes("problem").props('role="alert"'):
+        ui.label(str(error))
+        if error.advice is not None:
+            ui.label(error.advice.text).classes("quiet")
+
+
+def _trail(view: View) -> None:
+    """Where one is: studio, run, scenario."""
+    with ui.element("nav").classes("trail").props('aria-label="Where you are"'):
+        ui.link("dialoom", "/").classes("brand")
+        if "run" in view.names:
+            ui.link(view.names["run"], view.path("/runs/{run}"))
+        if "scenario" in view.names:
+            ui.link(view.scenario, view.path("/runs/{run}/scenarios/{scenario}")).classes("of-scenario")
+
+
+def _tabs(page: Page, view: View, pages: Sequence[Page]) -> None:
+    """The pages of what is looked at."""
+    beside = [each for each in pages if each.scope == page.scope and each.has_tab(view)]
+    if len(beside) < 2:
+        return
+    with ui.element("nav").classes("tabs").props('aria-label="Pages"'):
+        for each in beside:
+            link = ui.link(each.title, view.path(each.path))
+            if each is page:
+                link.props('aria-current="page"')

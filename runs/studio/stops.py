@@ -1,0 +1,201 @@
+"""A stop of the step debugger on a page: what led there, what changed, what was said, and two branches side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from dialoom.graphs import Judgement, Line, Outline
+from dialoom.prompts.messages import call_text
+from dialoom.runs.stepping import Difference, Stop
+from dialoom.runs.stepping.changes import ABSENT, Change, change_text
+from dialoom.runs.stepping.differences import SpokenLine, spoken
+from dialoom.runs.stepping.wording import cost_text, named
+from dialoom.runs.store.branches import StepCall
+from dialoom.runs.store.ledger import SAID
+from dialoom.runs.viewing import Piece, beside
+
+from .calls import message_block
+from .elements import folded, on_opening, said
+from .judgements import judged_word
+from .parts import element, text
+from .wording import many
+
+_LAST = 6
+"""So many lines of a conversation are shown at once."""
+_CHANGES = 8
+
+
+def heading(stop: Stop) -> None:
+    """Where one stands, and what comes next."""
+    what = {"edit": "the state was edited", "input": "the input", "fork": "gone back to"}.get(stop.kind, "")
+    ran = named(stop.ran)
+    with element("div", "row-of head"):
+        text("h1", f"{stop.branch} {stop.number}")
+        text("span", f"{ran} ran" if ran else what or "nothing was played yet", "metric")
+        for name, count in stop.counts.items():
+            text("span", f"{name} {count}", "badge number")
+    if stop.is_end:
+        text("p", "The end: nothing comes next.", "quiet")
+    else:
+        for why, nodes in _reasons(stop).items():
+            text("p", f"Next: {', '.join(nodes)}" + (f" ({why})" if why else ""), "quiet")
+
+
+def _reasons(stop: Stop) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for node in stop.next:
+        found.setdefault(stop.why.get(node, ""), []).append(node)
+    return found
+
+
+def calls(stop: Stop, parsed: Mapping[int, Any]) -> None:
+    """The calls that led here."""
+    for call in stop.calls:
+        where = "" if call.node == call.role else f" in {call.node}"
+        edited = ", asked in other words by a person" if call.is_edited else ""
+        who = f"said by a person as {call.role}" if call.model == SAID else f"{call.role}{where} ({call.model})"
+        with element("div", "step-call"):
+            with element("div", "meta"):
+                text("span", f"{who}{edited}", "who")
+                text("span", step_figures(call), "number")
+            known = parsed.get(call.id)
+            if isinstance(known, Mapping):
+                for name, value in known.items():
+                    with element("div", "row-of"):
+                        text("span", str(name), "label")
+                        said(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+            elif call.reply:
+                said(call.reply, "said block")
+            for each in call.tool_calls:
+                said(call_text(each), "said mono block")
+            with folded(f"what was asked: {many(len(call.messages), 'message')}", "call") as part:
+                pass
+            on_opening(part, partial(_request, call))
+
+
+def _request(call: StepCall) -> None:
+    text("div", call.prompt, "quiet small")
+    for message in call.messages:
+        message_block(message)
+
+
+def step_figures(call: StepCall) -> str:
+    """What a call took."""
+    if call.model == SAID:
+        return "nothing was sent"
+    tokens = " + ".join("?" if each is None else f"{each:,}" for each in (call.input_tokens, call.output_tokens))
+    cost = "price unknown" if call.cost is None else f"${call.cost:,.4f}"
+    told = [f"{tokens} tokens", cost, f"{call.seconds or 0:.2f} s"]
+    told += [f"replayed {call.replays} ×"] if call.replays else []
+    told += ["asked once for all that ask the same"] if call.is_common else []
+    return " · ".join(told)
+
+
+def changed(changes: Sequence[Change]) -> None:
+    """What has changed in the state since the stop before."""
+    if not changes:
+        return
+    with element("ul", "changes"):
+        for each in changes[:_CHANGES]:
+            _change(each)
+    if rest := changes[_CHANGES:]:
+        with folded(many(len(rest), "more change")), element("ul", "changes"):
+            for each in rest:
+                _change(each)
+
+
+def _change(change: Change) -> None:
+    kind = "added" if change.before is ABSENT else "removed" if change.after is ABSENT else "changed"
+    with element("li", kind):
+        said(change_text(change, 400), "said mono")
+
+
+def transcript(shown: Sequence[Line] | Outline) -> None:
+    """The conversation so far: its last lines, and the others on demand."""
+    lines = spoken(shown)
+    left, last = lines[:-_LAST], lines[-_LAST:]
+    if left:
+        with folded(f"{many(len(left), 'line')} before") as part:
+            pass
+        on_opening(part, partial(_spoken_lines, left))
+    _spoken_lines(last)
+    if not lines:
+        text("p", "Nothing was said yet.", "quiet")
+
+
+def _spoken_lines(lines: Sequence[SpokenLine]) -> None:
+    for line in lines:
+        with element("div", f"spoken {line[0] if line[0] in ('user', 'assistant') else ''}"):
+            _spoken(line, None)
+
+
+def _spoken(line: SpokenLine, pieces: Sequence[Piece] | None) -> None:
+    role, content = line
+    if role:
+        text("span", role, "label")
+    if pieces is None:
+        said(content if role else content.strip())
+        return
+    with element("div", "said"):
+        for piece in pieces:
+            text("span" if piece.is_shared else "mark", piece.text, "" if piece.is_shared else "differs")
+
+
+def judgements(found: Sequence[Judgement]) -> None:
+    """What was judged at the end of a branch."""
+    for each in found:
+        with element("div", "judgement"):
+            with element("div", "row-of"):
+                text("span", each.metric.replace("_", " "), "metric")
+                text("span", each.target + ("" if each.turn is None else f", turn {each.turn}"), "quiet small")
+                text("span", judged_word(each), "badge push word")
+            if each.explanation:
+                said(each.explanation, "said small quiet")
+
+
+def difference(shown: Difference) -> None:
+    """Two branches side by side; of what is the same in both, only how much."""
+    stands = " and ".join(
+        f"{name} at {number}{', its end' if is_end else ''}"
+        for name, (number, is_end) in zip(shown.names, shown.stands, strict=True)
+    )
+    text("p", f"{stands}; {many(shown.shared, 'step')} in common ({cost_text(shown.before)})", "quiet")
+    with element("div", "versus", role="table", aria_label="Two branches side by side"):
+        for name in shown.names:
+            text("div", name, "label side-name")
+        for is_same, group in groupby(shown.lines, key=lambda pair: pair.is_same):
+            pairs = list(group)
+            if is_same:
+                with folded(f"{many(len(pairs), 'line')} alike", "alike"):
+                    _spoken_lines([pair.left for pair in pairs if pair.left is not None])
+                continue
+            for pair in pairs:
+                _side_by_side(pair.left, pair.right)
+        for thing, ours, theirs in shown.judgements:
+            for each in (ours, theirs):
+                _judged(thing, each, ours == theirs)
+        for cost in shown.costs:
+            text("div", f"since they parted: {cost_text(cost)}", "quiet small side")
+
+
+def _side_by_side(left: SpokenLine | None, right: SpokenLine | None) -> None:
+    is_both = left is not None and right is not None and left[0] == right[0]
+    pieces = beside(left[1], right[1]) if is_both and left is not None and right is not None else (None, None)
+    for line, marked, side in ((left, pieces[0], "ours"), (right, pieces[1], "theirs")):
+        with element("div", f"side spoken {side} {'' if line else 'nothing'}"):
+            if line is not None:
+                _spoken(line, marked)
+
+
+def _judged(thing: str, judgement: Judgement | None, is_same: bool) -> None:
+    with element("div", "side judged-side quiet" if is_same else "side judged-side"):
+        text("span", thing, "label")
+        text(
+            "span", "not judged" if judgement is None else judged_word(judgement), "badge" if is_same else "badge warn"
+        )
+        if judgement is not None and judgement.explanation and not is_same:
+            said(judgement.explanation, "said small quiet")

@@ -1,0 +1,87 @@
+"""The runs that a studio shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dialoom import Run, open_run
+from dialoom.runs.errors import RunError
+from dialoom.runs.store import Choices
+
+from .watching import Signature, Watch, signature
+
+
+@dataclass(slots=True)
+class StudioRun:
+    """A run as the studio names it.
+
+    Attributes:
+        name: In addresses and headings: its file's, with a number where several have the same.
+        run: The handle on its file.
+        watch: How it gets on, read once for all who watch.
+    """
+
+    name: str
+    run: Run
+    watch: Watch
+    _choices: tuple[Signature, Choices] | None = None
+
+    async def choices(self) -> Choices:
+        """What its scenarios can be chosen by; read anew when its file has changed."""
+        seen = signature(self.run.path)
+        if self._choices is None or self._choices[0] != seen:
+            self._choices = (seen, await asyncio.to_thread(self.run.choices))
+        return self._choices[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Studio:
+    """The runs, by their names, in the order in which they were given.
+
+    Attributes:
+        runs: The runs.
+        is_trusted: Whether the code and the addresses may be used that their files name; see `dialoom.open_run`.
+    """
+
+    runs: Mapping[str, StudioRun]
+    is_trusted: bool = False
+
+    @classmethod
+    def of(cls, paths: Sequence[Path], is_trusted: bool = False) -> Studio:
+        """A studio of run files.
+
+        Raises:
+            StoreError: If one of them is no run.
+            RunError: If one is named twice.
+        """
+        runs: dict[str, StudioRun] = {}
+        seen: set[Path] = set()
+        for path in paths:
+            if path.resolve() in seen:
+                raise RunError(f"runs: {path} is named twice", setting="runs")
+            seen.add(path.resolve())
+            name = _free_name(path.stem, runs)
+            run = open_run(path, trust=is_trusted)
+            runs[name] = StudioRun(name, run, Watch(run))
+        return cls(runs, is_trusted)
+
+    def run(self, name: str) -> StudioRun:
+        """A run by its name.
+
+        Raises:
+            RunError: If there is none of that name.
+        """
+        if name not in self.runs:
+            raise RunError(f"there is no run {name!r:.80} here; there are {', '.join(self.runs)}")
+        return self.runs[name]
+
+
+def _free_name(stem: str, taken: Mapping[str, StudioRun]) -> str:
+    number, name = 1, stem
+    while name in taken:
+        number += 1
+        name = f"{stem}-{number}"
+    return name

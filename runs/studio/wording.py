@@ -1,0 +1,47 @@
+"""How figures are written: what is unknown is said to be, and never a number."""
+
+from __future__ import annotations
+
+UNKNOWN = "unknown"
+ABSENT = "–"
+
+
+def count(value: int | None) -> str:
+    """A whole number."""
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def short(value: int | None) -> str:
+    """A number that may be large, with as much of it as is of interest: `2.3 M`."""
+    if value is None:
+        return UNKNOWN
+    for size, unit in ((10**9, "G"), (10**6, "M"), (10**4, "k")):
+        if value >= size:
+            return f"{value / (1000 if unit == 'k' else size):,.{1 if unit != 'k' else 0}f} {unit}"
+    return f"{value:,}"
+
+
+def money(value: float | None) -> str:
+    """US dollars."""
+    if value is None:
+        return UNKNOWN
+    return f"${value:,.2f}" if value == 0 or value >= 1 else f"${value:,.4f}"
+
+
+def score(value: float | None) -> str:
+    """A mean score."""
+    return ABSENT if value is None else f"{value:.3g}"
+
+
+def span(seconds: float) -> str:
+    """Hours, minutes and seconds that something takes."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def many(number: int, one: str, several: str | None = None) -> str:
+    """`1 scenario`, `2 scenarios`."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"

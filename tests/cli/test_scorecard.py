@@ -1,0 +1,266 @@
+"""`dialoom scorecard`: what it plays, goes on with, shows, compares and refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dialoom import open_run, open_scorecard, scorecard
+from dialoom.graphs.suites import shipped_suites
+from dialoom.runs.scorecard import read_suite
+from tests.conftest import Command, MadeOnce
+from tests.invented import ALARM, write_release
+from tests.processes import Started
+
+CAST = """
+async def user(messages):
+    return f"Message {len(messages)}. TERMINATE" if len(messages) > 2 else "An alarm, please."
+
+async def plain(messages):
+    return "Set. worth 2"
+
+async def kind(messages):
+    return "Set, as you like it. worth 3"
+
+async def judge(messages):
+    if "<metric>task_completion" in str(messages):
+        return '{"verdict": true}'
+    return '{"score": %d}' % (3 if "worth 3" in str(messages) else 2)
+
+async def strict(messages):
+    if "<metric>task_completion" in str(messages):
+        return '{"verdict": false}'
+    return '{"score": 1}'
+"""
+
+SUITE = """
+suite: ours
+version: 3
+about: Two systems with people of our own.
+models: {user: "python:cast:user", judge: "python:cast:judge"}
+systems:
+  - recipe: personalens
+    title: Tasks
+    options: {profiles: release}
+    full: {options: {settings: [base, I]}}
+    headlines:
+      - {name: P, table: scores, column: P, scale: [1, 4]}
+      - {name: TCR %, table: scores, column: TCR %, scale: [0, 1]}
+    contrasts:
+      - {name: how personal, metric: personalization}
+  - recipe: aloe-eval
+    name: rounds
+    seed: 5
+    options: {personas: people.jsonl}
+    quick: {options: {rounds: 2}}
+    headlines:
+      - {name: AL, table: improvement, column: average AL, scale: [1, 5]}
+    contrasts:
+      - {name: alignment, metric: alignment}
+    charts: [alignment]
+"""
+
+BOTH = ["--suite", "ours.yaml", "--model", "assistant=python:cast:plain", "--model", "assistant=python:cast:kind"]
+
+
+def _sources(folder: Path) -> None:
+    write_release(folder / "release", users=5, tasks=[ALARM])
+    people = [{"id": name, "profile": f"{name} keeps bees.", "personality": "Patient."} for name in "ABCDE"]
+    (folder / "people.jsonl").write_text("".join(json.dumps(person) + "\n" for person in people))
+    (folder / "cast.py").write_text(CAST)
+    (folder / "ours.yaml").write_text(SUITE)
+
+
+def _card(command: Command, folder: Path) -> None:
+    _sources(folder)
+    command("scorecard", *BOTH, "-o", "card")
+
+
+@pytest.fixture
+def card(made_once: MadeOnce) -> Path:
+    """A folder with a finished scorecard of two assistants, and its sources."""
+    return made_once(_card)
+
+
+def _json(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "scorecard.json").read_text())
+    return found
+
+
+def _calls(folder: Path) -> int:
+    counts = []
+    for path in sorted(folder.glob("*.db")):
+        with closing(sqlite3.connect(path)) as connection:
+            counts.append(connection.execute("SELECT count(*) FROM calls").fetchone()[0])
+    return sum(counts)
+
+
+def _figures(folder: Path) -> dict[tuple[str, str], Any]:
+    return {(each["name"], each["assistant"][12:]): each["value"] for each in _json(folder)["figures"]}
+
+
+def test_a_card_has_figures_with_intervals_and_differences_over_all_systems(card: Path) -> None:
+    """Each system an ordinary run; the tests are paired, and corrected for all rows of all systems together."""
+    found = _json(card / "card")
+    assert _figures(card / "card")["P", "plain"] == {"n": 5, "mean": 2.0, "low": 2.0, "high": 2.0}
+    assert _figures(card / "card")["AL", "kind"]["mean"] == 3.0
+    rows = [dict(zip(found["tables"]["differences"]["columns"], row, strict=True)) for row in _rows(found)]
+    assert [(row["system"], row["of"], row["difference"]["mean"]) for row in rows] == [
+        ("personalens", "how personal", 1.0),
+        ("rounds", "alignment", 1.0),
+    ]
+    assert [row["p"] for row in rows] == [pytest.approx(2 * 2 / 2001)] * 2, "two rows are tested together"
+    assert found["suite"] == {"name": "ours", "version": 3, "hash": read_suite(card / "ours.yaml").hash}
+    run = open_run(card / "card" / "rounds--python-cast-plain.db")
+    assert (run.config.seed, run.config.options["rounds"]) == (5, 2)
+
+
+def _rows(found: dict[str, Any]) -> list[Any]:
+    rows: list[Any] = found["tables"]["differences"]["rows"]
+    return rows
+
+
+def test_the_page_stands_alone(card: Path) -> None:
+    """Nothing is fetched and nothing runs; each system's charts stand with its table; the Markdown has the tables."""
+    page, told = (card / "card" / "index.html").read_text(), (card / "card" / "scorecard.md").read_text()
+    assert (
+        "default-src &#x27;none&#x27;" in page
+        and "<script" not in page
+        and 'src="' not in page
+        and 'href="http' not in page
+    )
+    assert page.count("<figure") == 3, "the figures of both, and the rounds' own"
+    assert page.index('id="personalens"') < page.index("<figure") < page.index('id="rounds"')
+    assert "are not to be averaged" in page and "Two systems with people of our own." in page
+    assert told.count("| python:cast:kind |") >= 4 and "worth" not in told
+
+
+def test_what_was_broken_off_is_gone_on_with(card: Path, dialoom: Command) -> None:
+    """Stopped in the middle of a system by a budget, which is that of all; then killed: the same figures and calls.
+
+    Nothing is paid twice, neither then nor where an assistant is added.
+    """
+    one = [*BOTH[:2], *BOTH[4:]]
+    told = dialoom("scorecard", *one, "-o", "again", "--max-calls", 40, code=3)
+    assert "Go on with: dialoom scorecard" in told.stdout
+    assert _json(card / "again")["scenarios"]["pending"] > 0
+    assert "still to be played" in (card / "again" / "index.html").read_text()
+    assert 30 <= _calls(card / "again") <= 40
+    (card / "again" / "index.html").unlink()
+    with Started(card, "scorecard", *one, "-o", "again", "--max-calls", "none") as process:
+        assert any(line.startswith("2 of 2") for line in process.stdout)
+    assert not (card / "again" / "index.html").exists()
+    dialoom("scorecard", *one, "-o", "again")
+    whole, first = _json(card / "card"), _json(card / "again")
+    assert first["figures"] == [each for each in whole["figures"] if each["assistant"] == "python:cast:kind"]
+    assert _calls(card / "again") == _calls(card / "card") / 2
+    dialoom("scorecard", *BOTH[:4], "-o", "again")  # the other assistant, beside the first
+    both = _json(card / "again")
+    assert both["assistants"] == ["python:cast:kind", "python:cast:plain"]
+    assert [row for row in both["tables"]["cost"]["rows"] if "kind" in row[1]] == first["tables"]["cost"]["rows"]
+    assert _calls(card / "again") == _calls(card / "card")
+
+
+def test_cards_are_laid_side_by_side(card: Path, dialoom: Command) -> None:
+    """As if both assistants had been played together; only if the suite is the same."""
+    whole = (card / "card" / "record.json").read_text()
+    for name, kept in (("one", 0), ("two", 1)):
+        shutil.copytree(card / "card", card / name)
+        record = json.loads(whole)
+        record["assistants"] = [record["assistants"][kept]]
+        (card / name / "record.json").write_text(json.dumps(record))
+    dialoom("scorecard", "one", "two", "-o", "both")
+    assert _json(card / "both") == _json(card / "card")
+    assert "python:cast:kind" in dialoom("scorecard", "two").stdout
+    twins = open_scorecard(card / "one", card / "card").assistants
+    assert twins == [f"python:cast:plain ({card / 'one'})", f"python:cast:plain ({card / 'card'})", "python:cast:kind"]
+    record["suite"]["version"] = 4
+    (card / "two" / "record.json").write_text(json.dumps(record))
+    assert "only figures of one suite in one size" in dialoom("scorecard", "one", "two", code=2).stderr
+    assert "release holds no scorecard" in dialoom("scorecard", "one", "release", code=2).stderr
+    assert "leave out what says how to play" in dialoom("scorecard", "one", "--full", code=2).stderr
+
+
+def test_a_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command) -> None:
+    """Another suite, another size, other judges."""
+    (card / "other.yaml").write_text(SUITE.replace("rounds: 2", "rounds: 3"))
+    told = dialoom("scorecard", "--suite", "other.yaml", *BOTH[2:], "-o", "card", code=2).stderr
+    assert "-o card holds a scorecard of ours 3" in told and "give another folder" in told
+    assert "quick, and this is ours 3" in dialoom("scorecard", *BOTH, "--full", "-o", "card", code=2).stderr
+    told = dialoom("scorecard", *BOTH, "--model", "judge=python:cast:strict", "-o", "card", code=2).stderr
+    assert "judge model: 'python:cast:judge' then, 'python:cast:strict' now" in told
+
+
+@pytest.mark.parametrize(
+    ("was", "is_now", "told"),
+    [
+        ("recipe: aloe-eval", "recipe: aloha", "--suite 'ours', rounds: unknown recipe 'aloha'; there are"),
+        ("rounds: 2", "round: 2", "--suite 'ours', rounds: options: aloe-eval has no option 'round'; there are"),
+        ("rounds: 2", "rounds: 0", "--suite 'ours', rounds: rounds 0: "),
+        ("people.jsonl", "nobody.jsonl", "--suite 'ours', rounds: "),
+        ("metric: alignment", "metric: charm", "no metric 'charm'; there are alignment"),
+        ("contrasts:", "contrast:", "--suite ours.yaml: system personalens: contrast: Extra inputs are not permitted"),
+        ("name: TCR %", "name: TCR", "--suite ours.yaml: system personalens: headlines: 1: name 'TCR' and column"),
+        ("name: rounds", "name: personalens", "'personalens' is there twice"),
+        ("recipe: aloe-eval", "recipe: aloe", "--suite 'ours', rounds: recipe 'aloe' evaluates no role"),
+        ("suite: ours", "- a", "--suite ours.yaml cannot be read as YAML"),
+        ("user: ", "usher: ", "--suite 'ours': models: unknown role 'usher'; the roles are user, assistant, judge"),
+    ],
+)
+def test_a_suite_with_nonsense_is_one_message_and_leaves_nothing(
+    dialoom: Command, tmp_path: Path, was: str, is_now: str, told: str
+) -> None:
+    """Before anything is sent: also what only planning finds out."""
+    _sources(tmp_path)
+    (tmp_path / "ours.yaml").write_text(SUITE.replace(was, is_now, 1))
+    errors = dialoom("scorecard", *BOTH, "-o", "card", code=2).stderr
+    assert told in errors and len(errors.splitlines()) == 1
+    assert not list(tmp_path.glob("card/*"))
+
+
+def test_judges_that_are_several_are_a_panel_and_their_agreement_is_told(tmp_path: Path) -> None:
+    """Through the door: the panel's scores are the figures; assistants are functions that are in no file."""
+    _sources(tmp_path)
+
+    async def mine(messages: Any) -> str:
+        return f"As ever: {len(messages)}."
+
+    suite = yaml.safe_load(SUITE)
+    system = suite["systems"][0] | {"options": {"profiles": str(tmp_path / "release")}}
+    judges = [f"python:tests.runs.door.players:{name}" for name in ("judge", "sterner")]
+    (tmp_path / "one.yaml").write_text(yaml.safe_dump(suite | {"systems": [system], "models": {}}))
+    cast: Any = {"assistant": mine, "user": "python:tests.runs.door.players:user", "judge": judges}
+    card = scorecard(tmp_path / "card", suite=tmp_path / "one.yaml", models=cast)
+    assert card.is_complete and card.assistants == ["object:mine"]
+    assert [figure.value.mean for figure in card.figures] == [2.5, 1.0]  # type: ignore[union-attr]
+    rows = {row[3]: row[4:] for row in card["agreement"].rows}
+    assert rows["personalization (assistant)"][0] == 5
+    assert rows["task_completion (assistant)"][2].mean == 1.0  # type: ignore[union-attr]
+    again = scorecard(tmp_path / "card", suite=tmp_path / "one.yaml", models=cast)
+    assert again.as_json()["figures"] == card.as_json()["figures"]
+
+
+def test_the_shipped_suite_finds_all_of_its_figures_and_says_who_is_offline(dialoom: Command, tmp_path: Path) -> None:
+    """Little of it is played here; what is copied from the card's folder, or printed, is the same suite."""
+    (tmp_path / "copied.yaml").write_text(dialoom("scorecard", "--show-suite").stdout)
+    (shipped,) = shipped_suites()
+    assert read_suite(tmp_path / "copied.yaml").hash == read_suite(shipped).hash
+    suite = yaml.safe_load((tmp_path / "copied.yaml").read_text())
+    for system in suite["systems"]:
+        system["quick"] = {"options": {**system.get("quick", {}).get("options", {}), "limit": 2}}
+    (tmp_path / "little.yaml").write_text(yaml.safe_dump(suite))
+    dialoom("scorecard", "--suite", "little.yaml", "-o", "card")
+    found = _json(tmp_path / "card")
+    notes = {name: table["notes"] for name, table in found["tables"].items()}
+    assert not [note for each in notes.values() for note in each if "has no" in note]
+    offline = "Made with an offline model"
+    assert all(any(note.startswith(offline) for note in each) for each in notes.values())
+    assert read_suite(tmp_path / "card" / "suite.yaml").hash == read_suite(tmp_path / "little.yaml").hash
+    assert found["suite"]["hash"] == read_suite(tmp_path / "little.yaml").hash

@@ -1,0 +1,85 @@
+"""Players who write a small source as the understudies do, unless a test says otherwise."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import dialoom
+from dialoom.personas.apollo.source import ApolloSource, read_source
+from dialoom.roles import offline
+
+SMALL: dict[str, Any] = {"users": 1, "pairs": 1, "errands": 0, "offers": 1}
+Say = Callable[[str], Any]
+
+
+def part(text: str, tag: str) -> str:
+    """The text of a part of a prompt."""
+    found = re.search(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.DOTALL)
+    return found[1].strip() if found else ""
+
+
+class Players:
+    """All roles in one: counts what was asked, keeps it, and answers as an understudy that makes no faults.
+
+    Args:
+        instead: By kind (`name`, `choice`, `turns`, `query` of the writer; `check`, `read` and `solve`), a function of
+            the request's text that gives what is said, or None for what is usual.
+    """
+
+    def __init__(self, **instead: Say) -> None:
+        self.asked: Counter[str] = Counter()
+        self.heard: list[tuple[str, str]] = []
+        self._instead = instead
+
+    async def __call__(self, messages: list[Any]) -> str:
+        text = "\n".join(message["content"] for message in messages)
+        kind = _kind(text)
+        self.asked[kind] += 1
+        self.heard.append((kind, text))
+        say = self._instead.get(kind)
+        said = say(text) if say else None
+        if said is None:
+            mended = [{**message, "content": _faultless(message["content"])} for message in messages]
+            said = offline.answer("attentive", mended, system="apollo_write", role=part(text, "role"))
+        return said if isinstance(said, str) else json.dumps(said)
+
+    def told(self, kind: str) -> list[str]:
+        """What the writer was told to be wrong, each time."""
+        return [part(text, "wrong") for asked, text in self.heard if asked == kind and "<wrong>" in text]
+
+
+def _kind(text: str) -> str:
+    role = part(text, "role")
+    found = re.search(r'Answer: \{"(\w+)"', text)
+    if role == "writer" and found:
+        return found[1]
+    return {"solver": "solve"}.get(role, "read" if '{"facets"' in text else "check")
+
+
+def _faultless(text: str) -> str:
+    """Whoever is told that something is wrong makes no fault on purpose."""
+    return text if "<wrong>" in text else text.replace("<instruction>", "<wrong>nothing</wrong>\n<instruction>", 1)
+
+
+def played(folder: Path, players: Players | None = None, name: str = "run", **options: Any) -> dialoom.Run:
+    """A run of one user."""
+    models: Mapping[str, Any] = dict.fromkeys(("writer", "checker", "solver"), players or Players())
+    roles = models if options.get("verify_leaks") else {role: models[role] for role in ("writer", "checker")}
+    return dialoom.play("apollo-write", path=folder / f"{name}.db", models=roles, options={**SMALL, **options})
+
+
+def details(run: dialoom.Run) -> Mapping[str, Any]:
+    """What the only scenario came to."""
+    (episode,) = run.episodes()
+    return episode.outcome.details
+
+
+def source(run: dialoom.Run, folder: Path) -> ApolloSource:
+    """The source that a run has written, looked through as a builder would."""
+    run.export("apollo-source", folder)
+    return read_source(folder, thorough=True)

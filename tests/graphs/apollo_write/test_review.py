@@ -1,0 +1,185 @@
+"""Drafts that people look at: what they leave alone costs nothing, and what they mend is looked at again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom as door
+from dialoom.personas import DataError
+from tests.graphs.apollo_write.players import Players, details, played, source
+
+FOOD: dict[str, Any] = {"flows": "food", "errands": 1}
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def drafts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The drafts of a run of one flow, of which a checker has refused one query for good."""
+    folder = tmp_path_factory.mktemp("drafts")
+    refused = {"verdict": "wrong", "explanation": "hm"}
+    players = Players(
+        check=lambda text: refused if "<query>" in text and "Tobias" in text.split("<query>")[1] else None
+    )
+    played(folder, players, **FOOD).export("drafts", folder / "drafts")
+    return folder / "drafts"
+
+
+def mended(drafts: Path, folder: Path, kind: str, change: Callable[[Rows], object]) -> Path:
+    """A copy of the drafts in which the rows of a kind are changed."""
+    made = folder / "mended"
+    made.mkdir()
+    for path in drafts.iterdir():
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        if path.stem == kind:
+            change(rows)
+        (made / path.name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return made
+
+
+def gone_on(drafts: Path, folder: Path, **options: Any) -> tuple[door.Run, Players]:
+    """A run that goes on from drafts."""
+    players = Players()
+    given = {name: value for name, value in options.items() if name in ("until", "verify_leaks")}
+    models = dict.fromkeys(("writer", "checker"), players)
+    run = door.play("apollo-write", path=folder / "on.db", models=models, options={"drafts": drafts, **given})
+    return run, players
+
+
+def sound(rows: Rows) -> dict[str, Any]:
+    """The first row that is in."""
+    return next(row for row in rows if not row["problem"])
+
+
+def out(rows: Rows) -> dict[str, Any]:
+    """The first row that is out."""
+    return next(row for row in rows if row["problem"])
+
+
+def test_what_nobody_has_changed_asks_nothing_and_comes_to_the_same(drafts: Path, tmp_path: Path) -> None:
+    """Drafts in, drafts out, byte for byte."""
+    run, players = gone_on(drafts, tmp_path)
+    assert not players.asked
+    run.export("drafts", tmp_path / "again")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == {
+        path.name: path.read_bytes() for path in drafts.iterdir()
+    }
+
+
+def test_a_mended_query_is_checked_again_and_is_in(drafts: Path, tmp_path: Path) -> None:
+    """One check, and no writing."""
+    run, players = gone_on(mended(drafts, tmp_path, "queries", lambda rows: sound(rows).update(_more(rows))), tmp_path)
+    assert players.asked == {"check": 1}
+    assert any("As soon as may be." in pair.query for pair in source(run, tmp_path / "source").pairs.values())
+
+
+def _more(rows: Rows) -> dict[str, str]:
+    return {"query": f"{sound(rows)['query']} As soon as may be."}
+
+
+def test_a_query_that_was_mended_badly_is_out_and_stays_as_it_is(drafts: Path, tmp_path: Path) -> None:
+    """Nobody writes over what people have written."""
+    changed = mended(
+        drafts, tmp_path, "queries", lambda rows: sound(rows).update(query=f"{sound(rows)['query']} Korean!")
+    )
+    run, players = gone_on(changed, tmp_path)
+    assert not players.asked
+    (row,) = [row for row in details(run)["drafts"]["queries"].values() if "Korean" in row["query"]]
+    assert row["problem"].startswith("leak: 'Korean'")
+    assert not details(run)["pairs"]
+
+
+def test_what_a_checker_has_refused_may_be_accepted(drafts: Path, tmp_path: Path) -> None:
+    """No model is asked; rules still are."""
+    run, players = gone_on(mended(drafts, tmp_path, "queries", lambda rows: out(rows).update(accepted=True)), tmp_path)
+    assert not players.asked
+    before = sum(not row["problem"] for row in map(json.loads, (drafts / "queries.jsonl").read_text().splitlines()))
+    assert len(source(run, tmp_path / "source").pairs) == before + 1
+
+
+def test_an_accepted_query_that_leaks_is_out(drafts: Path, tmp_path: Path) -> None:
+    """What a rule refuses nobody can accept: APOLLO would refuse the source."""
+    change = {"accepted": True, "query": "Korean food, please."}
+    run, players = gone_on(mended(drafts, tmp_path, "queries", lambda rows: sound(rows).update(change)), tmp_path)
+    assert not players.asked
+    assert [row["problem"][:4] for row in details(run)["drafts"]["queries"].values() if row["accepted"]] in (
+        ["kind"],
+        ["miss"],
+        ["leak"],
+    )
+
+
+def test_a_row_that_is_deleted_is_written_anew(drafts: Path, tmp_path: Path) -> None:
+    """A session alone: its query does not hang on its words."""
+    name = "s-u01-food-1-1"
+    changed = mended(
+        drafts, tmp_path, "sessions", lambda rows: rows.remove(next(row for row in rows if row["id"] == name))
+    )
+    run, players = gone_on(changed, tmp_path)
+    assert players.asked == {"turns": 2, "read": 1}
+    assert details(run)["drafts"]["sessions"][name]["turns"]
+
+
+def test_other_preferences_have_everything_about_them_written_anew(drafts: Path, tmp_path: Path) -> None:
+    """New requests are found for them, then sessions and queries are written; all other sessions stay."""
+
+    def change(rows: Rows) -> None:
+        for each, spice in zip(rows[0]["sets"], ("none", "mild", "hot"), strict=True):
+            each["values"]["spice_level"] = spice
+
+    run, players = gone_on(mended(drafts, tmp_path, "preferences", change), tmp_path)
+    assert players.asked == {"check": 1 + 3, "turns": 6, "read": 3, "query": 3}
+    pairs = source(run, tmp_path / "source").pairs.values()
+    assert [pair.values["spice_level"] for pair in pairs] == ["none", "mild", "hot"]
+
+
+def test_preferences_that_cannot_be_are_out_with_the_reason(drafts: Path, tmp_path: Path) -> None:
+    """A value that there is not, and two that are the same."""
+    changes = {"values: spice_level 'salty'": ("salty", "mild", "hot"), "apart: ": ("mild", "mild", "hot")}
+    for number, (why, values) in enumerate(changes.items()):
+
+        def change(rows: Rows, values: tuple[str, ...] = values) -> None:
+            for each, spice in zip(rows[0]["sets"], values, strict=True):
+                each["values"]["spice_level"] = spice
+
+        (folder := tmp_path / str(number)).mkdir()
+        run, players = gone_on(mended(drafts, folder, "preferences", change), folder)
+        (row,) = details(run)["drafts"]["preferences"].values()
+        assert row["problem"].startswith(why), row["problem"]
+        assert not players.asked
+        assert not details(run)["pairs"]
+
+
+def test_a_run_stops_after_a_stage_and_goes_on_from_it(tmp_path: Path) -> None:
+    """Stage by stage it asks what it asks at once, and comes to the same source."""
+    at_once = Players()
+    whole = source(played(tmp_path, at_once, **FOOD), tmp_path / "whole")
+    players, before = Players(), None
+    models = dict.fromkeys(("writer", "checker"), players)
+    for stage in ("users", "preferences", "sessions", "complete"):
+        options = {"drafts": before} if before else {"users": 1, "pairs": 1, "offers": 1, **FOOD}
+        path = tmp_path / f"{stage}.db"
+        run = door.play("apollo-write", path=path, models=models, options={**options, "until": stage, "offers": 1})
+        run.export("drafts", before := tmp_path / stage)
+    assert players.asked == at_once.asked
+    made = source(run, tmp_path / "parts")
+    assert made.meta == whole.meta
+    assert list(made.pairs) == list(whole.pairs)
+
+
+def test_drafts_that_do_not_fit_are_refused_by_name(drafts: Path, tmp_path: Path) -> None:
+    """Another number of pairs, a user that is not there, and a line of another form."""
+    with pytest.raises(door.DialoomError, match="pairs 2: the drafts were made with 1; leave it out"):
+        door.play("apollo-write", path=tmp_path / "run.db", options={"drafts": drafts, "pairs": 2})
+    (folder := tmp_path / "a").mkdir()
+    changed = mended(drafts, folder, "queries", lambda rows: rows[0].update(user="u09"))
+    with pytest.raises(DataError, match="there is no user 'u09'"):
+        door.play("apollo-write", path=tmp_path / "run.db", options={"drafts": changed})
+    (folder := tmp_path / "b").mkdir()
+    changed = mended(drafts, folder, "sessions", lambda rows: rows[1].update(turns=[{"speaker": "nobody"}]))
+    with pytest.raises(DataError, match=r"sessions.jsonl:2: turns"):
+        door.play("apollo-write", path=tmp_path / "run.db", options={"drafts": changed})

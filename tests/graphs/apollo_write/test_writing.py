@@ -1,0 +1,213 @@
+"""A source written by models: what it comes to, and what becomes of replies that are of no use."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom as door
+from dialoom.personas.apollo.source.drafts import read_drafts
+from tests.conftest import Command, MadeOnce
+from tests.graphs.apollo_write.players import Players, details, part, played, source
+
+FOOD = {"flows": "food"}
+
+
+def write(dialoom: Command, folder: Path) -> None:  # noqa: ARG001
+    """A run of two flows by the understudies."""
+    chosen = ("--users", "1", "--pairs", "1", "--errands", "1", "--offers", "1", "--flows", "food,movie")
+    dialoom("run", "apollo-write", *chosen, "-o", "write.db", code=0)
+
+
+def at_first(said: Any) -> Any:
+    """What is said until the prompt tells what is wrong."""
+    return lambda text: None if "<wrong>" in text else said
+
+
+def outs(run: door.Run) -> dict[str, str]:
+    """What is out, and by which check."""
+    notes = details(run)["notes"]
+    return {note["id"]: note["why"].partition(":")[0] for note in notes if note["result"] == "out"}
+
+
+def test_a_written_source_passes_all_checks_and_is_played(made_once: MadeOnce, dialoom: Command) -> None:
+    """Six pairs among 31 other sessions; the agent follows what they tell."""
+    folder = made_once(write)
+    run = door.open_run(folder / "write.db")
+    made = source(run, folder / "source")
+    assert made.meta.maker == "written"
+    assert len(made.pairs) == 6
+    assert len(made.unrelated["u01"]) == 31
+    options = {"source": folder / "source", "length": ["2k"], "framework": ["reminder"]}
+    played_ = door.play("apollo", path=folder / "played.db", options=options)
+    rows = played_.report(tables=["accuracy"]).tables[0].rows
+    assert [cell for cell in rows[0] if isinstance(cell, float)] == [], rows
+    scores = [
+        each.score for episode in played_.episodes() for each in episode.outcome.judgements if each.metric == "accuracy"
+    ]
+    assert scores == [True] * 6
+    said = dialoom("report", "write.db", code=0).stdout
+    assert "What checks have refused" in said
+    shown = dialoom("show", "write.db", "1", code=0).stdout
+    assert "u01: 6 pairs, 37 sessions" in shown
+
+
+def test_who_mends_faults_loses_nothing_and_who_does_not_loses_what_is_faulty(tmp_path: Path) -> None:
+    """The understudies' faults are the same; as `generic` they are never mended. Lengths are no fault of theirs."""
+    options = {"users": 1, "pairs": 1, "errands": 0, "offers": 1, "flows": "movie,music,beverage,food"}
+    notes = {}
+    for model in ("attentive", "generic"):
+        models = dict.fromkeys(("writer", "checker"), f"offline/{model}")
+        notes[model] = details(
+            door.play("apollo-write", path=tmp_path / f"{model}.db", models=models, options=options)
+        )["notes"]
+    faulty = {note["id"] for note in notes["attentive"] if note["result"] == "refused" and note["kind"] == "sessions"}
+    assert faulty
+    assert not [note for note in notes["attentive"] if note["result"] == "out"]
+    assert {note["id"] for note in notes["generic"] if note["result"] == "out" and note["kind"] == "sessions"} == faulty
+    tries = [note["round"] for note in notes["generic"] if note["id"] in faulty]
+    assert tries == [1] * len(faulty) + [2] * len(faulty) + [3] * len(faulty)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "why"),
+    [
+        ("name", "I would rather not.", "unread"),
+        ("name", {"name": "Ada", "gender": "woman", "age": 30, "persona": "Mends a bus."}, "leak: 'bus'"),
+        ("choice", {"choice": 7, "stories": ["a", "b", "c"]}, "choice: number 7"),
+        ("turns", "{", "unread"),
+        ("turns", {"turns": [], "call": {"name": "teleport", "arguments": {}}}, 'call: there is no tool "teleport"'),
+        ("turns", {"turns": [], "call": {"name": "order_food_delivery", "arguments": {"city": 7}}}, "call: order_food"),
+        ("turns", {"turns": [], "call": None}, "shape: nothing is said"),
+        ("turns", {"turns": [{"speaker": "user", "text": "Hello."}], "call": None}, ("wrong past call", "twin")),
+        ("query", {"query": "Order me a meal."}, ("missing", "kind")),
+    ],
+)
+def test_a_reply_of_no_use_is_shown_with_what_is_wrong_and_written_again(
+    tmp_path: Path, kind: str, said: Any, why: str | tuple[str, ...]
+) -> None:
+    """And then everything passes."""
+    players = Players(**{kind: at_first(said)})
+    run = played(tmp_path, players, **FOOD)
+    told = [each for each in players.told(kind) if each != "nothing"]
+    assert told
+    assert all(each.startswith(why) for each in told), told
+    assert len(source(run, tmp_path / "source").pairs) == 3
+    assert not outs(run)
+
+
+def test_a_call_that_the_preference_does_not_ask_for_is_refused_before_it_is_run(tmp_path: Path) -> None:
+    """By what would be right; the executor's outputs are in no session that is out."""
+
+    def spicy(text: str) -> Any:
+        so_far = part(text, "so_far")
+        values = dict(re.findall(r"<part name=\"(\w+)\" wanted='([^']*)'", text))
+        if so_far or json.loads(values["spice_level"]) != "mild":
+            return None
+        return {
+            "turns": [{"speaker": "user", "text": "Food, please."}],
+            "call": {
+                "name": "order_food_delivery",
+                "arguments": {
+                    "city": "?",
+                    "address": "?",
+                    "cuisine": "korean",
+                    "spice_level": "hot",
+                    "cutlery": True,
+                    "payment_method": "wallet",
+                },
+            },
+        }
+
+    players = Players(turns=spicy)
+    run = played(tmp_path, players, **FOOD)
+    out = outs(run)
+    assert set(out.values()) == {"call"}
+    for id_, row in details(run)["drafts"]["sessions"].items():
+        assert ("output" in json.dumps(row)) == (id_ not in out)
+
+
+def test_what_is_refused_to_the_end_is_out_and_its_draft_says_why(tmp_path: Path) -> None:
+    """A query that leaks three times; the pairs beside it stay."""
+    players = Players(query=lambda text: leaking(text) if _is_first(text, players) else None)
+    run = played(tmp_path, players, **FOOD)
+    out = outs(run)
+    assert set(out.values()) == {"leak"}
+    assert len(out) < 3
+    assert not out.keys() & source(run, tmp_path / "source").pairs.keys()
+    assert players.asked["query"] == 3 + 2 * len(out)
+    run.export("drafts", tmp_path / "drafts")
+    _, drafts = read_drafts(tmp_path / "drafts")
+    assert {draft.id: draft.problem.partition(":")[0] for draft in drafts["u01"].queries if draft.problem} == out
+
+
+def leaking(text: str) -> Any:
+    """A query that holds all that it needs, and more."""
+    start = re.search(r"start: (\w+)", part(text, "occasion"))
+    assert start
+    who = "I am" if part(text, "kind") == "reactive" else "Tobias is"
+    return {"query": f"{who} at {start[1]}. Korean food would do."}
+
+
+def _is_first(text: str, players: Players) -> bool:
+    """Whether it is the request that came first of all, or the same again."""
+    first = next(said for kind, said in players.heard if kind == "query")
+    return part(first, "occasion") == part(text, "occasion")
+
+
+def test_a_checker_who_reads_another_value_has_the_session_written_again(tmp_path: Path) -> None:
+    """Who hears nothing at all is told which value should be heard."""
+    deaf = [True] * 3
+    players = Players(
+        read=lambda _: {"facets": [], "form": "tone", "verdict": "right"} if deaf and deaf.pop() else None
+    )
+    run = played(tmp_path, players, **FOOD)
+    told = [each for each in players.told("turns") if each != "nothing"]
+    assert len(told) >= 3
+    assert all(each.startswith("told: from what is said, cuisine reads as None") for each in told)
+    assert not outs(run)
+
+
+def test_what_the_checker_says_nothing_of_is_out_at_once(tmp_path: Path) -> None:
+    """Another text would mend nothing; people may accept it."""
+    players = Players(check=lambda text: "Hm." if "<query>" in text else None)
+    run = played(tmp_path, players, **FOOD)
+    assert set(outs(run).values()) == {"unchecked"}
+    assert players.asked["query"] == 3
+    assert not details(run)["pairs"]
+
+
+def test_a_query_that_is_answered_without_the_history_is_out(tmp_path: Path) -> None:
+    """One right answer of two is enough; a wrong one does no harm."""
+    wanted: dict[str, list[dict[str, Any]]] = {}
+
+    def noted(text: str) -> None:
+        if "<query>" in text:
+            values = re.findall(r"<part name=\"(\w+)\" wanted='([^']*)'", text)
+            wanted[part(text, "query")] = [{"facet": name, "value": json.loads(value)} for name, value in values]
+
+    answers = [0]
+
+    def solved(text: str) -> Any:
+        answers[0] += 1
+        return {"facets": wanted[part(text, "request")]} if answers[0] == 2 else None
+
+    run = played(tmp_path, Players(check=noted, solve=solved), verify_leaks=2, **FOOD)
+    assert answers[0] == 6
+    assert list(outs(run).values()) == ["verified leak"]
+    assert len(source(run, tmp_path / "source").pairs) == 2
+
+
+def test_options_that_cannot_be_are_refused_by_name(tmp_path: Path) -> None:
+    """A flow that there is not, more users than personas, and the source of a run that ends before."""
+    with pytest.raises(door.DialoomError, match="flows 'tea': there is no flow 'tea'"):
+        played(tmp_path, flows="tea")
+    with pytest.raises(door.DialoomError, match="users 101: there are 100 personas"):
+        played(tmp_path, users=101)
+    run = played(tmp_path, until="users")
+    with pytest.raises(door.DialoomError, match="the run ends with users"):
+        run.export("apollo-source", tmp_path / "source")

@@ -1,0 +1,67 @@
+"""Looking: what a session shows is to be seen without the file's lock, and nothing of it is written."""
+
+from __future__ import annotations
+
+import asyncio
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+import dialoom
+from dialoom.runs.stepping import Looking, NotBegunError, Session, SteppingError, diff
+from tests.conftest import MadeOnce
+from tests.runs.stepping.played import dialogue, shown, stepping, stood
+
+
+def test_who_looks_sees_what_a_session_shows_while_another_holds_the_file(made_once: MadeOnce) -> None:
+    """Stops, history, outcome and differences are those of a session, which has the lock meanwhile."""
+    path = dialogue(made_once)
+    run = dialoom.open_run(path)
+
+    async def both(session: Session) -> None:
+        branch = await session.fork("mine")
+        await branch.edit("turns", 1)
+        async with run.look(1) as looking:
+            assert stood(await looking.stops()) == stood(await (await session.switch("main")).stops())
+            assert [(each.number, each.parent) for each in await looking.history()] == [
+                (each.number, each.parent) for each in await session.history()
+            ]
+            there = await looking.at("mine")
+            assert shown(await there.here()) == shown(await branch.here())
+            assert (await looking.outcome()) == (await session.outcome())
+            difference = await diff(looking, there)
+            assert difference.names == ("main", "mine")
+
+    stepping(path, both)
+
+
+def test_what_comes_next_is_shown_without_being_asked_and_the_file_stays_as_it_is(made_once: MadeOnce) -> None:
+    """Not a byte is written; a place that is not there is named with those that are."""
+    path = dialogue(made_once)
+    before = sha256(path.read_bytes()).digest()
+
+    async def look() -> None:
+        async with dialoom.open_run(path).look(1, checkpoint=3) as looking:
+            stop = await looking.here()
+            assert stop.number == 3
+            assert [asked.role for asked in await looking.next_requests()] == list(stop.next)
+            with pytest.raises(SteppingError, match="no checkpoint '99'"):
+                await looking.at("main", "99")
+            with pytest.raises(SteppingError, match="no branch 'other'"):
+                await looking.at("other")
+
+    asyncio.run(look())
+    assert sha256(path.read_bytes()).digest() == before
+
+
+def test_of_a_scenario_that_has_not_begun_there_is_nothing_to_see(tmp_path: Path) -> None:
+    """It is not begun by looking."""
+    run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 1})
+
+    async def look() -> Looking:
+        async with run.look(1) as looking:
+            return looking
+
+    with pytest.raises(NotBegunError, match="has not begun"):
+        asyncio.run(look())

@@ -1,0 +1,90 @@
+"""Texts that repeat lines of earlier ones, kept in parts."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from dialoom.runs.store import schema, texts
+from dialoom.runs.store.texts import Texts, reading
+
+
+@pytest.fixture
+def file() -> Iterator[sqlite3.Connection]:
+    """An empty run."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        schema.create(connection)
+        yield connection
+
+
+def kept(file: sqlite3.Connection) -> int:
+    """How many letters of texts the file holds."""
+    query = "SELECT sum(coalesce(length(content), 0) + coalesce(length(parts), 0)) FROM kept_texts"
+    return int(file.execute(query).fetchone()[0])
+
+
+RULES = "\n".join(f"- rule {number}: an answer that breaks it is none, however well it is put" for number in range(9))
+
+
+def test_what_a_text_repeats_is_not_kept_again(file: sqlite3.Connection) -> None:
+    """Rules, an answer and a question stand in several prompts; all are read as they were sent."""
+    said = [f"Which of the {number} museums by the river should I see first?" for number in range(20)]
+    said += [
+        f"Answer {number}: see the smallest of them first,\nas long as it rains; so much for that." for number in said
+    ]
+    sent = [f"Question:\n{each}\n\nIs it kind?\n\n{RULES}\nSay yes or no." for each in said]
+    memory = Texts()
+    ids = [memory.id_of(file, text) for text in (*said, *sent)]
+    assert dict(file.execute("SELECT id, content FROM texts").fetchall()) == dict(zip(ids, [*said, *sent], strict=True))
+    assert [reading(file)(id_) for id_ in ids] == [*said, *sent]
+    assert kept(file) < sum(map(len, said)) + 2 * len(RULES) + 100 * len(sent)
+    assert [Texts().id_of(file, text) for text in sent] == ids[len(said) :], "each is found again"
+
+
+def test_any_text_is_read_as_it_was_kept(file: sqlite3.Connection) -> None:
+    """Of whatever lines, in whatever order, in more texts than are remembered."""
+    draw = random.Random(7)
+    words = ["a quiet seat near the window of the early train", "ünïcödé 😀 in a line that is long enough to be found"]
+    lines = ["", "-", "short", '"quoted"', "\ttab", "back\\slash", "nul \0 within a line that is long enough to matter"]
+    lines += [f"{draw.choice(words)} {number}" for number in range(40)]
+    made = ["\n".join(draw.choices(lines, k=draw.randrange(1, 30))) for _ in range(600)]
+    memory = Texts()
+    ids = {text: memory.id_of(file, text) for text in made}
+    for text, id_ in ids.items():
+        assert file.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone() == (text,)
+    assert file.execute("SELECT count(*) FROM kept_texts WHERE parts IS NOT NULL").fetchone()[0] > 100
+
+
+def test_texts_of_one_hash_are_two(file: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It only says where to look."""
+    monkeypatch.setattr(texts, "text_hash", lambda _content: 1)
+    first, second = (Texts().id_of(file, text) for text in ("one", "two"))
+    assert first != second
+    assert [Texts().find(file, text) for text in ("one", "two", "three")] == [first, second, None]
+
+
+def test_a_text_that_lacks_a_part_is_none(file: sqlite3.Connection) -> None:
+    """Rather than one with a hole in it; nor does one that refers to itself have no end."""
+    memory = Texts()
+    rules = memory.id_of(file, RULES)
+    sent = memory.id_of(file, f"Is it kind?\n{RULES}\nSay yes or no.")
+    file.execute("UPDATE kept_texts SET content = NULL, parts = ? WHERE id = ?", (f"[{rules}]", rules))
+    for id_ in (rules, sent):
+        with pytest.raises(LookupError, match="lacks a part"):
+            reading(file)(id_)
+
+
+def test_what_was_undone_is_not_referred_to(file: sqlite3.Connection) -> None:
+    """The writer says when that has happened."""
+    memory = Texts()
+    file.execute("BEGIN")
+    memory.id_of(file, RULES)
+    file.execute("ROLLBACK")
+    memory.forget()
+    sent = memory.id_of(file, f"Is it kind?\n{RULES}\nSay yes or no.")
+    assert RULES in reading(file)(sent)

@@ -1,0 +1,157 @@
+"""Pages of scenarios: what is chosen, in which order, and what was said in them."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import dialoom
+from dialoom import DialoomError
+from dialoom.runs.store import ScenarioQuery
+from tests.conftest import Command, MadeOnce, quick_players
+
+pytestmark = pytest.mark.usefixtures("_cache")
+
+
+@pytest.fixture
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def _make(dialoom: Command, folder: Path) -> None:
+    dialoom("run", "personalens", *quick_players(folder), "--limit", 6, "-o", "r.db")
+    with sqlite3.connect(folder / "r.db") as connection:  # so that there is something to tell apart
+        connection.execute("UPDATE scenarios SET state = 'failed', error = 'no' WHERE position = 2")
+        connection.execute("UPDATE judgements SET score = scenario WHERE metric = 'coherence'")
+        connection.execute("UPDATE judgements SET score = NULL WHERE metric = 'coherence' AND scenario = 3")
+        fault = '[{"who":"user","kind":"echo"},{"who":"judge","kind":"copied_form"}]'
+        connection.execute("UPDATE outcomes SET faults = ? WHERE scenario = 4", (fault,))
+        connection.execute(
+            "UPDATE outcomes SET faults = ? WHERE scenario = 5", ('[{"who":"judge","kind":"copied_form"}]',)
+        )
+
+
+@pytest.fixture
+def run(made_once: MadeOnce) -> dialoom.Run:
+    """A run of six scenarios."""
+    return dialoom.open_run(made_once(_make) / "r.db")
+
+
+def _positions(run: dialoom.Run, query: ScenarioQuery, **more: str) -> list[int]:
+    page = run.scenarios(query, **more)  # type: ignore[arg-type]
+    assert page.total == len(page.rows)
+    return [row.position for row in page.rows]
+
+
+def test_pages_follow_on_each_other(run: dialoom.Run) -> None:
+    """Each with how many there are in all, and the figures of its scenarios."""
+    first, second = run.scenarios(limit=4), run.scenarios(offset=4, limit=4)
+    assert [row.position for row in (*first.rows, *second.rows)] == [*range(6)]
+    assert first.total == second.total == 6
+    row, episode = first.rows[1], run.episode(2)
+    assert episode is not None
+    assert (row.id, row.state, row.ended_by, row.facets) == (episode.id, "done", "user_terminated", episode.facets)
+    assert row.scores == {"coherence": 1.0, "naturalness": 3.0, "personalization": 3.0, "task_completion": 1.0}
+    query = "SELECT sum(input_tokens + output_tokens) FROM calls WHERE scenario = 1"
+    with sqlite3.connect(run.path) as connection:
+        assert row.tokens == connection.execute(query).fetchone()[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "positions"),
+    [
+        (ScenarioQuery(state="failed"), [2]),
+        (ScenarioQuery(state="pending"), []),
+        (ScenarioQuery(ended_by="user_terminated", state="done"), [0, 1, 3, 4, 5]),
+        (ScenarioQuery(at_least={"coherence": 4}), [4, 5]),
+        (ScenarioQuery(at_most={"coherence": 1}), [0, 1]),
+        (ScenarioQuery(fault="any"), [4]),
+        (ScenarioQuery(fault="none"), [0, 1, 2, 3, 5]),
+        (ScenarioQuery(fault="echo"), [4]),
+        (ScenarioQuery(fault="user"), [4]),
+        (ScenarioQuery(among=[5, 1, 99]), [1, 5]),
+        (ScenarioQuery(sort="score:coherence"), [0, 1, 2, 4, 5, 3]),
+        (ScenarioQuery(sort="score:coherence", is_descending=True), [5, 4, 2, 1, 0, 3]),
+        (ScenarioQuery(sort="number", is_descending=True), [5, 4, 3, 2, 1, 0]),
+        (ScenarioQuery(sort="state"), [0, 1, 3, 4, 5, 2]),
+        (ScenarioQuery(facets={"user": "nobody"}), []),
+        (ScenarioQuery(facets={'us"er': "' OR 1"}), []),
+    ],
+)
+def test_scenarios_are_chosen_and_ordered(run: dialoom.Run, query: ScenarioQuery, positions: list[int]) -> None:
+    """By what is known of them; what has no score comes last either way, and no expression is made of a name."""
+    assert _positions(run, query) == positions
+
+
+def test_a_facet_that_is_a_list_holds_each_of_its_values(run: dialoom.Run) -> None:
+    """And the choices count them."""
+    for name, values in run.choices().items():
+        for value, count in values.items() if name.startswith("facet:") else ():
+            assert run.scenarios(ScenarioQuery(facets={name.removeprefix("facet:"): value})).total == count, name
+    assert run.choices()["state"] == {"done": 5, "failed": 1}
+    assert run.choices()["fault"] == {"copied_form": 2, "echo": 1}
+
+
+def test_an_expression_and_words_narrow_a_query(run: dialoom.Run) -> None:
+    """All of them hold together."""
+    assert _positions(run, ScenarioQuery(state="done"), where="coherence >= 1") == [1, 4, 5]
+    assert _positions(run, ScenarioQuery(at_most={"coherence": 2}), said="reply") == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("Reply LINE", 6),
+        ('"line 1 of mine"', 6),
+        ('"of line"', 0),
+        ("repl*", 6),
+        ("repl", 0),
+        ("reply AND nothing", 0),
+        ('reply" OR "x', 0),
+        ("NEAR(reply", 0),
+    ],
+)
+def test_what_was_said_is_found_by_its_words(run: dialoom.Run, words: str, found: int) -> None:
+    """Quoted in a row, or by their beginnings; nothing in them is an operator."""
+    page = run.scenarios(said=words)
+    assert page.total == found
+    assert all("eply" in text or "ine" in text for text in page.said.values())
+    assert len(page.said) == found
+
+
+def test_the_index_follows_the_run(run: dialoom.Run) -> None:
+    """What was said since is found, what is not said any more is not; the run's own file stays as it is."""
+    assert run.scenarios(said="zebra").total == 0
+    before = run.path.read_bytes()
+    assert run.scenarios(said="reply").total == 6
+    assert run.path.read_bytes() == before
+    with sqlite3.connect(run.path) as connection:
+        connection.execute("INSERT INTO texts (id, hash, content) VALUES (9999, x'00', 'A Zébra!')")
+        connection.execute("""UPDATE outcomes SET messages = '[["user",9999]]' WHERE scenario = 0""")
+        connection.execute("UPDATE scenarios SET state = 'pending' WHERE position = 1")
+    assert run.scenarios(said="zebra").said == {0: "A Zébra!"}
+    assert [row.position for row in run.scenarios(said="reply").rows] == [2, 3, 4, 5]
+
+
+def test_only_the_user_can_read_the_index(run: dialoom.Run, tmp_path: Path) -> None:
+    """It lies in the folder for caches."""
+    run.scenarios(said="reply")
+    (index,) = (tmp_path / "cache" / "dialoom" / "words").iterdir()
+    assert index.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "said", "message"),
+    [
+        (ScenarioQuery(state="begun"), None, "there are pending, done, failed"),
+        (ScenarioQuery(sort="beauty"), None, "score:METRIC"),
+        (ScenarioQuery(judging="nobody"), None, "no judgements named 'nobody'"),
+        (ScenarioQuery(), " *", "no word"),
+    ],
+)
+def test_what_cannot_be_told_is_said(run: dialoom.Run, query: ScenarioQuery, said: str | None, message: str) -> None:
+    """With what there is."""
+    with pytest.raises(DialoomError, match=message):
+        run.scenarios(query, said=said)

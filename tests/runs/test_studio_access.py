@@ -1,0 +1,170 @@
+"""Who is let in to the studio; what stands behind the door is a stand-in that answers everybody."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any
+
+import pytest
+
+from dialoom.runs.errors import RunError
+from dialoom.runs.studio.access import Doorkeeper, Keys
+from dialoom.runs.studio.server import address_of, serve
+
+OWN = "http://127.0.0.1:8790"
+
+
+class _Asked:
+    """An application that notes what reached it, and opens itself to the whole world."""
+
+    def __init__(self, is_remote: bool = False) -> None:
+        self.reached: list[str] = []
+        self.tokens: list[str] = []
+        self.keys = Keys(self.tokens.append)
+        self._door = Doorkeeper(self._answer, self.keys, 8790, ("studio.example",) if is_remote else (), is_remote)
+
+    async def _answer(self, scope: MutableMapping[str, Any], _receive: Any, send: Any) -> None:
+        self.reached.append(scope["path"])
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.accept"})
+            return
+        headers = [(b"access-control-allow-origin", b"*"), (b"x-frame-options", b"ALLOWALL")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"everything"})
+
+    async def ask(
+        self, path: str = "/", query: str = "", method: str = "GET", type_: str = "http", **headers: str
+    ) -> tuple[int, dict[str, str]]:
+        """The status of the answer and its headers; 101 and 403 for a web socket."""
+        sent: list[Any] = []
+        given = {"host": "127.0.0.1:8790"} | {name.replace("_", "-"): value for name, value in headers.items()}
+        scope = {
+            "type": type_,
+            "method": method,
+            "path": path,
+            "query_string": query.encode(),
+            "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+        }
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            sent.append(message)
+
+        async def receive() -> MutableMapping[str, Any]:
+            return {}
+
+        await self._door(scope, receive, send)
+        if type_ == "websocket":
+            return (101 if sent[0]["type"] == "websocket.accept" else 403), {}
+        return sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+
+    @property
+    def cookie(self) -> str:
+        return f"{self._door.cookie}={self.keys.pass_}"
+
+
+async def test_a_token_lets_in_one_browser() -> None:
+    """It gets a cookie and the address without the token; the next browser gets the next token."""
+    asked = _Asked()
+    token = asked.keys.token
+    status, headers = await asked.ask("/runs/a", f"state=done&token={token}&facet.x=a+b")
+    assert (status, headers["location"]) == (303, "/runs/a?state=done&facet.x=a+b")
+    cookie, *flags = headers["set-cookie"].split("; ")
+    assert {*flags} == {"HttpOnly", "SameSite=Strict", "Path=/"}
+    assert (await asked.ask(cookie=cookie))[0] == 200
+    assert (await asked.ask("/", f"token={token}"))[0] == 403
+    assert asked.tokens == [asked.keys.token] != [token]
+    assert (await asked.ask("/", f"token={asked.tokens[0]}"))[0] == 303
+
+
+@pytest.mark.parametrize(
+    "cookie", ["", "dialoom-studio-8790=", "dialoom-studio-8790=é", "a=b; c", "dialoom-studio-1={}"]
+)
+async def test_nobody_else_is_let_in(cookie: str) -> None:
+    """Neither to a page nor to the web socket; nothing reaches the application."""
+    asked = _Asked()
+    given = {"cookie": cookie.format(asked.keys.pass_)}
+    assert (await asked.ask(**given))[0] == 403
+    assert (await asked.ask("/", "token=wrong", **given))[0] == 403
+    assert (await asked.ask("/", "token=", **given))[0] == 403
+    assert (await asked.ask("/ws", type_="websocket", origin=OWN, **given))[0] == 403
+    assert asked.reached == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example:8790", "127.0.0.1.evil.example:8790", "127.0.0.1", "localhost:1", "", "[::1", "192.168.1.5:8790"],
+)
+async def test_another_name_for_this_machine_is_refused(host: str) -> None:
+    """A name that somebody else has pointed at it, be the cookie right (DNS rebinding)."""
+    asked = _Asked()
+    assert (await asked.ask(host=host, cookie=asked.cookie, origin=f"http://{host}"))[0] == 421
+    assert (await asked.ask(type_="websocket", host=host, cookie=asked.cookie, origin=f"http://{host}"))[0] == 403
+    assert (await asked.ask("/", f"token={asked.keys.token}", host=host))[0] == 421
+    assert asked.reached == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8790", "localhost:8790", "LOCALHOST:8790", "[::1]:8790"])
+async def test_its_own_names_are_answered(host: str) -> None:
+    """Those of this machine alone."""
+    asked = _Asked()
+    assert (await asked.ask(host=host, cookie=asked.cookie))[0] == 200
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:8791", "https://127.0.0.1:8790"])
+async def test_another_page_can_neither_read_nor_write(origin: str) -> None:
+    """Not by a form, a script or a web socket, though the browser would send the cookie."""
+    asked = _Asked()
+    for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS"):
+        assert (await asked.ask(method=method, origin=origin, cookie=asked.cookie))[0] == 403
+    assert (await asked.ask(type_="websocket", origin=origin, cookie=asked.cookie))[0] == 403
+    assert asked.reached == []
+
+
+async def test_who_does_not_say_where_it_is_from_can_only_read() -> None:
+    """Browsers say it with everything else."""
+    asked = _Asked()
+    assert (await asked.ask(cookie=asked.cookie))[0] == 200
+    assert (await asked.ask(method="POST", cookie=asked.cookie))[0] == 403
+    assert (await asked.ask(type_="websocket", cookie=asked.cookie))[0] == 403
+    assert (await asked.ask(cookie=asked.cookie, sec_fetch_site="cross-site", sec_fetch_mode="no-cors"))[0] == 403
+    assert (await asked.ask(cookie=asked.cookie, sec_fetch_site="cross-site", sec_fetch_mode="navigate"))[0] == 200
+    assert (await asked.ask(method="POST", cookie=asked.cookie, origin=OWN))[0] == 200
+    assert (await asked.ask(type_="websocket", cookie=asked.cookie, origin=OWN))[0] == 101
+
+
+async def test_no_answer_opens_it_to_others() -> None:
+    """Whatever the application says of that."""
+    asked = _Asked()
+    _, headers = await asked.ask(cookie=asked.cookie)
+    assert "access-control-allow-origin" not in headers
+    assert headers["x-frame-options"] == "DENY"
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "connect-src 'self'" in headers["content-security-policy"]
+
+
+async def test_the_way_on_stays_here() -> None:
+    """An address with a token leads to no other machine, and breaks out of no header."""
+    asked = _Asked()
+    _, headers = await asked.ask("//evil.example/\r\nset-cookie: a=b", f"token={asked.keys.token}")
+    assert headers["location"] == "/evil.example/%0D%0Aset-cookie%3A%20a%3Db"
+
+
+async def test_other_machines_come_in_by_number_or_by_name() -> None:
+    """If they may at all; still by none that this machine does not have."""
+    asked = _Asked(is_remote=True)
+    for host, status in (("192.168.1.5:8790", 200), ("studio.example:8790", 200), ("evil.example:8790", 421)):
+        assert (await asked.ask(host=host, cookie=asked.cookie))[0] == status
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "studio.example"])
+def test_other_machines_are_let_in_only_if_that_is_said(host: str) -> None:
+    """Before anything is opened, with what it means."""
+    with pytest.raises(RunError, match=r"not encrypted.*allow_remote"):
+        serve([], host=host, on_address=lambda _address: None)
+
+
+def test_an_address_can_be_opened() -> None:
+    """Also of a host that means all of a machine's addresses."""
+    assert address_of("127.0.0.1", 80, "t") == "http://127.0.0.1:80/?token=t"
+    assert address_of("0.0.0.0", 80, "t") == "http://127.0.0.1:80/?token=t"
+    assert address_of("::1", 80, "t") == "http://[::1]:80/?token=t"

@@ -1,0 +1,95 @@
+"""A conversation as pages show it: what belongs to each message, and what each call asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dialoom
+from dialoom.runs.errors import RunError
+from dialoom.runs.viewing import Piece, beside
+from dialoom.runs.viewing.requests import marked
+from tests.conftest import MadeOnce
+from tests.runs.stepping.played import dialogue, play
+
+
+@pytest.mark.parametrize("recipe", ["personalens", "aloe"])
+def test_each_message_has_the_call_that_said_it(made_once: MadeOnce, recipe: str) -> None:
+    """Also where the reply that was followed was said in a role of another name."""
+    shown = dialoom.open_run(play(made_once, recipe)).conversation(1)
+    assert shown.messages
+    assert all(each.call is not None and each.line.content in each.call["reply"] for each in shown.messages)
+    rows = [each.call["call"] for each in shown.messages if each.call is not None]
+    assert len(set(rows)) == len(rows)
+
+
+def test_judgements_of_turns_stand_at_the_message_that_ends_the_turn(made_once: MadeOnce) -> None:
+    """And those of the whole stand beside it: none is lost."""
+    run = dialoom.open_run(play(made_once, "aloe-eval"))
+    shown = run.conversation(1)
+    by_turn = [item for each in shown.messages for item in each.judged]
+    assert [item.judgement.turn for item in by_turn] == [1, 2, 3]
+    assert [each.line.role for each in shown.messages if each.judged] == ["assistant"] * 3
+    assert len(by_turn) + len(shown.judged) == len(shown.episode.outcome.judgements)
+
+
+def test_a_request_is_shown_whole_with_what_is_new_in_it(made_once: MadeOnce) -> None:
+    """Against the call of the same role and prompt before it; the first has none."""
+    run = dialoom.open_run(dialogue(made_once))
+    shown = run.conversation(1)
+    first, second = [each.call for each in shown.messages if each.line.role == "assistant"][:2]
+    assert first is not None and second is not None
+    assert shown.call_before(first) is None
+    assert (before := shown.call_before(second)) is not None and before["call"] == first["call"]
+    assert not run.request(first["call"]).has_before
+    request = run.request(second["call"], first["call"])
+    assert request.has_before
+    said = [each.line.content for each in shown.messages]
+    assert [each.message["content"] for each in request.messages if each.mark == "new"][-1] == said[2]
+    with pytest.raises(RunError, match="no call 999"):
+        run.request(999)
+
+
+def test_a_message_that_is_gone_is_shown_where_it_stood() -> None:
+    """So that a reader sees what a shortened history has lost."""
+    one, two, three = ({"role": "user", "content": each} for each in ("one", "two", "three"))
+    found = marked([one, two], [one, three])  # type: ignore[list-item]
+    assert [(each.mark, each.message["content"]) for each in found] == [
+        ("same", "one"),
+        ("gone", "two"),
+        ("new", "three"),
+    ]
+
+
+def test_a_pending_scenario_shows_how_far_it_is(tmp_path: Path) -> None:
+    """It may be asked for before anything is played."""
+    run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 1})
+    shown = run.conversation(1)
+    assert (shown.episode.state, list(shown.messages), shown.judging) == ("pending", [], "run")
+
+
+def test_two_texts_in_pieces_are_the_texts_and_say_what_each_has_alone() -> None:
+    """Blanks are kept as they are; what is too long to compare differs as a whole."""
+    left, right = "It is  set for 3:30 PM.", "It is  set for noon."
+    ours, theirs = beside(left, right)
+    assert ("".join(each.text for each in ours), "".join(each.text for each in theirs)) == (left, right)
+    assert [each.text for each in ours if not each.is_shared] == ["3:30 PM."]
+    assert [each.text for each in theirs if not each.is_shared] == ["noon."]
+    long = "word " * 3000
+    assert beside(long, long + "more")[0] == [Piece(long, False)]
+
+
+def test_a_tree_says_which_of_it_the_shown_conversation_is(made_once: MadeOnce) -> None:
+    """Steps, the options side by side in them, and the branches after them; what was followed is marked."""
+    shown = dialoom.open_run(play(made_once, "aloe")).conversation(1)
+    assert shown.outline is not None and shown.outline.is_tree
+    first, *rest = shown.outline.parts
+    assert (first.kind, first.is_taken, first.where) == ("step", True, "")
+    options = [part for part in first.parts if part.kind == "option"]
+    assert [part.is_taken for part in options] == [True, True]
+    branches = [part for part in rest if part.kind == "branch"]
+    assert [part.is_taken for part in branches] == [True, False]
+    assert [step.where for step in branches[1].parts] == ["r", *["r" + "p" * n for n in (1,)]][: len(branches[1].parts)]
+    taken = [step for branch in branches if branch.is_taken for step in branch.parts if step.is_taken]
+    assert len(taken) + 1 == shown.episode.outcome.counts["rounds"]

@@ -1,0 +1,100 @@
+"""A run file that wants to harm who looks at it: what it holds is shown as text, and nothing of it is carried out."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.conftest import command_in, quick_players
+
+from .conftest import Open, Served, playwright, serving
+
+expect = playwright.expect
+
+MARKUP = (
+    "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'><svg onload=window.hit=3></svg>"
+    "[link](javascript:window.hit=4) {{ window.hit = 5 }} ${window.hit = 6} `${window.hit = 7}` </textarea></script>"
+    "<style>body { display: none }</style><a href='https://evil.example/'>a</a> javascript:alert(1) &lt;b&gt; \\u003cb>"
+)
+TURNED = "\u202egnp.\u202d \u2066right\u2067 to left\u2069 \u200f\u200b\x00\x1b[2J\x07"
+LONG = "x" * 1_000_000
+SPACES = " " * 1_000_000
+PATHS = [
+    "/",
+    "/runs/{run}",
+    "/runs/{run}/scenarios",
+    "/runs/{run}/scenarios?said=window",
+    "/runs/{run}/scenarios?sort=ended_by&where=turns > 0",
+    "/runs/{run}/report",
+    "/runs/{run}/scenarios/1",
+    "/runs/{run}/scenarios/2",
+    "/runs/{run}/scenarios/3",
+]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A studio of a run in which every text is an attack."""
+    folder = tmp_path_factory.mktemp("hostile")
+    command_in(folder)("run", "personalens", *quick_players(folder), "--limit", 4, "-o", "r.db")
+    with sqlite3.connect(folder / "r.db") as connection:
+        _spoil(connection)
+    path = (folder / "r.db").rename(folder / "<b onclick=x>&'\".db")
+    with serving([path], folder, "--trust") as served:
+        yield served
+
+
+def _spoil(connection: sqlite3.Connection) -> None:
+    spoken = connection.execute(
+        "SELECT position, messages FROM scenarios JOIN outcomes ON position = scenario"
+    ).fetchall()
+    for text, (_, messages) in zip((MARKUP + TURNED, LONG, SPACES + "end", MARKUP), spoken, strict=True):
+        ids = [each[1] for each in json.loads(messages)]
+        connection.execute("UPDATE texts SET content = ? WHERE id = ?", (text, ids[1]))
+    for position, _ in spoken:
+        facets = json.loads(
+            connection.execute("SELECT facets FROM scenarios WHERE position = ?", (position,)).fetchone()[0]
+        )
+        facets |= {MARKUP: MARKUP + str(position % 2), "turned": TURNED}
+        connection.execute("UPDATE scenarios SET facets = ? WHERE position = ?", (json.dumps(facets), position))
+    connection.execute("UPDATE scenarios SET id = id || ?", (MARKUP,))
+    connection.execute(
+        "UPDATE scenarios SET state = 'failed', error = ?, fault = ? WHERE position = 3", (MARKUP + LONG, MARKUP)
+    )
+    connection.execute("UPDATE outcomes SET ended_by = ?", (MARKUP,))
+    connection.execute(
+        "UPDATE outcomes SET faults = ?", (json.dumps([{"who": MARKUP, "kind": MARKUP, "words": MARKUP}]),)
+    )
+    connection.execute("UPDATE judgements SET explanation = ?", (MARKUP + TURNED,))
+    connection.execute("UPDATE calls SET model = ? WHERE role = 'judge'", (MARKUP,))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_of_a_hostile_run_is_carried_out(hostile: Served, browse: Open, path: str, width: int) -> None:
+    """No script, no picture, no link, no style; the page stands, and fits its window."""
+    page = browse(hostile, path.format(run="%3Cb%20onclick%3Dx%3E%26'%22"), width)
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.hit") is None
+    assert page.locator("#content img, #content script, #content svg[onload], #content style").count() == 0
+    assert _elsewhere(page) == []
+    assert page.locator("body").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_what_it_says_is_shown_as_it_is(hostile: Served, browse: Open) -> None:
+    """Letter by letter, where a list has room for it."""
+    page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios?state=failed")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("tbody tr")).to_contain_text("<script>window.hit = 1</script>")
+    expect(page.locator("header")).to_contain_text("<b onclick=x>&'\"")
+
+
+def _elsewhere(page: Any) -> list[str]:
+    """Links that lead out of the studio."""
+    hrefs = page.eval_on_selector_all("a", "links => links.map(link => link.href)")
+    return [href for href in hrefs if not href.startswith(page.url.split("/runs")[0].rstrip("/"))]

@@ -1,0 +1,87 @@
+"""A run that another process plays, watched from its beginning to its end; and browsers that come and go."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.programs import PATIENCE
+
+from .conftest import Open, playwright, serving
+
+expect = playwright.expect
+
+_PLAYERS = """
+import asyncio
+from pathlib import Path
+
+async def user(messages):
+    return "A line." + (" TERMINATE" if any(each["role"] == "assistant" for each in messages) else "")
+
+async def assistant(messages):
+    while len([*Path("go").iterdir()]) <= len([*Path("went").iterdir()]):
+        await asyncio.sleep(0.02)
+    (Path("went") / str(len([*Path("went").iterdir()]))).touch()
+    if len([*Path("went").iterdir()]) == 2:
+        raise ValueError("the assistant has lost its tongue")
+    return "A reply."
+
+async def judge(messages):
+    return '{"verdict": true, "score": 3, "explanation": "fair"}'
+"""
+
+
+def test_a_run_is_watched_from_its_beginning_to_its_end(tmp_path: Path, browse: Open) -> None:
+    """Done, failed, why, and that somebody plays it, as it comes, in two browsers alike."""
+    for name in ("go", "went"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "slow.py").write_text(_PLAYERS)
+    cast = [part for role in ("user", "assistant", "judge") for part in ("--model", f"{role}=python:slow:{role}")]
+    options = ["--limit", "3", "--concurrency", "1", "--max-calls", "1000"]
+    command = [sys.executable, "-m", "dialoom", "run", "personalens", *cast, *options, "-o", "live.db"]
+    environment = {**os.environ, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{tmp_path}"}
+    played = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=(tmp_path / "run.log").open("wb"))
+    try:
+        _until_asked(tmp_path / "live.db")
+        with serving([tmp_path / "live.db"], tmp_path, "--trust") as served:
+            page, other = browse(served, "/runs/live"), browse(served, "/")
+            for each in (page, other):
+                expect(each.locator(".badge").first).to_have_text("playing")
+                expect(each.get_by_text("0 of 3 scenarios done")).to_be_visible()
+            expect(page.locator("dl.figures > div").filter(has_text="in flight").locator("dd").first).to_have_text("1")
+            expect(page.get_by_text("of 1,000 calls")).to_be_visible()
+            (tmp_path / "go" / "1").touch()
+            for each in (page, other):
+                expect(each.get_by_text("1 of 3 scenarios done")).to_be_visible()
+            (tmp_path / "go" / "2").touch()
+            expect(page.get_by_text("1 failed", exact=True)).to_be_visible()
+            expect(page.get_by_text("the assistant has lost its tongue")).to_be_visible()
+            other.close()
+            (tmp_path / "go" / "3").touch()
+            expect(page.get_by_text("2 of 3 scenarios done")).to_be_visible()
+            expect(page.locator(".badge").first).to_have_text("done, some failed")
+            assert played.wait(PATIENCE) == 1
+            page.get_by_role("link", name="number 2").click()
+            page.wait_for_selector("#content .body > *")
+    finally:
+        played.kill()
+        played.wait()
+
+
+def _until_asked(path: Path) -> None:
+    """Wait until the assistant of a run's first scenario is asked."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if path.exists() and path.stat().st_size:
+            with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+                try:
+                    if connection.execute("SELECT 1 FROM calls WHERE role = 'assistant'").fetchone():
+                        return
+                except sqlite3.OperationalError:
+                    pass
+        time.sleep(0.05)
+    raise AssertionError(path.with_name("run.log").read_text())

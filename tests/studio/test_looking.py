@@ -1,0 +1,190 @@
+"""The pages of the studio, in a browser: runs, scenarios and reports."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+import dialoom
+from dialoom.graphs import Estimate
+from dialoom.runs.store import ScenarioQuery
+
+from .conftest import Open, Served, playwright
+
+expect = playwright.expect
+
+
+def test_runs_stand_side_by_side(studio: Served, browse: Open) -> None:
+    """Each with how far it is and what it has taken, and a way to its scenarios and report."""
+    page = browse(studio)
+    cards = page.locator("section.card")
+    expect(cards).to_have_count(3)
+    expect(cards.nth(0)).to_contain_text("60 of 60 scenarios done")
+    expect(cards.nth(2)).to_contain_text("aloe · seed 7")
+    cards.nth(2).get_by_role("link", name="Scenarios").click()
+    expect(page).to_have_url(re.compile("/runs/tree/scenarios$"))
+
+
+def test_a_run_tells_what_its_calls_took(studio: Served, browse: Open, runs: Path) -> None:
+    """By role and by model, as `status` does."""
+    page = browse(studio, "/runs/talk")
+    status = dialoom.open_run(runs / "talk.db").status()
+    for role, usage in status.by_role.items():
+        row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=role, exact=True))
+        expect(row).to_contain_text(f"{usage.calls:,}")
+        expect(row).to_contain_text(f"{usage.input_tokens:,}")
+    expect(page.get_by_role("rowheader", name="offline/attentive")).to_be_visible()
+
+
+def test_scenarios_are_shown_a_page_at_a_time(studio: Served, browse: Open) -> None:
+    """Fifty, and the rest on the next page."""
+    page = browse(studio, "/runs/talk/scenarios")
+    expect(page.locator("tbody tr")).to_have_count(50)
+    page.get_by_role("link", name="Later").first.click()
+    expect(page.locator("tbody tr")).to_have_count(10)
+    assert _query(page) == {"page": "2"}
+
+
+def test_filters_and_order_stand_in_the_address(studio: Served, browse: Open, runs: Path) -> None:
+    """So that another browser that is given the address shows the same; the figures are those of the door."""
+    page = browse(studio, "/runs/talk/scenarios")
+    page.get_by_label("State").select_option("done")
+    expect(page).to_have_url(re.compile("state=done"))
+    page.get_by_text("More filters").click()
+    page.get_by_label("setting").select_option("I")
+    expect(page).to_have_url(re.compile("facet.setting=I"))
+    page.get_by_label("personalization at least").fill("3")
+    page.get_by_role("button", name="Show").click()
+    expect(page).to_have_url(re.compile("min.personalization=3"))
+    page.get_by_role("link", name="personalization").click()
+    expect(page).to_have_url(re.compile("order=desc"))
+    query = ScenarioQuery(
+        state="done",
+        facets={"setting": "I"},
+        at_least={"personalization": 3.0},
+        sort="score:personalization",
+        is_descending=True,
+    )
+    found = dialoom.open_run(runs / "talk.db").scenarios(query)
+    assert 0 < found.total < 30
+    assert _ids(page) == [row.id for row in found.rows]
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("personalization")
+    path = page.url.removeprefix(studio.url)
+    assert _ids(browse(studio, path)) == _ids(page)
+
+
+def test_what_was_said_is_found(studio: Served, browse: Open, runs: Path) -> None:
+    """By the words of one message, which is shown."""
+    episodes = [*dialoom.open_run(runs / "talk.db").episodes()]
+    one, two = re.findall(r"\b([a-z]{4,}) ([a-z]{4,})\b", episodes[5].outcome.messages[0].content)[0]
+    phrase = re.compile(rf"\b{one}\W+{two}\b", re.IGNORECASE)
+    said = [each.id for each in episodes if any(phrase.search(line.content) for line in each.outcome.messages)]
+    assert 0 < len(said) < 50
+    page = browse(studio, "/runs/talk/scenarios")
+    page.get_by_label("Said").fill(f'"{one} {two}"')
+    page.get_by_label("Said").press("Enter")
+    expect(page).to_have_url(re.compile("said="))
+    expect(page.locator("tbody tr").first).to_contain_text(phrase)
+    assert _ids(page) == said
+
+
+def test_an_expression_filters_as_on_the_terminal(studio: Served, browse: Open, runs: Path) -> None:
+    """And one that is wrong says what there is."""
+    page = browse(studio, "/runs/talk/scenarios?where=turns > 4")
+    wanted = [each.id for each in dialoom.open_run(runs / "talk.db").episodes(where="turns > 4")]
+    assert wanted
+    assert _ids(page) == wanted[:50]
+    expect(browse(studio, "/runs/talk/scenarios?where=tunrs > 4").get_by_role("alert")).to_contain_text("no 'tunrs'")
+
+
+def test_a_figure_of_the_report_leads_to_its_conversations(studio: Served, browse: Open, runs: Path) -> None:
+    """Where the texts of its row are facets, be it in other words."""
+    page = browse(studio, "/runs/talk/report")
+    row = page.locator("section#scores tbody tr").filter(has_text="single-domain").filter(has_text="base")
+    row.get_by_role("link").first.click()
+    expect(page).to_have_url(re.compile("facet.kind=single"))
+    assert _query(page) == {"facet.setting": "base", "facet.kind": "single"}
+    run = dialoom.open_run(runs / "talk.db")
+    shown = run.scenarios(ScenarioQuery(facets={"setting": "base", "kind": "single"}))
+    assert shown.total == next(row[2] for row in run.report()["scores"].rows if row[:2] == ["base", "single-domain"])
+    expect(page.locator("tbody tr")).to_have_count(shown.total)
+
+
+def test_a_chart_tells_n_and_interval(studio: Served, browse: Open, runs: Path) -> None:
+    """Of the point that the mouse is on, as the table has it."""
+    page = browse(studio, "/runs/talk/report")
+    chart = page.locator("figure").filter(has_text="TCR %").locator(".nicegui-echart")
+    expect(chart.locator("canvas")).to_be_visible()
+    told = chart.evaluate(_TOLD, 0)
+    row = dialoom.open_run(runs / "talk.db").report()["scores"].rows[0]
+    assert isinstance(row[3], Estimate)
+    assert f"n={row[3].n}" in told
+    assert "[" in told
+    assert f"{row[0]} · {row[1]}" in told
+
+
+def test_runs_of_one_recipe_are_compared(studio: Served, browse: Open) -> None:
+    """Only they are offered; the address says which."""
+    page = browse(studio, "/runs/talk/report")
+    beside = page.locator("a.chip")
+    expect(beside).to_have_text(["other"])
+    beside.click()
+    expect(page).to_have_url(re.compile("with=other"))
+    expect(page.locator("section#scores thead")).to_contain_text("run")
+
+
+@pytest.mark.parametrize("path", ["/", "/runs/talk", "/runs/talk/scenarios", "/runs/talk/report", "/runs/tree/report"])
+def test_pages_fit_a_narrow_window(studio: Served, browse: Open, path: str) -> None:
+    """What is too wide scrolls in itself."""
+    page = browse(studio, path, 390)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_light_and_dark_are_the_readers_choice(studio: Served, browse: Open) -> None:
+    """The system's at first; then what was chosen, on every page."""
+    page = browse(studio, "/", shade="dark")
+    expect(page.locator("body")).to_have_class(re.compile("body--dark"))
+    page.get_by_role("button", name="Light or dark").click()
+    expect(page.locator("body")).to_have_class(re.compile("body--light"))
+    page.goto(f"{studio.url}/runs/talk")
+    page.wait_for_selector("#content .body > *")
+    expect(page.locator("body")).to_have_class(re.compile("body--light"))
+
+
+def test_what_is_not_there_is_said(studio: Served, browse: Open) -> None:
+    """In the page's frame, in the words of the terminal."""
+    expect(browse(studio, "/runs/nobody").get_by_role("alert")).to_contain_text("there is no run 'nobody'")
+
+
+def test_looking_leaves_the_run_as_it_is(studio: Served, browse: Open, runs: Path) -> None:
+    """To the byte."""
+    files = sorted(runs.glob("*.db"))
+    before = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+    for path in ("/", "/runs/talk", "/runs/talk/scenarios?said=alarm&sort=cost", "/runs/tree/report"):
+        browse(studio, path)
+    assert [hashlib.sha256(path.read_bytes()).hexdigest() for path in files] == before
+    assert sorted(runs.glob("*.db*")) == files
+
+
+_TOLD = """(element, place) => {
+    const chart = echarts_of(element);
+    function echarts_of(node) {
+        const found = window.getElement(parseInt(node.id.replace("c", "")));
+        return found.chart ?? found.$data?.chart;
+    }
+    const data = chart.getOption().series[0].data[place];
+    return data.tooltip.formatter;
+}"""
+
+
+def _ids(page: Any) -> list[str]:
+    return [str(each) for each in page.locator("tbody th a").all_inner_texts()]
+
+
+def _query(page: Any) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query).items()}

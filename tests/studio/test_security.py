@@ -1,0 +1,99 @@
+"""The studio as it stands on its port: who is let in, and that asking changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from .conftest import Open, Served
+
+_HANDSHAKE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+_SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
+PATHS = ["/", "/runs/talk", "/runs/talk/scenarios", "/runs/talk/report", "/runs/talk/scenarios/1"]
+
+
+def _ask(studio: Served, method: str, path: str, **headers: str) -> tuple[int, dict[str, str]]:
+    asked = http.client.HTTPConnection("127.0.0.1", urlsplit(studio.url).port, timeout=60)
+    asked.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    answer = asked.getresponse()
+    found = {name.lower(): value for name, value in answer.getheaders()}
+    asked.close()
+    return answer.status, found
+
+
+def _let_in(studio: Served) -> str:
+    """The cookie of a browser that is let in."""
+    address = urlsplit(studio.address())
+    status, headers = _ask(studio, "GET", f"{address.path}?{address.query}")
+    assert status == 303
+    return headers["set-cookie"].partition(";")[0]
+
+
+@pytest.mark.parametrize(
+    "path", [*PATHS, "/_nicegui/3.18.0/static/nicegui.js", "/favicon.ico", "/openapi.json", "/docs"]
+)
+def test_without_the_token_there_is_nothing(studio: Served, path: str) -> None:
+    """No page and no file, by no wrong token either."""
+    assert _ask(studio, "GET", path)[0] == 403
+    assert _ask(studio, "GET", f"{path}?token=AAAA")[0] == 403
+
+
+def test_the_web_socket_is_for_its_own_pages(studio: Served) -> None:
+    """Not for another page of a browser that is let in, nor under another name, nor for who is not let in."""
+    cookie, host = _let_in(studio), urlsplit(studio.url).netloc
+    own = {**_HANDSHAKE, "Cookie": cookie, "Origin": studio.url}
+    assert _ask(studio, "GET", _SOCKET, **own)[0] == 101
+    assert _ask(studio, "GET", _SOCKET, **own | {"Origin": "https://evil.example"})[0] == 403
+    assert _ask(studio, "GET", _SOCKET, **own | {"Cookie": "a=b"})[0] == 403
+    assert _ask(studio, "GET", _SOCKET, **own | {"Host": host.replace("127.0.0.1", "evil.example")})[0] == 403
+
+
+def test_another_name_and_another_page_are_refused(studio: Served) -> None:
+    """Though the cookie is right; and no answer allows other pages to read it."""
+    cookie, port = _let_in(studio), urlsplit(studio.url).port
+    assert _ask(studio, "GET", "/", Cookie=cookie)[0] == 200
+    assert _ask(studio, "GET", "/", Cookie=cookie, Host=f"evil.example:{port}")[0] == 421
+    status, headers = _ask(studio, "GET", "/", Cookie=cookie, Origin="https://evil.example")
+    assert status == 403
+    assert not any(name.startswith("access-control") for name in headers)
+    polling = _ask(studio, "GET", "/_nicegui_ws/socket.io/?EIO=4&transport=polling", Cookie=cookie, Origin=studio.url)
+    assert polling[0] == 200
+    assert not any(name.startswith("access-control") for name in polling[1])
+
+
+def test_asking_writes_nothing(studio: Served, runs: Path) -> None:
+    """Whatever stands in the address: pages are read, and what changes a run is no address."""
+    cookie = _let_in(studio)
+    before = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in runs.iterdir() if path.is_file()}
+    for path in PATHS:
+        for query in ("", "?promote=1&fork=x&label=yes&say=hello&save=y", "?judging=run&sort=id&page=2"):
+            assert _ask(studio, "GET", path + query, Cookie=cookie)[0] == 200
+            assert _ask(studio, "POST", path + query, Cookie=cookie, Origin=studio.url)[0] == 405
+    after = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in runs.iterdir() if path.is_file()}
+    assert after == before
+
+
+def test_a_link_from_elsewhere_can_be_opened(studio: Served, browse: Open) -> None:
+    """A mailed address brings no cookie along; the page that says so leads on to it."""
+    page = browse(studio)
+    elsewhere = page.context.new_page()
+    elsewhere.route("https://mail.example/", lambda route: route.fulfill(content_type="text/html", body=_mail(studio)))
+    elsewhere.goto("https://mail.example/")
+    elsewhere.get_by_role("link").click()
+    elsewhere.get_by_role("link", name="open this page").click()
+    elsewhere.wait_for_selector("#content .body > *")
+    assert re.search(r"/runs/talk/scenarios\?state=done$", elsewhere.url)
+
+
+def _mail(studio: Served) -> str:
+    return f'<a href="{studio.url}/runs/talk/scenarios?state=done">look</a>'

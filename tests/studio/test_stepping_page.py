@@ -1,0 +1,146 @@
+"""The page of a conversation's steps, in a real browser: what is done there is in the file, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+import dialoom
+from dialoom.runs.stepping import read_case
+from dialoom.runs.store.lock import WriteLock
+from tests.conftest import MadeOnce
+from tests.runs.stepping.played import dialogue, play
+
+from .conftest import Open, Served, playwright, serving
+
+Serve = Callable[[Path], Served]
+
+STEP = "/runs/run/scenarios/1/step"
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Serves a run of the test's own, in the folder where its players are, until the browser has gone."""
+    with ExitStack() as served:
+        yield lambda path: served.enter_context(serving([path], tmp_path))
+
+
+def test_a_dialogue_is_rewound_changed_forked_compared_promoted_and_exported_as_the_page_said(
+    made_once: MadeOnce, tmp_path: Path, serve: Serve, browse: Open
+) -> None:
+    """From the page alone, without a word typed in a terminal."""
+    path = dialogue(made_once)
+    original = [line.content for line in dialoom.open_run(path).conversation(1).episode.outcome.messages]
+    studio = serve(path)
+    page = browse(studio, f"{STEP}?at=3")
+    page.get_by_label("A new branch from here").fill("by-hand")
+    page.get_by_role("button", name="Fork").click()
+    page.wait_for_selector("h1:text('by-hand 3')")
+
+    page.get_by_text("Say it in their place").click()
+    page.get_by_label("What user says").fill("A quiet place <b>by</b> the river, please.")
+    page.get_by_role("button", name="Say it", exact=True).click()
+    page.wait_for_selector("text=said by a person as user")
+
+    page.get_by_label("Place", exact=True).fill("messages[1].content")
+    page.get_by_role("button", name="Read").click()
+    page.wait_for_function(
+        "(text) => [...document.querySelectorAll('textarea')].some((each) => each.value === text)", arg=original[1]
+    )
+    page.get_by_label("Value").fill("With pleasure. Near the water?")
+    page.get_by_role("button", name="Set").click()
+    page.wait_for_selector("text=the state was edited")
+
+    page.get_by_role("button", name="Play to the end").click()
+    page.wait_for_selector("text=The end: nothing comes next.")
+    page.get_by_role("link", name="Compare by-hand with it").click()
+    page.wait_for_selector(".versus")
+    assert page.locator(".versus .side-name").all_inner_texts() == ["main", "by-hand"]
+    assert "With pleasure. Near the water?" in page.locator(".versus .theirs").all_inner_texts()[0]
+    assert page.locator(".versus b").count() == 0  # what a person wrote is text
+
+    page.get_by_role("button", name="Make it the outcome").click()
+    page.wait_for_selector(".branches li:has-text('by-hand') >> text=the outcome")
+    run = dialoom.open_run(path)
+    run.export("dialogues", tmp_path / "out.jsonl")
+    exported = json.loads((tmp_path / "out.jsonl").read_text())
+    said = [message["content"] for message in exported["messages"]]
+    if (earlier := page.locator(".so-far summary")).count():
+        earlier.first.click()
+    lines = page.locator(".so-far .spoken .said")
+    playwright.expect(lines).to_have_count(len(said))
+    assert sorted(lines.all_inner_texts()) == sorted(said)
+    assert exported["branch"]["name"] == "by-hand" and exported["branch"]["edits"] == exported["branch"]["said"] == 1
+
+
+def test_every_other_command_of_the_debugger_is_there(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    """Back, forward, next, until, another prompt, another model, new replies, the state, and a case that replays."""
+    path = dialogue(made_once)
+    studio = serve(path)
+    page = browse(studio, STEP)
+    end = page.locator("h1").inner_text()
+    page.get_by_role("link", name="← Back").click()
+    page.wait_for_url("**at=*")
+    page.get_by_role("link", name="Forward →").click()
+    page.wait_for_selector(f"h1:text('{end}')")
+
+    page.locator(".history a", has_text="2").first.click()
+    page.wait_for_selector("h1:text('main 2')")
+    page.get_by_role("button", name="Next step").click()
+    page.wait_for_selector("h1:text('main 3')")
+    page.get_by_label("Until").fill("turn 2")
+    page.get_by_role("button", name="Play until").click()
+    page.wait_for_selector("text=turn 2")
+    assert page.locator(".branches li").count() == 1  # it walked along what was there
+
+    page.get_by_text("Another model from here on").click()
+    page.get_by_label("Model").fill("python:os:system")
+    page.get_by_role("button", name="Exchange it").click()
+    page.wait_for_selector("text=is code of this machine")
+    page.get_by_label("Model").fill("offline/attentive")
+    page.get_by_role("button", name="Exchange it").click()
+    page.wait_for_selector("h1:text('b1')")
+    page.get_by_text("Ask in other words").click()
+    page.locator("details.form[open] textarea").last.fill("Say one word.")
+    page.get_by_role("button", name="Ask this, and play the step").click()
+    page.wait_for_selector("text=asked in other words by a person")
+    page.get_by_role("button", name="Ask anew from here on").click()
+    page.wait_for_selector(".branches li:has-text('b1') >> text=sample")
+    page.get_by_text("The whole state").click()
+    page.wait_for_selector("summary:text('messages')")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as a case").click()
+    case = read_case(Path(download.value.path()))
+    assert any(call.is_edited for step in case.steps for call in step.calls)
+
+
+def test_a_file_that_another_process_plays_can_be_looked_at_and_says_so(
+    made_once: MadeOnce, serve: Serve, browse: Open
+) -> None:
+    """Nothing can be pressed that would change it; when it is free again, the page says that too."""
+    path = play(made_once, "aloe")
+    before = sha256(path.read_bytes()).digest()
+    studio = serve(path)
+    lock = WriteLock(path)
+    page = browse(studio, f"{STEP}?at=4")
+    page.wait_for_selector("text=Another process plays this run now")
+    assert page.get_by_role("button", name="Next step").count() == 0
+    assert page.locator(".history li").count() > 10
+    lock.close()
+    page.get_by_role("button", name="Next step").wait_for()
+    assert sha256(path.read_bytes()).digest() == before
+
+
+def test_two_browsers_see_what_either_has_done(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    """Without being loaded anew."""
+    path = dialogue(made_once)
+    studio = serve(path)
+    one, other = browse(studio, f"{STEP}?at=3"), browse(studio, STEP)
+    one.get_by_label("A new branch from here").fill("mine")
+    one.get_by_role("button", name="Fork").click()
+    other.wait_for_selector(".branches li:has-text('mine')")
