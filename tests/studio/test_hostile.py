@@ -70,7 +70,7 @@ def _spoil(connection: sqlite3.Connection) -> None:
         "UPDATE outcomes SET faults = ?", (json.dumps([{"who": MARKUP, "kind": MARKUP, "words": MARKUP}]),)
     )
     connection.execute("UPDATE judgements SET explanation = ?", (MARKUP + TURNED,))
-    connection.execute("UPDATE calls SET model = ? WHERE role = 'judge'", (MARKUP,))
+    connection.execute("UPDATE kinds SET model = ? WHERE role = 'judge'", (MARKUP,))
 
 
 @pytest.mark.parametrize("path", PATHS)
