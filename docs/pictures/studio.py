@@ -25,7 +25,7 @@ from playwright.sync_api import Page, sync_playwright
 
 HERE = Path(__file__).parent
 RUNS = {
-    "talk": "personalens --users 2 --setting base --setting I --sample 80 --seed 7",
+    "talk": "personalens --users 6 --setting base --setting I --sample 120 --seed 7",
     "tree": "aloe --limit 2 --rounds 4 --seed 7",
 }
 PAGES = {

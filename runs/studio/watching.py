@@ -24,7 +24,7 @@ Signature = tuple[tuple[int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class Pace:
     """How fast a run gets on while it is watched.
 
     Attributes:
@@ -84,7 +84,7 @@ class Watch:
             self._readings.popleft()
 
     @property
-    def rate(self) -> Rate | None:
+    def rate(self) -> Pace | None:
         """Over the last minute; `None` while nobody plays, or it is too soon to say."""
         if not self._readings:
             return None
@@ -94,7 +94,7 @@ class Watch:
             return None
         tokens = None if first.tokens is None or last.tokens is None else (last.tokens - first.tokens) / seconds
         cost = None if first.cost is None or last.cost is None else (last.cost - first.cost) / seconds
-        return Rate((last.finished - first.finished) / seconds, tokens, cost)
+        return Pace((last.finished - first.finished) / seconds, tokens, cost)
 
 
 def signature(path: Path) -> Signature:

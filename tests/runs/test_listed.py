@@ -128,7 +128,7 @@ def test_the_index_follows_the_run(run: dialoom.Run) -> None:
     assert run.scenarios(said="reply").total == 6
     assert run.path.read_bytes() == before
     with sqlite3.connect(run.path) as connection:
-        connection.execute("INSERT INTO texts (id, hash, content) VALUES (9999, x'00', 'A Zébra!')")
+        connection.execute("INSERT INTO kept_texts (id, hash, content) VALUES (9999, 0, 'A Zébra!')")
         connection.execute("""UPDATE outcomes SET messages = '[["user",9999]]' WHERE scenario = 0""")
         connection.execute("UPDATE scenarios SET state = 'pending' WHERE position = 1")
     assert run.scenarios(said="zebra").said == {0: "A Zébra!"}

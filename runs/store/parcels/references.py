@@ -29,7 +29,7 @@ def _entry(entry: Any, text: NewId, passage: NewId) -> Any:
 
 def with_texts(column: str, text: NewId) -> str:
     """JSON in which texts may be referred to."""
-    return _json(_value(json.loads(column), text)) if f'"{TEXT}"' in column else column
+    return _json(_value(json.loads(column), text)) if f'"{TEXT}' in column else column
 
 
 def with_elements(column: str, text: NewId, value: NewId, list_: NewId) -> str:
@@ -42,7 +42,7 @@ def with_write(column: str, text: NewId, value: NewId, list_: NewId) -> str:
     kind, content = json.loads(column)
     match kind:
         case "value":
-            content = value(content)
+            content = _held(content, text, value, list_)
         case "items":
             content = [_held(part, text, value, list_) for part in content]
         case _:
@@ -52,7 +52,7 @@ def with_write(column: str, text: NewId, value: NewId, list_: NewId) -> str:
 
 def _held(part: Any, text: NewId, value: NewId, list_: NewId) -> Any:
     if isinstance(part, int):
-        return value(part)
+        return value(part) if part >= 0 else -text(-part)
     if isinstance(part, list):
         return [_value(part[0], text)]
     if "fields" in part:
@@ -65,10 +65,15 @@ def _value(value: Any, text: NewId) -> Any:
         return [_value(part, text) for part in value]
     if isinstance(value, dict):
         return {
-            key: text(part) if key == TEXT and isinstance(part, int) else _value(part, text)
+            _key(key, text): text(part) if key == TEXT and isinstance(part, int) else _value(part, text)
             for key, part in value.items()
         }
     return value
+
+
+def _key(key: str, text: NewId) -> str:
+    """A key of an object; that of a long text is a reference, too."""
+    return f"{TEXT} {text(int(key[len(TEXT) :]))}" if key.startswith(f"{TEXT} ") else key
 
 
 def _json(value: Any) -> str:
