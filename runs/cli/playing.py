@@ -123,7 +123,12 @@ def judge_run(
         again = "".join(_as_flag(*each) for each in {**shown, **({"name": ended.judging} if is_one else {})}.items())
         return f"dialoom judge {path}{again} {_who(judges)}"
 
-    return _judged(same, judge, judges, call_settings(given, concurrency), given.get("log_format"))
+    code = _judged(same, judge, judges, call_settings(given, concurrency), given.get("log_format"))
+    if code == EXIT_DONE:
+        with RunFile(path) as run:
+            if len(run.judgement_sets()) > 1:
+                say(f"what the judges say side by side, and how far they agree: dialoom report {path}")
+    return code
 
 
 def review_run(

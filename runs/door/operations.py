@@ -196,7 +196,7 @@ async def ajudge(
         repeat: How often each judge judges all of it, into as many sets (`NAME`, `NAME #2`, ...), which tell how far it
             agrees with itself.
         sample: Judge no more than so many scenarios, drawn with the run's seed among those about which a judge is asked
-            anything; of APOLLO, among the samples that failed. A larger number later adds to them.
+            anything (some recipes ask about failures alone). A larger number later adds to them.
         where: Judge only scenarios that this expression holds of.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
