@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pydantic import Field, field_validator
 
+from dialoom.graphs.option_types import AbsolutePath
 from dialoom.graphs.recipe import RecipeOptions
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source.scripted import ERRANDS, PAIRS_OF_SET, SETS
@@ -49,13 +49,13 @@ class WriteOptions(RecipeOptions):
         le=20,
         description="So often a model answers each query without the history; if it is right once, the pair is out.",
     )
-    drafts: Path | None = Field(
+    drafts: AbsolutePath | None = Field(
         None, description="Go on from a folder of drafts that was exported, accepted and mended by people."
     )
     until: Until = Field(
         "complete", description=f"Stop after a stage, to look at the drafts and mend them: {', '.join(UNTIL)}."
     )
-    personas: Path | None = Field(
+    personas: AbsolutePath | None = Field(
         None, description="A JSON list of personas, from which users are made; without it, the 100 shipped ones."
     )
     world: int | None = Field(
@@ -70,11 +70,6 @@ class WriteOptions(RecipeOptions):
             if name not in FLOWS:
                 raise ValueError(f"there is no flow {name!r}; there are {', '.join(FLOWS)}")
         return ",".join(flow for flow in FLOWS if flow in wanted) or None
-
-    @field_validator("drafts", "personas")
-    @classmethod
-    def _absolute(cls, path: Path | None) -> Path | None:
-        return None if path is None else path.expanduser().absolute()
 
     def plan(self) -> dict[str, Any]:
         """What drafts stand for as long as they are gone on from: as far as it is said."""
