@@ -224,6 +224,13 @@ class Recipe(ABC):
         """
         return conversation_to(outcome, judgement)
 
+    def concluded(self, outcome: Outcome) -> Iterable[Judgement]:  # noqa: ARG002
+        """What an outcome's judgements come to together, where people can say that too, under metrics of its own.
+
+        It is no judge's word and counts in no mean; people's labels are compared with it as with a judgement.
+        """
+        return ()
+
     def facts(self, scenario: Any) -> Facts:  # noqa: ARG002
         """What the gate's rules should know of a scenario's conversation besides its words."""
         return Facts(languages=self.languages)
@@ -256,3 +263,7 @@ class Recipe(ABC):
     def exporters(self) -> Mapping[str, Exporter]:
         """Formats of its own, by name."""
         return {}
+
+    def folder_format(self, options: Any) -> str | None:  # noqa: ARG002
+        """The format whose folder a run with these options is made for: what another recipe reads, or people mend."""
+        return None

@@ -106,6 +106,10 @@ class ApolloBuild(Recipe):
         described = "the source folder that the recipe apollo plays: users, sessions, pairs and meta"
         return {"apollo-source": Exporter(described, "lists", _rows)}
 
+    def folder_format(self, options: BuildOptions) -> str:  # noqa: ARG002
+        """The source."""
+        return "apollo-source"
+
 
 async def _build(_: BuildState, scene: Scene) -> Update:
     """All of a user's sessions and pairs."""

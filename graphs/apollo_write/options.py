@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from dialoom.graphs.option_types import AbsolutePath
+from dialoom.graphs.option_types import AbsolutePath, chosen
 from dialoom.graphs.recipe import RecipeOptions
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source.scripted import ERRANDS, PAIRS_OF_SET, SETS
@@ -30,7 +30,7 @@ class WriteOptions(RecipeOptions):
         f"[default: {PAIRS_OF_SET}, or as in the drafts]",
     )
     flows: str | None = Field(
-        None, description=f"Flows separated by commas, of {', '.join(FLOWS)}. [default: all, or as in the drafts]"
+        None, description=f"all, or flows separated by commas: {', '.join(FLOWS)}. [default: all, or as in the drafts]"
     )
     errands: int | None = Field(
         None,
@@ -62,17 +62,12 @@ class WriteOptions(RecipeOptions):
         None, description="The seed of the world that the tools look into. [default: 0, or as in the drafts]"
     )
 
-    @field_validator("flows")
-    @classmethod
-    def _known(cls, flows: str | None) -> str | None:
-        wanted = [] if flows is None else [part.strip() for part in flows.split(",")]
-        for name in wanted:
-            if name not in FLOWS:
-                raise ValueError(f"there is no flow {name!r}; there are {', '.join(FLOWS)}")
-        return ",".join(flow for flow in FLOWS if flow in wanted) or None
-
     def plan(self) -> dict[str, Any]:
-        """What drafts stand for as long as they are gone on from: as far as it is said."""
-        flows = tuple(self.flows.split(",")) if self.flows else None
+        """What is planned, as far as it is said; drafts keep it as long as they are gone on from.
+
+        Raises:
+            RecipeError: If there is no such flow.
+        """
+        flows = tuple(sorted(chosen("flows", self.flows, FLOWS), key=[*FLOWS].index)) if self.flows else None
         said = {"flows": flows, "pairs": self.pairs, "errands": self.errands, "world_seed": self.world}
         return {name: value for name, value in said.items() if value is not None}

@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 import dialoom as door
 from dialoom.graphs.apollo.gold_played import gold_refusal
 from dialoom.personas.apollo.source import ApolloSource, read_source
+from dialoom.runs.export.pushing import pushed
 from tests.conftest import Command, MadeOnce
 from tests.personas.test_apollo_source import FOLDER, SOURCE
 from tests.processes import Started
@@ -36,12 +38,22 @@ def test_a_run_makes_the_source_that_is_shipped(made_once: MadeOnce, dialoom: Co
     made = made_once(build)
     source = exported(dialoom, made, "source")
     exported(dialoom, made, "again")
-    assert sorted(path.name for path in (made / "source").iterdir()) == sorted(FILES)
+    assert sorted(path.name for path in (made / "source").iterdir()) == sorted(("README.md", *FILES))
     assert all((made / "source" / name).read_bytes() == (made / "again" / name).read_bytes() for name in FILES)
     assert source.meta == SOURCE.meta
     for name in FILES[1:]:
         lines = (made / "source" / name).read_text().splitlines()
         assert lines == [line for line in (FOLDER / name).read_text().splitlines() if _user_of(line) == "u01"]
+
+
+def test_the_source_has_a_card_and_can_be_handed_on(made_once: MadeOnce, dialoom: Command) -> None:
+    """Each file is a set of its own on it, as their rows are of different shapes; all of them would be sent."""
+    made = made_once(build)
+    exported(dialoom, made, "source")
+    front = yaml.safe_load((made / "source" / "README.md").read_text().split("---")[1])
+    assert {each["config_name"] for each in front["configs"]} == {"meta", "pairs", "sessions", "users"}
+    assert {str(file) for file in pushed(made / "source", "me/source").files} == {"README.md", *FILES}
+    assert "5 files" in dialoom("push", "source", "me/source").stdout
 
 
 def _user_of(line: str) -> str:

@@ -27,7 +27,7 @@ def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
     expected = exported(whole, tmp_path / "whole")
     assert len(expected) == 1 + 3 * 3
     flags = [text for name, value in SMALL.items() for text in (f"--{name.replace('_', '-')}", value)]
-    for place, count in (("INSERT INTO calls", 12), ("INSERT INTO outcomes", 3)):
+    for place, count in (("INSERT INTO kept_calls", 12), ("INSERT INTO outcomes", 3)):
         folder = tmp_path / str(count)
         folder.mkdir()
         command = ["run", "personalens-people", *flags, "--affinity-schema", schema, "-o", "run.db"]

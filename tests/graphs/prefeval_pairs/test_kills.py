@@ -28,7 +28,7 @@ def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
     expected = exported(whole, tmp_path / "whole")
     assert len(expected) == 2 * 4 + 2
     options = [text for name, value in SMALL.items() for text in (f"--{name.replace('_', '-')}", value)]
-    for place, count in (("INSERT INTO calls", 20), ("INTO checkpoints", 5), ("INSERT INTO outcomes", 2)):
+    for place, count in (("INSERT INTO kept_calls", 20), ("INTO checkpoints", 5), ("INSERT INTO outcomes", 2)):
         folder = tmp_path / str(count)
         folder.mkdir()
         command = ["run", "prefeval-pairs", *options, "--topic-file", topics, "-o", "run.db"]
