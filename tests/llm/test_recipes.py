@@ -66,7 +66,10 @@ def told(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]
     else:
         options = {"personas": people, "rounds": 2 if recipe == "aloe" else 1}
         options |= {"limit": 1, "verify_pairs": True} if recipe == "aloe" else {"limit": 2}
-    longer = {"persona-pool": (), "aloe": ("judge", "induction"), "prefeval-pairs": ("judge", "writer", "rater")}
+    longer = {
+        **dict.fromkeys(("persona-pool", "apollo-text", "apollo-native"), ()),
+        **{"aloe": ("judge", "induction"), "prefeval-pairs": ("judge", "writer", "rater")},
+    }
     return {"options": options, "max_reply": {"": 24, **dict.fromkeys(longer.get(recipe, ("judge",)), 64)}}
 
 

@@ -26,7 +26,7 @@ def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
     assert len(expected) == 4 + 5
     flags = [text for name, value in SMALL.items() for text in (f"--{name}", value)]
     with Started(
-        tmp_path, "INSERT INTO calls", 25, "run", "apollo-write", *flags, "-o", "run.db", script=KILLER
+        tmp_path, "INSERT INTO kept_calls", 25, "run", "apollo-write", *flags, "-o", "run.db", script=KILLER
     ) as process:
         _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors

@@ -154,6 +154,14 @@ def test_preferences_that_cannot_be_are_out_with_the_reason(drafts: Path, tmp_pa
         assert not details(run)["pairs"]
 
 
+def test_a_home_that_is_nowhere_is_told(drafts: Path, tmp_path: Path) -> None:
+    """And nothing is made for somebody who lives there."""
+    run, players = gone_on(mended(drafts, tmp_path, "users", lambda rows: rows[0].update(home="1 Nowhere")), tmp_path)
+    assert details(run)["drafts"]["users"]["u01"]["problem"].startswith('place: home "1 Nowhere"')
+    assert not details(run)["pairs"]
+    assert not players.asked
+
+
 def test_a_run_stops_after_a_stage_and_goes_on_from_it(tmp_path: Path) -> None:
     """Stage by stage it asks what it asks at once, and comes to the same source."""
     at_once = Players()
