@@ -204,7 +204,7 @@ def _connect(policy: CallPolicy) -> None:
                 return
             room = max(policy.workers or 1, os.cpu_count() or 1)
             ray.init(address="local", num_cpus=room, include_dashboard=False, object_store_memory=_STORE, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except Exception as error:  # Ray raises any
         raise RunError(f"ray {policy.ray or 'local'!r}: Ray cannot be used: {error}", setting="ray") from error
 
 
