@@ -7,13 +7,14 @@ at as everything else, and never written over.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, TypedDict
 
 from dialoom.graphs.asking import ask_each
 from dialoom.graphs.conversation import joined
 from dialoom.graphs.stage import Scene, Update
-from dialoom.personas.apollo.source.drafts import DRAFTS, Draft, DraftKind
+from dialoom.personas.apollo.source.drafts import DRAFTS, ApolloDraft, DraftKind
 
 from .scenario import WriteScenario
 
@@ -74,7 +75,7 @@ def draft_of(state: WriteState, kind: DraftKind, id_: str) -> Any:
     return None if row is None else DRAFTS[kind].model_validate(row)
 
 
-def rows_of(drafts: Iterable[Draft]) -> Rows:
+def rows_of(drafts: Iterable[ApolloDraft]) -> Rows:
     """Drafts as plain values."""
     return {draft.id: draft.model_dump(mode="json") for draft in drafts}
 
@@ -120,12 +121,14 @@ async def look(
     round_ = state["round"] + 1
     wrong = dict(state["refused"])
     new = {id_: draft for id_, draft in drafts.items() if draft.is_mended}
-    wrong |= {id_: why for id_, draft in new.items() if id_ not in wrong and (why := rules(draft))}
+    whole = [draft for id_, draft in new.items() if id_ not in wrong]
+    found = await asyncio.to_thread(lambda: [(draft.id, rules(draft)) for draft in whole])  # it takes a second or two
+    wrong |= {id_: why for id_, why in found if why}
     asked = {id_: draft for id_, draft in new.items() if id_ not in wrong and not draft.accepted}
     wrong |= {id_: why for id_, why in (await checked(asked)).items() if why}
     scenario: WriteScenario = scene.scenario
     by_hand = {draft.id: draft.own_id for draft in scenario.drafts.of(kind) if draft.is_mended}
-    notes, again, after = list[Note](), dict[str, str](), list[Draft]()
+    notes, again, after = list[Note](), dict[str, str](), list[ApolloDraft]()
     for id_ in [*new, *(id_ for id_ in wrong if id_ not in new)]:
         why = wrong.get(id_, "")
         is_theirs = id_ in new and by_hand.get(id_) == new[id_].own_id

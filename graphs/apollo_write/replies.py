@@ -32,7 +32,7 @@ class ChosenPreferences(_Reply):
     stories: Annotated[list[Text], Field(min_length=1)]
 
 
-class Said(_Reply):
+class WrittenTurn(_Reply):
     """A turn of words."""
 
     speaker: Literal["user", "assistant"]
@@ -53,7 +53,7 @@ class WrittenCall(_Reply):
 class WrittenPiece(_Reply):
     """A session's next turns, and the call that ends them; without one the session is over."""
 
-    turns: list[Said]
+    turns: list[WrittenTurn]
     call: WrittenCall | None = None
 
 

@@ -13,6 +13,8 @@ from dialoom.runs.progress import RunProgress
 
 _LEAST = 1.0
 """Seconds from one reading to the next, at the least."""
+_MOST = 15.0
+"""At the most, however long reading takes."""
 _SHARE = 10
 """Reading takes no more than one part in so many of the time."""
 _WINDOW = 60.0
@@ -24,7 +26,7 @@ Signature = tuple[tuple[int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class Pace:
     """How fast a run gets on while it is watched.
 
     Attributes:
@@ -62,10 +64,12 @@ class Watch:
         async with self._reading:
             now = time.monotonic()
             if self._progress is None or (now >= self._due and self._may_have_changed()):
+                is_first = self._progress is None
                 self._seen = signature(self.run.path)
                 self._progress = await asyncio.to_thread(self.run.progress)
                 self._keep(self._progress, now)
-                self._due = time.monotonic() + max(_LEAST, _SHARE * (time.monotonic() - now))
+                took = 0.0 if is_first else time.monotonic() - now  # the first one imports what it needs
+                self._due = time.monotonic() + min(max(_LEAST, _SHARE * took), _MOST)
             return self._progress
 
     def _may_have_changed(self) -> bool:
@@ -84,7 +88,7 @@ class Watch:
             self._readings.popleft()
 
     @property
-    def rate(self) -> Rate | None:
+    def rate(self) -> Pace | None:
         """Over the last minute; `None` while nobody plays, or it is too soon to say."""
         if not self._readings:
             return None
@@ -94,7 +98,7 @@ class Watch:
             return None
         tokens = None if first.tokens is None or last.tokens is None else (last.tokens - first.tokens) / seconds
         cost = None if first.cost is None or last.cost is None else (last.cost - first.cost) / seconds
-        return Rate((last.finished - first.finished) / seconds, tokens, cost)
+        return Pace((last.finished - first.finished) / seconds, tokens, cost)
 
 
 def signature(path: Path) -> Signature:

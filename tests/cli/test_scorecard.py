@@ -136,7 +136,7 @@ def test_the_page_stands_alone(card: Path) -> None:
         and 'src="' not in page
         and 'href="http' not in page
     )
-    assert page.count("<figure") == 3, "the figures of both, and the rounds' own"
+    assert page.count("<figure") == 2, "the figures of one, and the rounds' own: the other has a single figure"
     assert page.index('id="personalens"') < page.index("<figure") < page.index('id="rounds"')
     assert "are not to be averaged" in page and "Two systems with people of our own." in page
     assert told.count("| python:cast:kind |") >= 4 and "worth" not in told
@@ -206,6 +206,11 @@ def test_a_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Comman
         ("rounds: 2", "rounds: 0", "--suite 'ours', rounds: rounds 0: "),
         ("people.jsonl", "nobody.jsonl", "--suite 'ours', rounds: "),
         ("metric: alignment", "metric: charm", "no metric 'charm'; there are alignment"),
+        (
+            "metric: personalization",
+            "metric: personalization, where: sitting == 1",
+            "--suite 'ours', personalens: ",
+        ),
         ("contrasts:", "contrast:", "--suite ours.yaml: system personalens: contrast: Extra inputs are not permitted"),
         ("name: TCR %", "name: TCR", "--suite ours.yaml: system personalens: headlines: 1: name 'TCR' and column"),
         ("name: rounds", "name: personalens", "'personalens' is there twice"),

@@ -45,6 +45,12 @@ PLAIN: dict[str, Any] = {
     "subtopics": ["Boats", "Hats"],
     "written": ["I never row."],
     "personas": ["A welder who sings"],
+    "facets": [
+        {"name": "seat", "about": "Where one sits.", "plain": True, "wanted": "aisle", "words": ["aisle", "window"]}
+    ],
+    "sets": [{"wanted": "aisle", "story": "She sits at the aisle."}],
+    "occasion": {"day": "Monday"},
+    "offers": [["Sits at the aisle."]],
     "labelled": [
         {
             "preference": "I never row.",

@@ -21,10 +21,10 @@ from .source import META, ApolloMeta
 
 DraftKind = Literal["users", "preferences", "sessions", "queries"]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Of = TypeVar("Of", bound="Draft")
+Of = TypeVar("Of", bound="ApolloDraft")
 
 
-class Draft(BaseModel):
+class ApolloDraft(BaseModel):
     """A piece of a source in the making: a line of a file.
 
     Attributes:
@@ -63,7 +63,7 @@ class Draft(BaseModel):
         return self.model_copy(update={"problem": problem, "checked": self.own_id})
 
 
-class UserDraft(Draft):
+class UserDraft(ApolloDraft):
     """Somebody who has an assistant; the keys are those of `ApolloUser`."""
 
     name: Text
@@ -110,7 +110,7 @@ class PreferenceSet(BaseModel):
     requests: tuple[RequestSlots, ...] = ()
 
 
-class PreferencesDraft(Draft):
+class PreferencesDraft(ApolloDraft):
     """The preferences that a user has had for a flow, one after the other.
 
     Attributes:
@@ -119,7 +119,7 @@ class PreferencesDraft(Draft):
         requests_for: What their requests were drawn for.
     """
 
-    about_itself: ClassVar[frozenset[str]] = Draft.about_itself | {"requests_for"}
+    about_itself: ClassVar[frozenset[str]] = ApolloDraft.about_itself | {"requests_for"}
     flow: Text
     sets: tuple[PreferenceSet, ...]
     requests_for: str = ""
@@ -138,7 +138,7 @@ class PreferencesDraft(Draft):
         return digest([[[each.values, each.order] for each in self.sets], resident, count])
 
 
-class SessionDraft(Draft):
+class SessionDraft(ApolloDraft):
     """A past session.
 
     Attributes:
@@ -152,7 +152,7 @@ class SessionDraft(Draft):
     turns: tuple[PastCall | Speech, ...] = ()
 
 
-class QueryDraft(Draft):
+class QueryDraft(ApolloDraft):
     """A later query.
 
     Attributes:
@@ -162,14 +162,14 @@ class QueryDraft(Draft):
         verified: How many answers without the history were not the right ones.
     """
 
-    about_itself: ClassVar[frozenset[str]] = Draft.about_itself | {"verified"}
+    about_itself: ClassVar[frozenset[str]] = ApolloDraft.about_itself | {"verified"}
     about: str = ""
     kind: QueryKind
     query: Text
     verified: int = 0
 
 
-DRAFTS: Mapping[DraftKind, type[Draft]] = {
+DRAFTS: Mapping[DraftKind, type[ApolloDraft]] = {
     "users": UserDraft,
     "preferences": PreferencesDraft,
     "sessions": SessionDraft,
@@ -187,12 +187,12 @@ class UserDrafts(BaseModel):
     sessions: tuple[SessionDraft, ...] = ()
     queries: tuple[QueryDraft, ...] = ()
 
-    def of(self, kind: DraftKind) -> tuple[Draft, ...]:
+    def of(self, kind: DraftKind) -> tuple[ApolloDraft, ...]:
         """Those of a kind."""
-        found: tuple[Draft, ...] = getattr(self, kind)
+        found: tuple[ApolloDraft, ...] = getattr(self, kind)
         return found
 
-    def all(self) -> list[Draft]:
+    def all(self) -> list[ApolloDraft]:
         """All of them."""
         return [draft for kind in DRAFTS for draft in self.of(kind)]
 
@@ -221,7 +221,7 @@ def read_drafts(folder: Path) -> tuple[DraftsMeta, dict[str, UserDrafts]]:
         DataError: If there are no users, a line is of another form, or is of a user that is not there.
     """
     ((_, meta),) = read_lines(folder / META, DraftsMeta)[:1]
-    found: dict[str, dict[DraftKind, list[Draft]]] = {}
+    found: dict[str, dict[DraftKind, list[ApolloDraft]]] = {}
     for kind, model in DRAFTS.items():
         path = folder / f"{kind}.jsonl"
         if kind != "users" and not path.exists():

@@ -42,7 +42,7 @@ def with_write(column: str, text: NewId, value: NewId, list_: NewId) -> str:
     kind, content = json.loads(column)
     match kind:
         case "value":
-            content = value(content)
+            content = _held(content, text, value, list_)
         case "items":
             content = [_held(part, text, value, list_) for part in content]
         case _:
@@ -52,7 +52,7 @@ def with_write(column: str, text: NewId, value: NewId, list_: NewId) -> str:
 
 def _held(part: Any, text: NewId, value: NewId, list_: NewId) -> Any:
     if isinstance(part, int):
-        return -text(-part) if part < 0 else value(part)
+        return value(part) if part >= 0 else -text(-part)
     if isinstance(part, list):
         return [_value(part[0], text)]
     if "fields" in part:
@@ -72,6 +72,7 @@ def _value(value: Any, text: NewId) -> Any:
 
 
 def _key(key: str, text: NewId) -> str:
+    """A key of an object; that of a long text is a reference, too."""
     return f"{TEXT} {text(int(key[len(TEXT) :]))}" if key.startswith(f"{TEXT} ") else key
 
 
