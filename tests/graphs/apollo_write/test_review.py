@@ -13,7 +13,7 @@ import dialoom as door
 from dialoom.personas import DataError
 from tests.graphs.apollo_write.players import Players, details, played, source
 
-FOOD: dict[str, Any] = {"flows": "food", "errands": 1}
+FOOD: dict[str, Any] = {"flows": "food", "errands": 0}
 Rows = list[dict[str, Any]]
 
 
