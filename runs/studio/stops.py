@@ -57,7 +57,7 @@ def _reasons(stop: Stop) -> dict[str, list[str]]:
 def calls(stop: Stop, parsed: Mapping[int, Any]) -> None:
     """The calls that led here; of many only how many, until they are asked for."""
     if len(stop.calls) > _FEW:
-        with folded(f"{many(len(stop.calls), 'call')}: {cost_text(stop.cost)}", "call") as part:
+        with folded(cost_text(stop.cost), "call") as part:
             pass
         on_opening(part, partial(_each_call, stop.calls, parsed))
     else:
