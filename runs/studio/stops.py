@@ -27,6 +27,8 @@ from .wording import many
 _LAST = 6
 """So many lines of a conversation are shown at once."""
 _CHANGES = 8
+_FEW = 2
+"""So many calls of a step are shown at once."""
 
 
 def heading(stop: Stop) -> None:
@@ -53,8 +55,17 @@ def _reasons(stop: Stop) -> dict[str, list[str]]:
 
 
 def calls(stop: Stop, parsed: Mapping[int, Any]) -> None:
-    """The calls that led here."""
-    for call in stop.calls:
+    """The calls that led here; of many only how many, until they are asked for."""
+    if len(stop.calls) > _FEW:
+        with folded(cost_text(stop.cost), "call") as part:
+            pass
+        on_opening(part, partial(_each_call, stop.calls, parsed))
+    else:
+        _each_call(stop.calls, parsed)
+
+
+def _each_call(made: Sequence[StepCall], parsed: Mapping[int, Any]) -> None:
+    for call in made:
         where = "" if call.node == call.role else f" in {call.node}"
         edited = ", asked in other words by a person" if call.is_edited else ""
         who = f"said by a person as {call.role}" if call.model == SAID else f"{call.role}{where} ({call.model})"
