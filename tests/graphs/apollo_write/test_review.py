@@ -33,7 +33,7 @@ def mended(drafts: Path, folder: Path, kind: str, change: Callable[[Rows], objec
     """A copy of the drafts in which the rows of a kind are changed."""
     made = folder / "mended"
     made.mkdir()
-    for path in drafts.iterdir():
+    for path in drafts.glob("*.jsonl"):
         rows = [json.loads(line) for line in path.read_text().splitlines()]
         if path.stem == kind:
             change(rows)
@@ -65,8 +65,8 @@ def test_what_nobody_has_changed_asks_nothing_and_comes_to_the_same(drafts: Path
     run, players = gone_on(drafts, tmp_path)
     assert not players.asked
     run.export("drafts", tmp_path / "again")
-    assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == {
-        path.name: path.read_bytes() for path in drafts.iterdir()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "again").glob("*.jsonl")} == {
+        path.name: path.read_bytes() for path in drafts.glob("*.jsonl")
     }
 
 
