@@ -13,13 +13,15 @@ STUDIO ?= .venv-studio
 LLM    ?= .venv-llm
 # What a notebook needs besides pandas and matplotlib.
 NOTEBOOK ?= .venv-notebook
+# And Ray, which is large.
+RAY    ?= .venv-ray
 # The documentation is built from the sources alone, without what they import.
 DOCS   ?= .venv-docs
 BIN    := $(VENV)/bin
 COG    := -I docs docs/commands.md
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook check docs notebook commands install bench clean
+.PHONY: demo test test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-ray check docs notebook commands install bench clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -66,6 +68,10 @@ test-llm: $(LLM)/.installed-llm
 # The notebook of the documentation, executed as a reader executes it, beside what is saved in it.
 test-notebook: $(NOTEBOOK)/.installed-notebook
 	$(NOTEBOOK)/bin/python -m pytest tests/notebook
+
+# Runs on Ray's workers, with kills of workers, of a machine and of the command itself.
+test-ray: $(RAY)/.installed-ray
+	$(RAY)/bin/python -m pytest tests/ray
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
@@ -141,6 +147,12 @@ $(LANGGRAPH)/.installed-langgraph: pyproject.toml constraints.txt
 		--constraint $(LANGGRAPH)/constraints.txt --editable '.[langgraph-server]' pytest pytest-asyncio
 	@touch $@
 
+$(RAY)/.installed-ray: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
+		--editable '.[frames,ray]' pytest pytest-asyncio
+	@touch $@
+
 # Only the tools: nothing of dialoom is imported.
 $(DOCS)/.installed-docs: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DOCS)
@@ -150,4 +162,4 @@ $(DOCS)/.installed-docs: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) $(LANGGRAPH) $(LLM) $(DOCS) $(NOTEBOOK) .langgraph_api demo build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) $(LANGGRAPH) $(LLM) $(DOCS) $(NOTEBOOK) $(RAY) .langgraph_api demo build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

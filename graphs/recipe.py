@@ -103,6 +103,8 @@ class Recipe(ABC):
             is then all on one side. `None` if there is nothing to split by.
         resampled_by: The facet over whose values intervals are made; by default that of `split_by`.
         resampled: What those are called that differ in it, in the plural.
+        longest_first: The facet, a number, by which the plan can tell which conversations take long: among workers
+            these begin first, so that nobody waits for one of them in the end. `None` if it cannot.
         evaluated: The role under evaluation, if there is one: reports name a run by its model.
         languages: What is spoken, as ISO 639 codes, for the cards of exports and the gate.
         fault_kinds: Kinds of faults of its own, by name, and what they mean.
@@ -121,6 +123,7 @@ class Recipe(ABC):
     scales: ClassVar[Mapping[str, tuple[int, int]]] = {}
     split_by: ClassVar[str | None] = None
     resampled_by: ClassVar[str | None] = None
+    longest_first: ClassVar[str | None] = None
     resampled: ClassVar[str] = "people"
     evaluated: ClassVar[str | None] = None
     languages: ClassVar[tuple[str, ...]] = ()

@@ -125,6 +125,19 @@ class Stopping:
 
 
 @dataclass(frozen=True, slots=True)
+class Worked:
+    """Workers are done.
+
+    Attributes:
+        seconds: From the first deal to the end.
+        busy: Seconds of these in which each worker had scenarios under way.
+    """
+
+    seconds: float
+    busy: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """A piece of work is over. The last event; `retry` may have two pieces.
 
@@ -147,5 +160,5 @@ class Ended:
 
 Event: TypeAlias = (
     "Noted | Planned | Retrying | Began | ScenarioDone | ScenarioFailed | NodeSaid | ProviderAway | ProviderBack | "
-    "Stopping | Ended"
+    "Stopping | Worked | Ended"
 )

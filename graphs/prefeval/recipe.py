@@ -47,6 +47,7 @@ class PrefEval(Recipe):
     scenario_type = PrefEvalScenario
     metrics = (*CHECKERS, CORRECT)
     split_by = "topic"
+    longest_first = "turns"
     evaluated = "assistant"
 
     def roles_used(self, options: PrefEvalOptions) -> Mapping[str, float]:

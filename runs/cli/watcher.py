@@ -31,6 +31,7 @@ from dialoom.runs.events import (
     ScenarioDone,
     ScenarioFailed,
     Stopping,
+    Worked,
 )
 from dialoom.runs.store import RunFile
 from dialoom.shown import duration, harmless, json_line
@@ -77,6 +78,7 @@ class Watcher:
         self._what = ""
         self._judging: str | None = None
         self._ended: Ended | None = None
+        self._worked: Worked | None = None
         self._failed_in_all = 0
         self._has_played = False
         self._throttled: dict[str, int] = {}
@@ -122,6 +124,8 @@ class Watcher:
                 self._tell_back(event)
             case Stopping():
                 self._log.warning("stopping", reason=_worded(event))
+            case Worked():
+                self._worked = event
             case Ended():
                 self._end(event)
 
@@ -180,6 +184,9 @@ class Watcher:
             f"({status.done:,} of {status.total:,} scenarios of the run are done)"
         )
         again = self._again(event)
+        if self._worked is not None:
+            say(_busy(self._worked))
+            self._worked = None
         if event.stopped is not None:
             say(f"stopped: {_worded(event.stopped)}")
             say(f"what was answered is kept. Go on with: {_further(event.stopped, again, self._retry(event))}")
@@ -321,6 +328,13 @@ def _further(stopping: Stopping, again: str, retry: str) -> str:
             return again
         case _:
             return f"{again} {flag(stopping.setting or '')} MORE"
+
+
+def _busy(worked: Worked) -> str:
+    shares = [f"{busy / worked.seconds:.0%}" if worked.seconds else "0%" for busy in sorted(worked.busy)]
+    if len(shares) == 1:
+        return f"1 worker, busy {shares[0]} of the time"
+    return f"{len(shares):,} workers, busy {shares[0]} to {shares[-1]} of the time"
 
 
 def _shortened(text: str) -> str:

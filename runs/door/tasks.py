@@ -124,7 +124,7 @@ async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | 
         await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
     task.tell(Began(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
-    work = store.queue.pending(recipe, only)
+    work = store.queue.pending(recipe, only, None if task.policy.is_alone else recipe.longest_first)
     return await _judged_by_panel(task, await carry_out(task, graph, store.config.models, work, None, is_resumed))
 
 

@@ -28,13 +28,22 @@ class WorkQueue:
         self._scenarios = scenarios
         self._bookings = bookings
 
-    def pending(self, recipe: Recipe, only: Container[int] | None = None) -> Iterator[PlayWork]:
+    def pending(
+        self, recipe: Recipe, only: Container[int] | None = None, longest_first: str | None = None
+    ) -> Iterator[PlayWork]:
         """Scenarios to play.
 
         Args:
             recipe: Whose they are.
             only: Their positions, if not all are wanted.
+            longest_first: A facet; those of which it is greatest come first then, and not those of the plan.
         """
+        if longest_first is not None:
+            query = "SELECT position FROM scenarios WHERE state = 'pending' ORDER BY facets ->> ? DESC, position"
+            for (position,) in self._reader.execute(query, (longest_first,)).fetchall():
+                if only is None or position in only:
+                    yield self.work_of(recipe, position)
+            return
         query = (
             "SELECT position, content, take, sample FROM scenarios WHERE state = 'pending' AND position > ? "
             "ORDER BY position LIMIT ?"

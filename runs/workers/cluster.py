@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,35 +27,60 @@ from .worker import Worker
 _STORE = 200 * 2**20
 """Bytes of Ray's object store on this machine: parcels pass through it, and none stays."""
 
+_STARTS = 3
+"""So often Ray is started on this machine: one that is busy takes longer than Ray waits for itself."""
+
 _MOST_WAITING = 100_000
 """Calls of workers that may wait at once for what they have in common."""
 
+_PATIENCE, _A_MOMENT = 60.0, 0.5
+"""Seconds for which a worker that cannot be reached is asked again, and between two times."""
+
 _MANNERS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
-"""For as long as Ray starts: it is to report nothing to anybody, and to leave this process its own signals."""
 
 
 class WorkerDiedError(Exception):
     """A worker's process is no more; Ray starts another one in its place."""
 
 
+class WorkerAwayError(WorkerDiedError):
+    """A worker cannot be reached; it may be there still."""
+
+
 class Hand:
     """A worker, from afar. What is asked of it raises `WorkerDiedError` if it dies meanwhile."""
 
-    def __init__(self, actor: Any) -> None:
+    def __init__(self, actor: Any, order: Order) -> None:
         self._actor = actor
+        self._order = order
 
     async def begin(self) -> Begun:
         """Have it make its file; returns where that is."""
-        path = await _answer(self._actor.begin.remote())
+        path = await _answer(self._actor.begin.remote(self._order))
         return Begun(await _answer(self._actor.__ray_call__.remote(_node)), path)
 
-    async def deal(self, parcels: list[Parcel]) -> None:
+    async def deal(self, begun: Begun, parcels: list[Parcel]) -> None:
         """See `Worker`."""
-        await _answer(self._actor.deal.remote(parcels))
+        if not await self._again(lambda: self._actor.deal.remote(begun.path, parcels)):
+            raise WorkerDiedError("it was started anew")
 
-    async def report(self, heard: int) -> Delivery:
+    async def report(self, begun: Begun, heard: int) -> Delivery:
         """See `Worker`."""
-        return await _answer(self._actor.report.remote(heard))  # type: ignore[no-any-return]
+        delivery: Delivery | None = await self._again(lambda: self._actor.report.remote(begun.path, heard))
+        if delivery is None:
+            raise WorkerDiedError("it was started anew")
+        return delivery
+
+    async def _again(self, ask: Callable[[], Awaitable[Any]]) -> Any:
+        """Ask once more while the network is away: what was not heard is said again, and nothing counts twice."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return await _answer(ask())
+            except WorkerAwayError:
+                if time.monotonic() > until:
+                    raise
+                await asyncio.sleep(_A_MOMENT)
 
     async def end(self) -> None:
         """See `Worker`."""
@@ -103,7 +130,7 @@ class Cluster:
 
         actor: Any = ray.remote(Worker)
         placed = actor.options(num_cpus=1, max_restarts=-1, max_task_retries=0, scheduling_strategy="SPREAD")
-        return Hand(placed.remote(order, name, line))
+        return Hand(placed.remote(name, line), order)
 
     async def left(self, begun: Begun, wanted: Mapping[int, int], prices: Prices) -> Left:
         """What a worker that died has in its file, read where that is.
@@ -170,22 +197,35 @@ async def cluster(policy: CallPolicy) -> AsyncIterator[Cluster]:
 
 
 def _connect(policy: CallPolicy) -> None:
-    import logging
-
     import ray
 
-    options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "logging_level": logging.ERROR}
-    before = {name: os.environ.get(name) for name in _MANNERS}
-    os.environ.update(_MANNERS)
-    try:
-        if policy.ray is not None:
-            ray.init(address=policy.ray, **options)
-            return
+    options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+    if policy.ray is None:
         room = max(policy.workers or 1, os.cpu_count() or 1)
-        ray.init(address="local", num_cpus=room, include_dashboard=False, object_store_memory=_STORE, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise RunError(f"ray {policy.ray or 'local'!r}: Ray cannot be used: {error}", setting="ray") from error
+        options |= {"num_cpus": room, "include_dashboard": False, "object_store_memory": _STORE}
+    for left in reversed(range(_STARTS)):
+        try:
+            with manners():
+                ray.init(address=policy.ray or "local", **options)
+            return
+        except Exception as error:  # Ray raises any
+            ray.shutdown()
+            if policy.ray is not None or not left:
+                raise RunError(f"ray {policy.ray or 'local'!r}: Ray cannot be used: {error}", setting="ray") from error
+
+
+@contextmanager
+def manners() -> Iterator[None]:
+    """For as long as Ray starts: it is to report nothing to anybody, and to leave this process its own signals."""
+    before = {name: os.environ.get(name) for name in _MANNERS}
+    talk = logging.getLogger("ray")
+    level = talk.level
+    os.environ.update(_MANNERS)
+    talk.setLevel(logging.ERROR)
+    try:
+        yield
     finally:
+        talk.setLevel(level)
         for name, value in before.items():
             if value is None:
                 del os.environ[name]
@@ -200,12 +240,21 @@ def _node(_worker: Worker) -> str:
 
 
 async def _answer(reference: Awaitable[Any]) -> Any:
-    from ray.exceptions import RayActorError, RaySystemError, RayTaskError, TaskUnschedulableError, WorkerCrashedError
+    from ray.exceptions import (
+        ActorUnavailableError,
+        RayActorError,
+        RaySystemError,
+        RayTaskError,
+        TaskUnschedulableError,
+        WorkerCrashedError,
+    )
 
     try:
         return await reference
     except RayTaskError as error:
         cause = getattr(error, "cause", None)
         raise (cause if isinstance(cause, Exception) else error) from None
+    except ActorUnavailableError as error:
+        raise WorkerAwayError(str(error)) from error
     except (RayActorError, RaySystemError, TaskUnschedulableError, WorkerCrashedError) as error:
         raise WorkerDiedError(str(error)) from error

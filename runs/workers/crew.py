@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,14 +20,14 @@ from dialoom.roles.gateway.limits import LimitState
 from dialoom.roles.gateway.under_way import UnderWay
 from dialoom.runs.calling import CallPolicy
 from dialoom.runs.errors import Fault
-from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed, Stopping
+from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed, Stopping, Worked
 from dialoom.runs.recipes import OBJECT
 from dialoom.runs.store import JudgeWork, PlayWork, RunStore, StoreError, Work
 from dialoom.runs.store.parcels import Parcel
 
 from .cluster import Cluster, Hand, WorkerDiedError, cluster
 from .commons import Commons
-from .leftovers import folder_of
+from .leftovers import folder_of, take_leftovers
 from .order import Action, Begun, Delivery, Order
 
 _DEATHS = 3
@@ -37,6 +38,9 @@ _SUSPECT = 2
 
 _IN_A_ROW = 10
 """A worker that dies so often without having said anything is not begun again."""
+
+_MOST_BEGINNINGS, _A_WHILE = 300, 1.0
+"""So often a worker is begun, with so many seconds between when it could not."""
 
 
 @dataclass(slots=True)
@@ -109,6 +113,8 @@ class Crew:
         self._deaths: Counter[int] = Counter()
         self._members: list[_Member] = []
         self._clearing: _Member | None = None
+        self._given_up = 0
+        self._dealt_first: float | None = None
         self._changed = asyncio.Condition()
 
     @property
@@ -162,15 +168,20 @@ class Crew:
             order = self._order(first, judging)
             self._line = self._commons(machines, len(shares))
             self._members = [self._hired(machines, order, number, share) for number, share in enumerate(shares)]
+            started = time.monotonic()
             serving = [asyncio.create_task(self._serve(machines, member)) for member in self._members]
             try:
                 await self._until_done(serving)
+                busy = tuple(sum(member.busy) for member in self._members)
+                self._on_event(Worked(time.monotonic() - (self._dealt_first or started), busy))
             finally:
                 for task in serving:
                     task.cancel()
                 await asyncio.gather(*serving, return_exceptions=True)
                 for member in self._members:
                     member.hand.kill()
+                with suppress(StoreError):  # it is not let go of; whoever opens the run next looks again
+                    await asyncio.to_thread(take_leftovers, self._store)
 
     async def _until_done(self, serving: Sequence[asyncio.Task[None]]) -> None:
         """Wait for the work; what breaks one worker off is raised once the others have drained."""
@@ -188,13 +199,9 @@ class Crew:
         await self._end()
 
     async def _end(self) -> None:
-        """Take leave of the workers that are there, and of their files."""
+        """Take leave of the workers that are there."""
         ready = [member for member in self._members if member.begun is not None]
         await asyncio.gather(*(member.hand.end() for member in ready), return_exceptions=True)
-        with suppress(OSError):  # it is elsewhere, or somebody was killed and has left something
-            folder_of(self._store.path).rmdir()
-        if self._store.deals.open():
-            self._store.deals.forget_all()
 
     def _order(self, first: Work, judging: str | None) -> Order:
         action: Action = (
@@ -227,15 +234,23 @@ class Crew:
 
     async def _serve(self, machines: Cluster, member: _Member) -> None:
         """See to one worker, from its beginning to the end of all work, over its deaths."""
-        while not self._is_over() and member.silent_deaths < _IN_A_ROW:
+        for _ in range(_MOST_BEGINNINGS):
+            if self._is_over():
+                return
             try:
                 member.begun = await member.hand.begin()
                 await self._work_with(member)
                 return
             except WorkerDiedError as error:
+                had_begun = member.begun is not None
                 await self._bury(machines, member, error)
-        if not self._is_over():
-            raise StoreError(f"{member.name} cannot be kept alive: it died {_IN_A_ROW} times without a word")
+                if not had_begun:
+                    await asyncio.sleep(_A_WHILE)  # Ray is about to start it
+                elif member.silent_deaths == _IN_A_ROW:
+                    break
+        self._given_up += 1
+        if self._given_up == len(self._members) and not self._is_over():
+            raise StoreError("no worker can be kept alive; Ray's logs say what became of them")
 
     async def _work_with(self, member: _Member) -> None:
         member.heard = 0
@@ -247,7 +262,7 @@ class Crew:
                 if await self._nothing_left(member):
                     return
                 continue
-            report = await member.hand.report(member.heard)
+            report = await member.hand.report(_there(member), member.heard)
             member.silent_deaths = 0
             await self._take(member, report)
             if report.is_over:
@@ -259,8 +274,9 @@ class Crew:
             return
         if works := self._works_for(member):
             member.open |= {work.position: work for work in works}  # before anybody else looks what is left
+            self._dealt_first = self._dealt_first or time.monotonic()
             parcels = await self._store.deals.deal(works)
-            await member.hand.deal(parcels)
+            await member.hand.deal(_there(member), parcels)
 
     def _works_for(self, member: _Member) -> list[Work]:
         if self._suspects and self._clearing in (None, member):
@@ -349,7 +365,7 @@ class Crew:
         begun, dealt = member.begun, member.open
         member.begun, member.open, member.is_alone = None, {}, False
         member.busy.append(0.0)
-        member.silent_deaths += 1
+        member.silent_deaths += begun is not None
         suspected = list(dealt)[: member.share]
         found: dict[int | None, Parcel] = {}
         if begun is not None:
@@ -389,6 +405,11 @@ class Crew:
                 self._changed.notify_all()
 
         self._waking = asyncio.get_running_loop().create_task(notify())
+
+
+def _there(member: _Member) -> Begun:
+    assert member.begun is not None, "who has scenarios has begun"
+    return member.begun
 
 
 def _shares(concurrency: int, workers: int) -> list[int]:

@@ -39,16 +39,16 @@ class Worker:
     """Works on the scenarios that are dealt to it, and hands back each when nothing more will come of it here.
 
     Args:
-        order: What it is to do.
         name: What its files are called by.
         line: The way to what it has in common with the others.
     """
 
-    def __init__(self, order: Order, name: str, line: Commons) -> None:
-        self._order = order
+    def __init__(self, name: str, line: Commons) -> None:
         self._name = name
         self._line = line
         self._supply = _Dealt()
+        self._path: Path | None = None
+        self._deals: set[int] = set()
         self._threads: dict[int, str] = {}
         self._outbox: deque[tuple[int, Parcel | Event]] = deque()
         self._number = 0
@@ -61,18 +61,25 @@ class Worker:
         self._working: asyncio.Task[None] | None = None
         self._engine: Engine | None = None
 
-    async def begin(self) -> Path:
-        """Make the file, and be ready for scenarios; returns where it is."""
-        order = self._order
+    async def begin(self, order: Order) -> Path:
+        """Make the file, and be ready for scenarios.
+
+        Args:
+            order: What is to be done.
+
+        Returns:
+            Where the file is.
+        """
+        self._order = order
         if order.cwd.is_dir():
             os.chdir(order.cwd)
         tune_process()
-        self._path = _folder(order.folder) / f"{self._name}-{secrets.token_hex(4)}.db"
-        appear(self._path, order.file)
-        store = RunStore(self._path, order.synchronous, order.recipe, Trust(everything=True))
+        path = _folder(order.folder) / f"{self._name}-{secrets.token_hex(4)}.db"
+        appear(path, order.file)
+        store = RunStore(path, order.synchronous, order.recipe, Trust(everything=True))
         self._store = self._opened.enter_context(store)
         recipe: Recipe = Review(store.recipe) if order.is_review else store.recipe
-        common = CommonGateway(self._line, self._path.stem, store)
+        common = CommonGateway(self._line, path.stem, store)
         replies = CommonReplies(self._line) if order.has_cache else None
         opening = open_gateway(store, order.policy, order.policy.patience, common, replies)
         gateway = self._opened.enter_context(opening)
@@ -92,24 +99,38 @@ class Worker:
         gateway.listen(self._engine.hear)
         self._working = asyncio.create_task(self._work(self._engine))
         self._listening = asyncio.create_task(common.listen_on())
-        return self._path
+        self._path = path
+        return path
 
-    async def deal(self, parcels: list[Parcel]) -> None:
-        """Take scenarios to work on."""
-        await self._store.deals.receive(parcels)
-        for parcel in parcels:
+    async def deal(self, path: Path, parcels: list[Parcel]) -> bool:
+        """Take scenarios to work on, which may be said twice; returns whether it is the worker that is meant.
+
+        Args:
+            path: The file that it began with: who was started anew has another, or none yet.
+            parcels: The scenarios.
+        """
+        if path != self._path:
+            return False
+        new = [parcel for parcel in parcels if parcel.deal not in self._deals]
+        self._deals.update(parcel.deal for parcel in new)
+        await self._store.deals.receive(new)
+        for parcel in new:
             assert parcel.position is not None
             self._threads[parcel.position] = parcel.thread
             self._supply.put(self._work_of(parcel.position))
         if self._busy_since is None:
             self._busy_since = time.monotonic()
+        return True
 
-    async def report(self, heard: int) -> Delivery:
+    async def report(self, path: Path, heard: int) -> Delivery | None:
         """What has come of scenarios, and what happened, as soon as there is something.
 
         Args:
+            path: As for `deal`; who is not meant has nothing to say.
             heard: The number of the last report that was heard; what was in it is not said again.
         """
+        if path != self._path:
+            return None
         await self._news.wait()
         await asyncio.sleep(_AT_LEAST)
         while self._outbox and self._outbox[0][0] <= heard:
@@ -145,7 +166,8 @@ class Worker:
             await self._working
             self._listening.cancel()
         self._opened.close()
-        remove(self._path)
+        if self._path is not None:
+            remove(self._path)
 
     def _graph(self, recipe: Recipe) -> Graph:
         if self._order.action == "play":

@@ -32,26 +32,28 @@ class NearHand:
         self._order = order
         self._name = name
         self._near = near
-        self._worker = Worker(order, name, line)
+        self._worker = Worker(name, line)
         self._has: set[int] = set()
 
     async def begin(self) -> Begun:
         """A new one, as Ray would start it."""
-        self._worker, self._has = Worker(self._order, self._name, self._line), set()
-        return Begun("here", await self._worker.begin())
+        self._worker, self._has = Worker(self._name, self._line), set()
+        return Begun("here", await self._worker.begin(self._order))
 
-    async def deal(self, parcels: list[Parcel]) -> None:
+    async def deal(self, begun: Begun, parcels: list[Parcel]) -> None:
         """Hand scenarios over."""
         self._near.dealt.append([each.position or 0 for each in parcels])
         self._has |= {*self._near.dealt[-1]}
-        await self._worker.deal(parcels)
+        for _ in range(2):  # what is said twice counts once
+            assert await self._worker.deal(begun.path, parcels)
         await self._live_on(None)
 
-    async def report(self, heard: int) -> Delivery:
+    async def report(self, begun: Begun, heard: int) -> Delivery:
         """What it says, unless it dies first; what is said twice must count once."""
-        await self._worker.report(heard)
+        await self._worker.report(begun.path, heard)
         self._worker._news.set()
-        delivery = await self._worker.report(heard)
+        delivery = await self._worker.report(begun.path, heard)
+        assert delivery is not None
         await self._live_on(delivery)
         self._has -= {each.position or 0 for each in delivery.parcels}
         return delivery

@@ -17,6 +17,7 @@ from dialoom import Run
 from dialoom.prompts import ChatMessage
 from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed
 from dialoom.runs.store import RunStore
+from dialoom.runs.workers import leftovers
 from dialoom.runs.workers.leftovers import folder_of
 from dialoom.runs.workers.order import Delivery
 from tests.runs.test_common_calls import RECIPE, SMALL
@@ -164,6 +165,7 @@ def test_what_a_killed_run_left_is_folded_first(tmp_path: Path, monkeypatch: pyt
         return False
 
     near.is_deadly = kill
+    monkeypatch.setattr(leftovers, "PATIENCE", 0.0)  # the dead one's own process is this one
     counting.asked = 0
     with pytest.raises(Killed):
         door.play(RECIPE, path=tmp_path / "run.db", **told)

@@ -1,0 +1,33 @@
+"""Ray itself, started once for all tests: what workers do has tests of its own without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: 'make test-ray' makes an environment")
+
+
+_STARTS = 3
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[object]:
+    """Two machines, as far as Ray can tell; this process is on the first, and uses both."""
+    from ray.cluster_utils import Cluster
+
+    from dialoom.runs.workers.cluster import manners
+
+    for turn in range(_STARTS):
+        try:
+            with manners():
+                found = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+                ray.init(address=found.address, log_to_driver=False)
+            break
+        except Exception:  # on a machine that is busy Ray gives itself too little time
+            if turn + 1 == _STARTS:
+                raise
+    yield found
+    ray.shutdown()
+    found.shutdown()

@@ -1,0 +1,200 @@
+"""A run on Ray's workers: the same bytes and honest books, whatever is killed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom as door
+from benchmarks.long_requests import assistant
+from dialoom import Run
+from dialoom.prompts import ChatMessage
+from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed
+from dialoom.runs.workers.leftovers import folder_of
+from tests.conftest import ROOT
+from tests.server import Answer, ChatServer, Response, completion, serving
+
+RECIPE = f"{ROOT}/benchmarks/long_requests.py:Recalling"
+OPTIONS = {"pairs": 6, "methods": 4, "turns": 2}
+SCENARIOS = 24
+CALLS = 6 + 24
+PATIENCE = 300.0
+
+
+def at_once(body: dict[str, Any]) -> Answer:
+    """The same to the same."""
+    said = hashlib.sha256(str([each["content"] for each in body["messages"]]).encode()).hexdigest()
+    return completion(f"{said[:20]} it is.")
+
+
+def deliberate(body: dict[str, Any], _number: int) -> Response:
+    """After a while."""
+    return Response(*at_once(body), delay=0.3)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+    """A model on a server that counts."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with serving(deliberate) as found:
+        yield found
+
+
+def exported(run: Run) -> bytes:
+    """Its dialogues."""
+    run.export("dialogues", run.path.with_suffix(".jsonl"))
+    return run.path.with_suffix(".jsonl").read_bytes()
+
+
+def alone(path: Path) -> bytes:
+    """What one process comes to."""
+    with serving(lambda body, _number: at_once(body)) as quick:
+        told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": quick.url}
+        return exported(door.play(RECIPE, path=path, options=OPTIONS, **told))
+
+
+def assert_books_are_right(path: Path, server: ChatServer, answered: int = CALLS) -> None:
+    """Every call that was sent is in them, and of each the one reply; a kill may come before what was to be sent."""
+    with closing(sqlite3.connect(path)) as connection:
+        query = "SELECT count(*), count(reply), count(DISTINCT key) FILTER (WHERE reply IS NOT NULL) FROM calls"
+        every, replies, keys = connection.execute(query).fetchone()
+    assert replies == keys == answered
+    assert answered <= len(server.requests) <= every
+
+
+def workers_of(pid: int) -> list[int]:
+    """The processes of Ray's workers that descend from a process."""
+    parents: dict[int, int] = {}
+    names: dict[int, str] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                stat, line = (entry / "stat").read_text(), (entry / "cmdline").read_text()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+            names[int(entry.name)] = line
+
+    def descends(each: int) -> bool:
+        while each > 1:
+            if (each := parents.get(each, 0)) == pid:
+                return True
+        return False
+
+    return [each for each, name in names.items() if name.startswith("ray::Worker") and descends(each)]
+
+
+def once(act: Callable[[], None]) -> Callable[[Event], None]:
+    """Does it when the first scenario is done."""
+    left = [act]
+
+    def hear(event: Event) -> None:
+        if isinstance(event, ScenarioDone) and left:
+            left.pop()()
+
+    return hear
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_killed_worker_costs_nothing_that_was_answered(tmp_path: Path, server: ChatServer) -> None:
+    """What it had not handed over is read from its file, and the server's count is the books'."""
+    told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
+    kill = once(lambda: os.kill(workers_of(os.getpid())[0], signal.SIGKILL))
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=2, on_event=kill, **told)
+    assert run.ended is not None
+    assert (run.ended.done, run.ended.failed) == (SCENARIOS, 0)
+    assert_books_are_right(run.path, server)
+    assert exported(run) == alone(tmp_path / "alone.db")
+    assert not folder_of(run.path).exists()
+
+
+def test_a_machine_that_is_lost_is_done_without(tmp_path: Path, cluster: Any, server: ChatServer) -> None:
+    """Its workers' scenarios go to others."""
+    told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
+    machine = cluster.add_node(num_cpus=2)
+    lose = once(lambda: cluster.remove_node(machine, allow_graceful=False))
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=4, on_event=lose, **told)
+    assert run.ended is not None
+    assert (run.ended.done, run.ended.failed) == (SCENARIOS, 0)
+    assert_books_are_right(run.path, server)
+    assert exported(run) == alone(tmp_path / "alone.db")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_what_kills_its_worker_fails_and_the_rest_is_done(tmp_path: Path) -> None:
+    """After three workers."""
+
+    async def deadly(messages: list[ChatMessage]) -> str:
+        if messages[-1]["content"].startswith("q1 m2"):
+            os._exit(9)
+        return await assistant(messages)
+
+    seen: list[Event] = []
+    told: dict[str, Any] = {"models": {"assistant": deadly}, "on_event": seen.append, "workers": 2}
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, **told)
+    (failed,) = [each for each in seen if isinstance(each, ScenarioFailed)]
+    assert failed.number == 1 * 4 + 2 + 1
+    assert (run.status().done, run.status().failed) == (SCENARIOS - 1, 1)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_rates_hold_for_all_workers(tmp_path: Path, server: ChatServer) -> None:
+    """So many requests a minute, and not so many for each."""
+    told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "rpm": 240}
+    started = time.monotonic()
+    options = {**OPTIONS, "pairs": 5}
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=options, workers=2, **told)
+    assert run.status().usage.calls == len(server.requests) == 25
+    assert time.monotonic() - started > (25 - 4) / 4
+
+
+def test_the_command_is_interrupted_killed_and_gone_on_with(tmp_path: Path, server: ChatServer) -> None:
+    """With a Ray of its own; what lies beside the run is folded first, and no reply is paid twice."""
+    given = ["--api-base", server.url, "--concurrency", 6]
+    options = [text for name, value in OPTIONS.items() for text in (f"--{name}", value)]
+    first = started(tmp_path, "run", RECIPE, "--model", "openai/m", *given, *options, "-o", "run.db", "--workers", 2)
+    until(lambda: len(server.requests) > 5, first)
+    first.send_signal(signal.SIGINT)
+    told, errors = first.communicate(timeout=PATIENCE)
+    assert first.returncode == 3, errors
+    assert "dialoom resume run.db" in told
+    assert "Ray" not in told + errors
+    assert not folder_of(tmp_path / "run.db").exists()
+    assert_books_are_right(tmp_path / "run.db", server, len(server.requests))
+    before = len(server.requests)
+    second = started(tmp_path, "resume", "run.db", "--concurrency", 6, "--workers", 2)
+    until(lambda: len(server.requests) > before + 5, second)
+    second.kill()
+    second.communicate()
+    run = door.resume(tmp_path / "run.db")
+    assert run.status().done == SCENARIOS
+    assert_books_are_right(run.path, server)
+    assert exported(run) == alone(tmp_path / "alone.db")
+    assert not folder_of(run.path).exists()
+
+
+def started(folder: Path, *arguments: object) -> subprocess.Popen[str]:
+    """The command under way in a process group of its own, as a terminal would have it."""
+    command = [sys.executable, "-m", "dialoom", *map(str, arguments)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+
+
+def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    """Wait for something that a process brings about."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
