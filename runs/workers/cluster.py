@@ -27,6 +27,9 @@ from .worker import Worker
 _STORE = 200 * 2**20
 """Bytes of Ray's object store on this machine: parcels pass through it, and none stays."""
 
+_STARTS = 3
+"""So often Ray is started on this machine: one that is busy takes longer than Ray waits for itself."""
+
 _MOST_WAITING = 100_000
 """Calls of workers that may wait at once for what they have in common."""
 
@@ -197,15 +200,18 @@ def _connect(policy: CallPolicy) -> None:
     import ray
 
     options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
-    try:
-        with manners():
-            if policy.ray is not None:
-                ray.init(address=policy.ray, **options)
-                return
-            room = max(policy.workers or 1, os.cpu_count() or 1)
-            ray.init(address="local", num_cpus=room, include_dashboard=False, object_store_memory=_STORE, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise RunError(f"ray {policy.ray or 'local'!r}: Ray cannot be used: {error}", setting="ray") from error
+    if policy.ray is None:
+        room = max(policy.workers or 1, os.cpu_count() or 1)
+        options |= {"num_cpus": room, "include_dashboard": False, "object_store_memory": _STORE}
+    for left in reversed(range(_STARTS)):
+        try:
+            with manners():
+                ray.init(address=policy.ray or "local", **options)
+            return
+        except Exception as error:  # Ray raises any
+            ray.shutdown()
+            if policy.ray is not None or not left:
+                raise RunError(f"ray {policy.ray or 'local'!r}: Ray cannot be used: {error}", setting="ray") from error
 
 
 @contextmanager

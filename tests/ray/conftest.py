@@ -9,6 +9,9 @@ import pytest
 ray = pytest.importorskip("ray", reason="Ray is not installed: 'make test-ray' makes an environment")
 
 
+_STARTS = 3
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[object]:
     """Two machines, as far as Ray can tell; this process is on the first, and uses both."""
@@ -16,9 +19,15 @@ def cluster() -> Iterator[object]:
 
     from dialoom.runs.workers.cluster import manners
 
-    with manners():
-        found = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-        ray.init(address=found.address, log_to_driver=False)
+    for turn in range(_STARTS):
+        try:
+            with manners():
+                found = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+                ray.init(address=found.address, log_to_driver=False)
+            break
+        except Exception:  # on a machine that is busy Ray gives itself too little time
+            if turn + 1 == _STARTS:
+                raise
     yield found
     ray.shutdown()
     found.shutdown()
