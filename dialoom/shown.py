@@ -40,6 +40,17 @@ def duration(seconds: float) -> str:
     return "".join(parts) or "0s"
 
 
+def counted(count: int, things: str, thing: str | None = None) -> str:
+    """So many of something: `1 dialogue`, `1,200 dialogues`.
+
+    Args:
+        count: How many.
+        things: What they are called.
+        thing: What one is called; by default without the last letter.
+    """
+    return f"{count:,} {(thing or things[:-1]) if count == 1 else things}"
+
+
 def markdown_text(text: str) -> str:
     """A text within a line of Markdown: it starts no HTML, link, picture or cell."""
     line = " ".join(harmless(text).split())

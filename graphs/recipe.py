@@ -101,9 +101,10 @@ class Recipe(ABC):
         scales: The lowest and the highest score of each metric that is scored in whole numbers; others are verdicts.
         split_by: The facet by which an export may be split into train and test, e.g. `user`: what belongs to one user
             is then all on one side. `None` if there is nothing to split by.
+        resampled_by: The facet over whose values intervals are made; by default that of `split_by`.
+        resampled: What those are called that differ in it, in the plural.
         longest_first: The facet, a number, by which the plan can tell which conversations take long: among workers
             these begin first, so that nobody waits for one of them in the end. `None` if it cannot.
-        resampled: What those are called that differ in this facet, in the plural: intervals are made over them.
         evaluated: The role under evaluation, if there is one: reports name a run by its model.
         languages: What is spoken, as ISO 639 codes, for the cards of exports and the gate.
         fault_kinds: Kinds of faults of its own, by name, and what they mean.
@@ -121,11 +122,17 @@ class Recipe(ABC):
     metrics: ClassVar[tuple[str, ...]] = ()
     scales: ClassVar[Mapping[str, tuple[int, int]]] = {}
     split_by: ClassVar[str | None] = None
+    resampled_by: ClassVar[str | None] = None
     longest_first: ClassVar[str | None] = None
     resampled: ClassVar[str] = "people"
     evaluated: ClassVar[str | None] = None
     languages: ClassVar[tuple[str, ...]] = ()
     fault_kinds: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def unit(self) -> str | None:
+        """The facet over whose values intervals are made; `None` if over scenarios."""
+        return self.resampled_by or self.split_by
 
     def roles_used(self, options: Any) -> Mapping[str, float]:  # noqa: ARG002
         """The roles that a run with these options needs, with their default temperatures."""
@@ -220,6 +227,13 @@ class Recipe(ABC):
         """
         return conversation_to(outcome, judgement)
 
+    def concluded(self, outcome: Outcome) -> Iterable[Judgement]:  # noqa: ARG002
+        """What an outcome's judgements come to together, where people can say that too, under metrics of its own.
+
+        It is no judge's word and counts in no mean; people's labels are compared with it as with a judgement.
+        """
+        return ()
+
     def facts(self, scenario: Any) -> Facts:  # noqa: ARG002
         """What the gate's rules should know of a scenario's conversation besides its words."""
         return Facts(languages=self.languages)
@@ -252,3 +266,7 @@ class Recipe(ABC):
     def exporters(self) -> Mapping[str, Exporter]:
         """Formats of its own, by name."""
         return {}
+
+    def folder_format(self, options: Any) -> str | None:  # noqa: ARG002
+        """The format whose folder a run with these options is made for: what another recipe reads, or people mend."""
+        return None

@@ -17,7 +17,11 @@ TAGGED_AFFINITY = "affinities matched without their '(Domain)' suffix"
 NON_ASCII = "profiles with letters beyond ASCII"
 FREE_SITUATION = "devices, days or times told in free words"
 HALVES = "values with half a character in a text, which was replaced"
-MASKED_TASK = "tasks left out because a domain of theirs is masked"
+MASKED_TASK = "tasks left out because one of the domains is masked"
+
+_THINGS = "names values profiles devices days times tasks files texts lines marks"
+_ONE = {"affinities": "affinity", **{things: things[:-1] for things in _THINGS.split()}}
+_NOUNS = re.compile(rf"\b(?:{'|'.join(_ONE)})\b(?:, (?:{'|'.join(_ONE)})\b)*(?: or (?:{'|'.join(_ONE)})\b)?")
 
 _FINE = frozenset({OUTSIDE, NON_ASCII, FREE_SITUATION})
 """What is kept as it is and needs nothing to be done: it is said because somebody may not expect it."""
@@ -35,11 +39,16 @@ class Mendings(Counter[str]):
 
     def summary(self) -> str:
         """One line, or an empty text when nothing was met."""
-        met = {kind: f"{self[kind]:,} {kind}" for kind in sorted(self) if self[kind]}
+        met = {kind: f"{self[kind]:,} {_one(kind) if self[kind] == 1 else kind}" for kind in sorted(self) if self[kind]}
         parts = [text for kind, text in met.items() if kind not in _FINE]
         if fine := [text for kind, text in met.items() if kind in _FINE]:
             parts.append(f"kept as they are, nothing needs to be done: {', '.join(fine)}")
         return "; ".join(parts)
+
+
+def _one(kind: str) -> str:
+    """A kind of trouble that was met once."""
+    return _NOUNS.sub(lambda found: re.sub(r"\w{3,}", lambda noun: _ONE[noun[0]], found[0]), kind, count=1)
 
 
 def domain_name(key: str, known: Iterable[str]) -> str:

@@ -153,11 +153,13 @@ def command_in(folder: Path) -> Command:
 def _modules_left_out(folder: Path) -> Iterator[None]:
     """Afterwards no module of a test's own folder, such as its players, is in the way of another's."""
     before = set(sys.modules), list(sys.path)
-    yield
-    sys.path[:] = before[1]
-    for name in set(sys.modules) - before[0]:
-        if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
+    try:
+        yield
+    finally:
+        sys.path[:] = before[1]
+        for name in set(sys.modules) - before[0]:
+            if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
+                del sys.modules[name]
 
 
 def _apart(

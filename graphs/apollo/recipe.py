@@ -52,7 +52,7 @@ class Apollo(Recipe):
     scenario_type = ApolloScenario
     metrics = nodes.METRICS
     split_by = "user"
-    resampled = "users"
+    resampled_by, resampled = "pair", "pairs"
     evaluated = "assistant"
 
     def roles_used(self, options: ApolloOptions) -> Mapping[str, float]:

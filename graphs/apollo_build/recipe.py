@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypedDict
 
+from dialoom.graphs.apollo.gold_played import gold_refusal
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.table import Cell, Table
 from dialoom.graphs.stage import Scene, Stage, Update, node
 from dialoom.personas.apollo import World
+from dialoom.personas.apollo.flows import FlowError
 from dialoom.personas.apollo.source import FORMS, ApolloMeta
 from dialoom.personas.apollo.source.diversity import topic_diversity
 from dialoom.personas.apollo.source.people import drawn_users
@@ -104,6 +106,10 @@ class ApolloBuild(Recipe):
         described = "the source folder that the recipe apollo plays: users, sessions, pairs and meta"
         return {"apollo-source": Exporter(described, "lists", _rows)}
 
+    def folder_format(self, options: BuildOptions) -> str:  # noqa: ARG002
+        """The source."""
+        return "apollo-source"
+
 
 async def _build(_: BuildState, scene: Scene) -> Update:
     """All of a user's sessions and pairs."""
@@ -113,6 +119,9 @@ async def _build(_: BuildState, scene: Scene) -> Update:
         raise RecipeError(f"world: the run was planned in {scenario.world[:12]}, and this version's is another")
     chosen = (world, scenario.user, scenario.pairs, scenario.errands, scenario.seed)
     sessions, pairs = await asyncio.to_thread(user_part, *chosen)  # so that the run can be stopped meanwhile
+    for pair in pairs:
+        if refused := gold_refusal(world, pair):
+            raise FlowError(f"flow {pair.flow}, pair {pair.id}: {refused}")
     return {"sessions": [each.model_dump() for each in sessions], "pairs": [each.model_dump() for each in pairs]}
 
 

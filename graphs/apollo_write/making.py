@@ -7,6 +7,7 @@ at as everything else, and never written over.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -120,7 +121,9 @@ async def look(
     round_ = state["round"] + 1
     wrong = dict(state["refused"])
     new = {id_: draft for id_, draft in drafts.items() if draft.is_mended}
-    wrong |= {id_: why for id_, draft in new.items() if id_ not in wrong and (why := rules(draft))}
+    whole = [draft for id_, draft in new.items() if id_ not in wrong]
+    found = await asyncio.to_thread(lambda: [(draft.id, rules(draft)) for draft in whole])  # it takes a second or two
+    wrong |= {id_: why for id_, why in found if why}
     asked = {id_: draft for id_, draft in new.items() if id_ not in wrong and not draft.accepted}
     wrong |= {id_: why for id_, why in (await checked(asked)).items() if why}
     scenario: WriteScenario = scene.scenario

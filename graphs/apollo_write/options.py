@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
+from dialoom.graphs.option_types import AbsolutePath, chosen
 from dialoom.graphs.recipe import RecipeOptions
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source.scripted import ERRANDS, PAIRS_OF_SET, SETS
@@ -30,7 +30,7 @@ class WriteOptions(RecipeOptions):
         f"[default: {PAIRS_OF_SET}, or as in the drafts]",
     )
     flows: str | None = Field(
-        None, description=f"Flows separated by commas, of {', '.join(FLOWS)}. [default: all, or as in the drafts]"
+        None, description=f"all, or flows separated by commas: {', '.join(FLOWS)}. [default: all, or as in the drafts]"
     )
     errands: int | None = Field(
         None,
@@ -49,35 +49,25 @@ class WriteOptions(RecipeOptions):
         le=20,
         description="So often a model answers each query without the history; if it is right once, the pair is out.",
     )
-    drafts: Path | None = Field(
+    drafts: AbsolutePath | None = Field(
         None, description="Go on from a folder of drafts that was exported, accepted and mended by people."
     )
     until: Until = Field(
         "complete", description=f"Stop after a stage, to look at the drafts and mend them: {', '.join(UNTIL)}."
     )
-    personas: Path | None = Field(
+    personas: AbsolutePath | None = Field(
         None, description="A JSON list of personas, from which users are made; without it, the 100 shipped ones."
     )
     world: int | None = Field(
         None, description="The seed of the world that the tools look into. [default: 0, or as in the drafts]"
     )
 
-    @field_validator("flows")
-    @classmethod
-    def _known(cls, flows: str | None) -> str | None:
-        wanted = [] if flows is None else [part.strip() for part in flows.split(",")]
-        for name in wanted:
-            if name not in FLOWS:
-                raise ValueError(f"there is no flow {name!r}; there are {', '.join(FLOWS)}")
-        return ",".join(flow for flow in FLOWS if flow in wanted) or None
-
-    @field_validator("drafts", "personas")
-    @classmethod
-    def _absolute(cls, path: Path | None) -> Path | None:
-        return None if path is None else path.expanduser().absolute()
-
     def plan(self) -> dict[str, Any]:
-        """What drafts stand for as long as they are gone on from: as far as it is said."""
-        flows = tuple(self.flows.split(",")) if self.flows else None
+        """What is planned, as far as it is said; drafts keep it as long as they are gone on from.
+
+        Raises:
+            RecipeError: If there is no such flow.
+        """
+        flows = tuple(sorted(chosen("flows", self.flows, FLOWS), key=[*FLOWS].index)) if self.flows else None
         said = {"flows": flows, "pairs": self.pairs, "errands": self.errands, "world_seed": self.world}
         return {name: value for name, value in said.items() if value is not None}

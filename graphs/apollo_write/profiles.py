@@ -7,11 +7,12 @@ from typing import Any
 
 from dialoom.graphs.asking import ask_each
 from dialoom.graphs.stage import Scene, Update
+from dialoom.personas.apollo import CallError
 from dialoom.personas.apollo.source.drafts import UserDraft
 from dialoom.personas.apollo.source.wording import profile_refusal
 
 from .making import UNCHECKED, WriteState, ask_writer, draft_of, look, rows_of, shown_again, to_write
-from .scenario import WriteScenario
+from .scenario import WriteScenario, world_of
 
 
 async def introduce(state: WriteState, scene: Scene) -> Update:
@@ -35,13 +36,24 @@ async def introduce(state: WriteState, scene: Scene) -> Update:
 async def look_at_user(state: WriteState, scene: Scene) -> Update:
     """No word of it says anything about a preference, as far as rules and the checker can tell."""
     scenario: WriteScenario = scene.scenario
+    world = world_of(scenario)
+
+    def rules(draft: UserDraft) -> str | None:
+        try:
+            city = world.city(draft.city)
+            for place in ("home", "work"):
+                world.place(city, getattr(draft, place), place)
+        except CallError as error:
+            return f"place: {error}"
+        return profile_refusal(draft)
+
     draft: UserDraft | None = draft_of(state, "users", scenario.user)
 
     async def checked(drafts: Mapping[str, UserDraft]) -> dict[str, str]:
         asked = {id_: {"user": draft.person().information("")[:2]} for id_, draft in drafts.items()}
         return said_wrong("profile", await ask_each(scene, "apollo_write/profile-check", asked))
 
-    return await look(state, scene, "users", {draft.id: draft} if draft else {}, profile_refusal, checked)
+    return await look(state, scene, "users", {draft.id: draft} if draft else {}, rules, checked)
 
 
 def said_wrong(check: str, replies: Mapping[str, Any]) -> dict[str, str]:

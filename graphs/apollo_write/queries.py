@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dialoom.graphs.apollo.gold_played import gold_refusal
 from dialoom.graphs.asking import ask_each
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.apollo.flows import FLOWS, Preference
@@ -53,7 +54,8 @@ async def look_at_queries(state: WriteState, scene: Scene) -> Update:
         each = planned[draft.id]
         pair = each.pair(scenario, draft.query)
         worded = query_wording_refusal(draft.query, each.kind, each.user)
-        return worded or query_refusal(world_of(scenario), each.user, pair)
+        world = world_of(scenario)
+        return worded or query_refusal(world, each.user, pair) or gold_refusal(world, pair)
 
     async def checked(asked: Mapping[str, QueryDraft]) -> dict[str, str]:
         inputs = {id_: _check_inputs(planned[id_], draft) for id_, draft in asked.items()}

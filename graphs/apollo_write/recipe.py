@@ -191,6 +191,10 @@ class ApolloWrite(Recipe):
         """The source folder, and the drafts."""
         return EXPORTERS
 
+    def folder_format(self, options: WriteOptions) -> str:
+        """The source; drafts, if it ends before there is one."""
+        return "apollo-source" if options.until == "complete" else "drafts"
+
 
 _AS_CHOSEN = {"offers", "rewrites", "verify_leaks", "until"}
 

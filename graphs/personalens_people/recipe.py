@@ -182,6 +182,10 @@ class PersonaLensPeople(Recipe):
         """The folder that PersonaLens reads."""
         return EXPORTERS
 
+    def folder_format(self, options: PeopleOptions) -> str:  # noqa: ARG002
+        """The people."""
+        return "profiles"
+
 
 _AS_CHOSEN = {"single_tasks", "multi_tasks", "repairs", "open_values", "threshold", "embedder"}
 

@@ -18,7 +18,7 @@ from dialoom.graphs.stage import Scene, Update
 from dialoom.roles import UnparsedReplyError
 
 from .nodes import ItemState
-from .verdicts import ASSISTANT
+from .verdicts import ASSISTANT, RIGHT
 
 CheckerNode = Callable[[ItemState, Scene], Awaitable[Update]]
 
@@ -30,8 +30,9 @@ SEEN: Mapping[str, tuple[str, ...]] = {
     "acknowledges": ("question", "answer"),
     "hallucinates": ("preference", "quote"),
     "helpful": ("question", "answer"),
+    RIGHT: ("preference", "question", "answer"),
 }
-"""What each checker is shown."""
+"""What each checker is shown, and people who say whether an answer is right."""
 
 
 class YesNo(BaseModel):

@@ -23,7 +23,7 @@ from .nodes import ItemState
 from .options import PrefEvalOptions
 from .planning import items
 from .scenario import PrefEvalScenario
-from .verdicts import ASSISTANT, CHECKERS, CORRECT
+from .verdicts import ASSISTANT, CHECKERS, CORRECT, RIGHT, UNPARSED, error_of
 
 
 class PrefEval(Recipe):
@@ -168,6 +168,15 @@ class PrefEval(Recipe):
         quote = checkers.quote_of([each.model_dump() for each in outcome.judgements])
         shown = {**{name: details[name] for name in ("preference", "question", "answer")}, "quote": quote}
         return checkers.seen_by(judgement.metric, shown)
+
+    def concluded(self, outcome: Outcome) -> Iterator[Judgement]:
+        """Whether a free answer is right by its checkers' words."""
+        if any(judgement.metric in CHECKERS for judgement in outcome.judgements):
+            error = error_of(outcome.judgements)
+            if error == UNPARSED:
+                yield Judgement(metric=RIGHT, target=ASSISTANT, status="unparsed")
+            else:
+                yield Judgement(metric=RIGHT, target=ASSISTANT, score=error is None, explanation=error or "")
 
     def talks(self, scenario: PrefEvalScenario, outcome: Outcome) -> Iterator[Talk]:
         """The answer after its bare question: all before it is data, and the user's words are the method's."""

@@ -8,6 +8,8 @@ from dialoom.graphs.outcome import Judgement
 
 CHECKERS = ("violates", "acknowledges", "hallucinates", "helpful")
 CORRECT = "correct"
+RIGHT = "right"
+"""What the checkers' words come to together: an answer without an error."""
 ASSISTANT = "assistant"
 
 UNAWARE, HALLUCINATION, INCONSISTENCY, UNHELPFUL = "unaware", "hallucination", "inconsistency", "unhelpful"

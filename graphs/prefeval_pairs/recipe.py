@@ -175,6 +175,10 @@ class PrefEvalPairs(Recipe):
         """Drafts to edit, and the folder that PrefEval reads."""
         return EXPORTERS
 
+    def folder_format(self, options: PairsOptions) -> str:
+        """The pairs; drafts, if it ends before they are whole."""
+        return "pairs" if options.until == "complete" else "drafts"
+
 
 def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str, list[Draft]]:
     """The drafts to go on from."""

@@ -122,7 +122,7 @@ def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> PairedDi
         return PairedDifference(Estimate(n, mean, None, None), None)
     means = _resampled(Counter(by_person.values()))
     sides = [int((means <= 0).sum()), int((means >= 0).sum())]
-    return PairedDifference(Estimate(n, mean, *_ends(means)), min(1.0, 2 * (min(sides) + 1) / (RESAMPLES + 1)))
+    return PairedDifference(Estimate(n, mean, *percentiles(means)), min(1.0, 2 * (min(sides) + 1) / (RESAMPLES + 1)))
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
@@ -187,7 +187,7 @@ def mean_of_shares(groups: Sequence[tuple[int, int]]) -> Estimate | None:
 
     counts, sizes = np.array(sorted(groups)).T
     drawn = np.random.default_rng(0).binomial(sizes, counts / sizes, size=(RESAMPLES, len(groups)))
-    return Estimate(total, mean, *_ends((drawn / sizes).mean(axis=1)))
+    return Estimate(total, mean, *percentiles((drawn / sizes).mean(axis=1)))
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:
@@ -205,7 +205,7 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 
 def _bootstrap(people: Counter[tuple[int, float]]) -> tuple[float | None, float | None]:
     """The interval of the mean, from how many people have as many scores of the same sum."""
-    return (None, None) if people.total() < FEWEST else _ends(_resampled(people))
+    return (None, None) if people.total() < FEWEST else percentiles(_resampled(people))
 
 
 def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
@@ -220,7 +220,7 @@ def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
     return means
 
 
-def _ends(resampled: NDArray[np.float64]) -> tuple[float, float]:
+def percentiles(resampled: NDArray[np.float64]) -> tuple[float, float]:
     """The ends of the percentile interval."""
     import numpy as np  # slow to import, and looking at a run needs no interval
 

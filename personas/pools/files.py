@@ -19,7 +19,7 @@ from .lines import values_of
 
 EMPTY_TEXT = "empty texts left out"
 SPACED = "texts with stray spaces or line breaks mended"
-TWICE = "texts that stand there twice left out"
+TWICE = "repeated texts left out"
 
 _SEEDS = Path(__file__).parent / "seeds"
 

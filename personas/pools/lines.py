@@ -18,7 +18,7 @@ TRAILING = "lines with spaces at their end"
 SEVERAL = "lines with several values split"
 MARKED = "byte order marks left out"
 SIXTEEN = "files in UTF-16 read as such"
-FOREIGN = "lines that are no UTF-8 read as Windows-1252"
+FOREIGN = "lines beyond UTF-8 read as Windows-1252"
 
 _GAP = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dialoom.errors import Advice
-from dialoom.graphs import Episode, Judgement
+from dialoom.graphs import Episode, Judgement, Recipe
 from dialoom.runs.errors import RunError
 from dialoom.runs.selection import selected
 from dialoom.runs.store import RunFile
@@ -43,10 +43,11 @@ class Item:
         return Group(self.judgement.metric, self.judgement.target, self.judgement.turn is not None)
 
 
-def items_of(episode: Episode) -> Iterator[Item]:
-    """An episode's items, in the order of its judgements."""
+def items_of(episode: Episode, recipe: Recipe | None = None) -> Iterator[Item]:
+    """An episode's items, in the order of its judgements; at last what these come to together, by its recipe."""
     seen: Counter[str] = Counter()
-    for judgement in episode.outcome.judgements:
+    concluded = () if recipe is None else recipe.concluded(episode.outcome)
+    for judgement in (*episode.outcome.judgements, *concluded):
         turn = "" if judgement.turn is None else f"/{judgement.turn}"
         id_ = f"{episode.id}/{judgement.metric}/{judgement.target}{turn}"
         seen[id_] += 1
@@ -68,8 +69,9 @@ def items(
     if chosen is not None and chosen.members:
         named = ", ".join(map(repr, chosen.members))
         raise RunError(f"judging {chosen.name!r}: people agree with judges; name one of {named}", setting="judging")
+    recipe = run.recipe
     for episode in selected(run, judging, where):
-        for item in items_of(episode):
+        for item in items_of(episode, recipe):
             seen.add(item.judgement.metric)
             if not metrics or item.judgement.metric in metrics:
                 yield episode, item

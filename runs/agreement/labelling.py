@@ -117,7 +117,7 @@ def _item(run: RunFile, position: int, id_: str) -> tuple[Episode, Item]:
     """An item of a finished scenario, in whichever set of judgements it is found first."""
     for judging in run.judgement_sets():
         if (episode := run.episode(position, judging.name)) is not None and episode.state == "done":
-            for item in items_of(episode):
+            for item in items_of(episode, run.recipe):
                 if item.id == id_:
                     return episode, item
     raise RunError(f"item {id_!r:.120}: scenario {position + 1} has no such judgement to label", setting="item")

@@ -140,7 +140,7 @@ def _row(run: RunFile, judging: str | None, drawn: _Drawn, scales: Scales) -> li
     position = run.resolve(drawn.episode)
     episode = run.episode(position, judging)
     assert episode is not None, "it was finished when it was drawn, and what is finished stays"
-    return item_row(run, episode, next(item for item in items_of(episode) if item.id == drawn.id), scales)
+    return item_row(run, episode, next(item for item in items_of(episode, run.recipe) if item.id == drawn.id), scales)
 
 
 def item_row(run: RunFile, episode: Episode, item: Item, scales: Scales) -> list[str]:

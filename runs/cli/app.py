@@ -224,7 +224,11 @@ def judge(
     ] = 1,
     sample: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Judge no more than N, drawn with the seed; of apollo, of what failed."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Judge no more than N, drawn with the seed among those of which the judge is asked anything.",
+        ),
     ] = None,
     where: WhereText = None,
     concurrency: Concurrency = 16,

@@ -29,18 +29,29 @@ def describe(
         typer.Option("-o", "--out", metavar="DIR", help="Write tables, charts and one HTML page instead."),
     ] = None,
     card: Annotated[bool, typer.Option("--card", help="Put the figures into the exported folder's card.")] = False,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Look for texts that mean nearly the same, too: lexical or st:MODEL (a name or a folder).",
+        ),
+    ] = None,
+    alike: Annotated[
+        float | None, typer.Option(metavar="COSINE", help="From which on they do, 0 to 1. [default: 0.9]")
+    ] = None,
     where: Annotated[str | None, WHERE] = None,
     trust: TrustFlag = False,
 ) -> None:
     """What is in a dataset: lengths, endings, variety, copies, personal data, coverage, faults; or in a release."""
-    from dialoom.runs.describe import add_to_card, describe_path
+    from dialoom.runs.describe import Alike, add_to_card, describe_path
 
     from .reporting import write_report
     from .tables import print_tables
     from .terminal import say
     from .trusting import trust as trusting
 
-    found = describe_path(path, against or [], where=where, trust=trusting(trust))
+    wanted = Alike.wanted(embedder, alike)
+    found = describe_path(path, against or [], where=where, trust=trusting(trust), alike=wanted)
     if card:
         say(str(add_to_card(path, found)))
     if out is not None:

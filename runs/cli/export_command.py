@@ -90,6 +90,10 @@ _COMMON: Flags = {
         ],
         None,
     ),
+    "card": (
+        Annotated[bool, typer.Option("--card", help="Describe what was written, and put the figures into its card.")],
+        False,
+    ),
     "where": (Annotated[str | None, WHERE], None),
     "only": (
         Annotated[
@@ -174,8 +178,10 @@ def _export(**values: Any) -> None:
     """Write the run's finished scenarios and say how many."""
     from dialoom.runs.export import ExportRequest, write
     from dialoom.runs.store import RunFile
+    from dialoom.shown import counted
 
     path, target, is_trusted = values.pop("run"), values.pop("out"), values.pop("trust")
+    has_figures = values.pop("card")
     common = {
         name: values.pop(name) for name in ("format", "judging", "encoding", "test_share", "where", "license", "only")
     }
@@ -187,14 +193,19 @@ def _export(**values: Any) -> None:
         if target.endswith("/") and not request.makes_folder(run.recipe):
             message = f"{target} means a folder, and this export is one file, such as {out}.{request.encoding}"
             raise typer.BadParameter(message, param_hint="-o")
-        counts = write(run, request, sys.stdout if is_piped else out)
+        if has_figures:
+            from dialoom.runs.describe import write_described
+
+            counts = write_described(run, request, Path("/dev/stdout") if is_piped else out)
+        else:
+            counts = write(run, request, sys.stdout if is_piped else out)
         status, branches, facet = run.status(), run.branches_taken(), run.recipe.split_by
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""
-    rest = f" ({status.pending:,} scenarios are pending)" if status.pending else ""
+    rest = f" (pending: {counted(status.pending, 'scenarios')})" if status.pending else ""
     say(
-        f"{sum(counts.values()):,} {what} written to {'standard output' if is_piped else out}"
+        f"{counted(sum(counts.values()), what)} written to {'standard output' if is_piped else out}"
         + (f": {parts}" if parts else "")
         + rest,
         err=is_piped,

@@ -16,6 +16,7 @@ from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.door import Run, aestimate, ajudge, aplay, aresume, aretry, areview, review
 from dialoom.runs.errors import StoppedError
 from dialoom.runs.events import Ended
+from dialoom.runs.recipes import parsed_options
 from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
 
 from .dry_run import print_estimate
@@ -40,7 +41,8 @@ def start_run(spec: str, recipe: Recipe, given: dict[str, Any], **common: Any) -
     is_estimate = bool(common.pop("dry_run"))
     settings, log_format = merged(recipe, given, common, needs_path=not is_estimate)
     if is_estimate:
-        settings.pop("path", None)
+        for name in ("path", "folder"):
+            settings.pop(name, None)
         estimate = carried_out(
             lambda **watched: aestimate(spec, **{**settings, **watched}), Watcher(settings["control"])
         )
@@ -48,6 +50,11 @@ def start_run(spec: str, recipe: Recipe, given: dict[str, Any], **common: Any) -
         return EXIT_DONE
     watcher = Watcher(settings["control"], log_format=log_format)
     carried_out(lambda **watched: aplay(spec, **{**settings, **watched}), watcher)
+    if (folder := settings.get("folder")) is not None:
+        format_ = recipe.folder_format(parsed_options(recipe, settings["options"]))
+        export = f"dialoom export {settings['path']} --format {format_} -o {folder}"
+        is_done = watcher.exit_code() == EXIT_DONE
+        say(f"{folder} is written" if is_done else f"{folder} is not written; when all is done: {export}")
     return watcher.exit_code()
 
 
@@ -116,7 +123,12 @@ def judge_run(
         again = "".join(_as_flag(*each) for each in {**shown, **({"name": ended.judging} if is_one else {})}.items())
         return f"dialoom judge {path}{again} {_who(judges)}"
 
-    return _judged(same, judge, judges, call_settings(given, concurrency), given.get("log_format"))
+    code = _judged(same, judge, judges, call_settings(given, concurrency), given.get("log_format"))
+    if code == EXIT_DONE:
+        with RunFile(path) as run:
+            if len(run.judgement_sets()) > 1:
+                say(f"what the judges say side by side, and how far they agree: dialoom report {path}")
+    return code
 
 
 def review_run(

@@ -23,13 +23,14 @@ def push(
 ) -> None:
     """Hand an exported folder to a dataset hub: its card and the files that it names, nothing else."""
     from dialoom.runs.export.pushing import pushed
+    from dialoom.shown import counted
 
     from .terminal import say
 
     done = pushed(folder, repository, is_sent=yes, is_public=public, endpoint=endpoint)
     for file in done.files:
         say(f"{file}  {(folder / file).stat().st_size:,} bytes")
-    said = f"{len(done.files)} files, {done.bytes:,} bytes, licence {done.licence}"
+    said = f"{counted(len(done.files), 'files')}, {done.bytes:,} bytes, licence {done.licence}"
     if done.url is None:
         seen = "public" if public else "private"
         say(f"{said}: nothing was sent; --yes sends it to {repository} ({seen}, if it is made)")

@@ -24,6 +24,17 @@ COMMON: dict[str, tuple[Any, Any]] = {
         Annotated[Path | None, typer.Option("-o", "--out", metavar="RUN", help="The run's file, made anew. Required.")],
         None,
     ),
+    "folder": (
+        Annotated[
+            Path | None,
+            typer.Option(
+                metavar="DIR",
+                help="When all is done, write the folder that the run is made for: a source, pairs, people or drafts. "
+                "For recipes that make one.",
+            ),
+        ],
+        None,
+    ),
     "model": (
         Annotated[
             list[str] | None,

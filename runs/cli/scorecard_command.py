@@ -13,7 +13,7 @@ from .call_flags import SAMPLING
 def scorecard(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[DIR]...", help="Scorecards that were made, to be shown side by side."),
+        typer.Argument(metavar="DIR", help="Scorecards that were made, to be shown side by side.", show_default=False),
     ] = None,
     model: Annotated[
         list[str] | None,
@@ -28,7 +28,8 @@ def scorecard(
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="The folder: runs, and the page.")
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full/--quick", help="All of the suite, or little of it. [default: quick]")
+        bool,
+        typer.Option("--full/--quick", help="All of the suite, or little of it. [default: quick]", show_default=False),
     ] = False,
     suite: Annotated[
         str | None,

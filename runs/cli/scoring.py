@@ -61,7 +61,7 @@ def make_scorecard(
     _show(card)
     _say_written(card, folder)
     if card.pending:
-        return EXIT_STOPPED
+        return watcher.exit_code() or EXIT_STOPPED
     return EXIT_SOME_FAILED if card.failed else EXIT_DONE
 
 

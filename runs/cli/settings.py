@@ -28,6 +28,7 @@ class _Common(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     out: Path | None = None
+    folder: Path | None = None
     model: list[str] | str | dict[str, str | list[str]] | None = None
     temperature: list[str] | float | str | dict[str, float] | None = None
     api_base: list[str] | str | dict[str, str] | None = None
@@ -88,6 +89,7 @@ def merged(
     params = joined(*(parameters(each.get("param")) for each in (from_file, common)))
     return {
         "path": chosen.out,
+        **({"folder": chosen.folder} if chosen.folder else {}),
         **players(chosen.model_dump(), recipe.judging_roles() if recipe.judging() is not None else ()),
         "params": params,
         "options": {**own, **given},

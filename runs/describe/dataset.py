@@ -148,10 +148,23 @@ class RowsDataset:
             except (OSError, ValueError) as error:  # pyarrow's own derive from these
                 raise DataError(self._path, f"no Parquet that can be read: {error}") from error
             return
+        if self._path.suffix == ".json":
+            yield from enumerate(self._list(), 1)
+            return
         with self._path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield number, self._row(line, number)
+
+    def _list(self) -> list[Mapping[str, Any]]:
+        """The rows of a JSON list, as releases have them."""
+        try:
+            rows = json.loads(self._path.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise DataError(self._path, f"not JSON: {error}") from error
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise DataError(self._path, "a list of objects is needed")
+        return rows
 
     def _row(self, written: bytes, number: int) -> Mapping[str, Any]:
         try:
@@ -168,6 +181,18 @@ class RowsDataset:
         if not isinstance(row, dict):
             raise DataError(self._path, f"{line.strip()[:60]}; an object is needed", number)
         return row
+
+
+def whole_texts(dataset: Dataset) -> Iterator[tuple[str, str]]:
+    """Each dialogue's id and all that is said in it."""
+    for dialogue in dataset.dialogues():
+        yield dialogue.id, "\n".join(line.content for line in dialogue.lines)
+
+
+def first_texts(dataset: Dataset) -> Iterator[tuple[str, str]]:
+    """Each dialogue's id and its opening."""
+    for dialogue in dataset.dialogues():
+        yield dialogue.id, dialogue.opening
 
 
 def _is_facet(value: object) -> bool:

@@ -6,23 +6,32 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from dialoom.outputs import is_stream
 from dialoom.runs.errors import RunError
-from dialoom.runs.export.exported import CARD, ExportedFolder
+from dialoom.runs.export import ExportRequest, write
+from dialoom.runs.export.exported import CARD, ExportedFolder, add_section, card_beside
 from dialoom.runs.report import Report
 from dialoom.runs.report.writing import markdown
 from dialoom.runs.store import RunFile
 from dialoom.runs.trust import Trust
+from dialoom.shown import counted
 
+from .alike import Alike
 from .dataset import Dataset, RowsDataset, RunDataset, SeveralDataset
 from .dialogues import describe_dialogues
 from .people import describe_release
 
-_ON_CARDS = frozenset({"sizes", "endings", "lexical", "duplicates", "languages", "personal-data", "facets"})
+_ON_CARDS = frozenset({"sizes", "endings", "lexical", "duplicates", "languages", "personal-data", "facets", "alike"})
 _SQLITE = b"SQLite format 3\x00"
 
 
 def describe_path(
-    path: Path, against: Sequence[Path] = (), *, where: str | None = None, trust: Trust | None = None
+    path: Path,
+    against: Sequence[Path] = (),
+    *,
+    where: str | None = None,
+    trust: Trust | None = None,
+    alike: Alike | None = None,
 ) -> Report:
     """Tables and charts of what is in a dataset.
 
@@ -32,31 +41,37 @@ def describe_path(
         against: Runs or files of rows in which copies of its dialogues are looked for.
         where: Only scenarios of a run that this expression holds of.
         trust: What of the code that a run names may be used.
+        alike: How texts that mean the same are told, if these are to be looked for.
 
     Raises:
         RunError: If it is none of these, or a library is missing.
         DataError: Naming the line that cannot be read.
     """
     if (path / "data" / "profile").is_dir():
-        if against or where:
-            setting = "against" if against else "where"
+        if against or where or alike:
+            setting = "against" if against else "where" if where else "embedder"
             raise RunError(f"{setting}: {path} is a release, which holds no dialogues", setting=setting)
         return Report(f"{path.name}: people and tasks", describe_release(path), ())
     with ExitStack() as opened:
         if _is_run(path):
             file = opened.enter_context(RunFile(path, trust=trust))
-            return describe_run(file, against, where=where, trust=trust)
+            return describe_run(file, against, where=where, trust=trust, alike=alike)
         if where is not None:
             raise RunError(f"where: {path} is no run, and only a run's scenarios can be chosen", setting="where")
-        return _described(_opened(path, opened, trust), against, opened, trust)
+        return _described(_opened(path, opened, trust), against, opened, trust, alike)
 
 
 def describe_run(
-    file: RunFile, against: Sequence[Path] = (), *, where: str | None = None, trust: Trust | None = None
+    file: RunFile,
+    against: Sequence[Path] = (),
+    *,
+    where: str | None = None,
+    trust: Trust | None = None,
+    alike: Alike | None = None,
 ) -> Report:
     """As `describe_path`, of a run that is open."""
     with ExitStack() as opened:
-        return _described(RunDataset(file, where), against, opened, trust)
+        return _described(RunDataset(file, where), against, opened, trust, alike)
 
 
 def add_to_card(folder: Path, found: Report) -> Path:
@@ -65,14 +80,48 @@ def add_to_card(folder: Path, found: Report) -> Path:
     Raises:
         RunError: If it is no exported folder.
     """
+    return ExportedFolder.of(folder).add_to_card(_section(found))
+
+
+def write_described(run: RunFile, request: ExportRequest, target: Path) -> dict[str, int]:
+    """Export, and put what is in the export into its card; returns how many rows were written, by part.
+
+    Raises:
+        RunError: Before anything is written, if the export has no card, or no rows of dialogues; as `write`, and if its
+            rows hold none.
+    """
+    exporter = request.exporter(run.recipe)
+    if exporter is not None and exporter.is_folder:
+        raise RunError(
+            f"card: format {request.format!r} is a folder of files of its own; only rows of dialogues are described",
+            setting="card",
+        )
+    if is_stream(target) or (exporter is None and request.test_share is None):
+        raise RunError(
+            "card: this export has none: one file of the format 'dialogues' says itself how it was made (split it by "
+            "test_share, or take another format), and what is piped is rows alone",
+            setting="card",
+        )
+    counts = write(run, request, target)
+    found = _section(describe_path(target))
+    if target.is_dir():
+        ExportedFolder.of(target).add_to_card(found)
+    else:
+        add_section(card_beside(target), found)
+    return counts
+
+
+def _section(found: Report) -> str:
+    """What of a description stands on a card."""
     tables = [table for table in found.tables if table.name in _ON_CARDS]
-    text = markdown(tables, "What is in it").replace("\n## ", "\n### ").replace("# What", "## What", 1)
-    return ExportedFolder.of(folder).add_to_card(text)
+    return markdown(tables, "What is in it").replace("\n## ", "\n### ").replace("# What", "## What", 1)
 
 
-def _described(dataset: Dataset, against: Sequence[Path], opened: ExitStack, trust: Trust | None) -> Report:
-    tables, charts = describe_dialogues(dataset, [_opened(each, opened, trust) for each in against])
-    count = next((row[1] for table in tables if table.name == "sizes" for row in table.rows), 0)
+def _described(
+    dataset: Dataset, against: Sequence[Path], opened: ExitStack, trust: Trust | None, alike: Alike | None
+) -> Report:
+    tables, charts = describe_dialogues(dataset, [_opened(each, opened, trust) for each in against], alike)
+    count = next((int(str(row[1])) for table in tables if table.name == "sizes" for row in table.rows), 0)
     if not count:
         raise RunError(f"{dataset.name} has no dialogues to describe yet")
     if not any(table.name == "lexical" for table in tables):
@@ -80,7 +129,7 @@ def _described(dataset: Dataset, against: Sequence[Path], opened: ExitStack, tru
             f"{dataset.name} holds no dialogues: in none of its {count:,} scenarios or rows is anything said. "
             "Where a run makes people, describe the folder to which it is exported"
         )
-    return Report(f"{dataset.name}: {count:,} dialogues", tables, charts)
+    return Report(f"{dataset.name}: {counted(count, 'dialogues')}", tables, charts)
 
 
 def _opened(path: Path, opened: ExitStack, trust: Trust | None) -> Dataset:

@@ -10,8 +10,11 @@ from statistics import quantiles
 from dialoom.graphs import Chart, Series, Table
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas.drawn_texts import DrawnTexts
+from dialoom.shown import counted as said
 
-from .dataset import Dataset, DescribedDialogue
+from .alike import Alike
+from .combinations import Combinations
+from .dataset import Dataset, DescribedDialogue, first_texts, whole_texts
 from .duplicates import NEAR, SHINGLE, TextIndex
 from .languages import language_of
 from .lexical import MOST_COMPARED, SAMPLE_WORDS, SAMPLES, LexicalDiversity, published, varied
@@ -39,6 +42,7 @@ class DialogueCount:
     personal: dict[str, list[tuple[str, PersonalDatum]]] = field(default_factory=dict)
     personal_counts: Counter[str] = field(default_factory=Counter)
     facets: dict[str, Counter[str]] = field(default_factory=dict)
+    combinations: Combinations = field(default_factory=Combinations)
     surfacing: Surfacing = field(default_factory=Surfacing)
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
     looked_through: int = 0
@@ -77,6 +81,7 @@ class DialogueCount:
         for name, value in dialogue.facets.items():
             for each in value if isinstance(value, list | tuple) else [value]:
                 self._count_facet(name, each)
+        self.combinations.add(dialogue.facets)
         self.surfacing.add(dialogue.lines, dialogue.preferences)
         if dialogue.faults is not None:
             self.looked_through += 1
@@ -93,12 +98,15 @@ class DialogueCount:
             counts[text] += 1
 
 
-def describe_dialogues(dataset: Dataset, against: Sequence[Dataset] = ()) -> tuple[list[Table], list[Chart]]:
+def describe_dialogues(
+    dataset: Dataset, against: Sequence[Dataset] = (), alike: Alike | None = None
+) -> tuple[list[Table], list[Chart]]:
     """Tables and charts of a set of dialogues.
 
     Args:
         dataset: The dialogues.
         against: Other sets, such as what is tested on: copies of theirs are looked for.
+        alike: How texts that mean the same are told, if these are to be looked for.
     """
     counted = DialogueCount.of(dataset.dialogues())
     tables = [
@@ -107,9 +115,11 @@ def describe_dialogues(dataset: Dataset, against: Sequence[Dataset] = ()) -> tup
         _openings(counted),
         _lexical(counted),
         _duplicates(dataset, against),
+        *([] if alike is None else [alike.table(dataset, against)]),
         _shares("languages", "Languages of lines", "language", counted.languages, counted.languages.total()),
         _personal(counted),
         _facets(counted),
+        counted.combinations.table(),
         _surfacing(counted),
         _faults(counted),
     ]
@@ -141,7 +151,9 @@ def _openings(counted: DialogueCount) -> Table:
     for text, count in counted.openings.most_common(_SHOWN):
         if count > 1:
             table.rows.append([text if len(text) <= 80 else f"{text[:79]}…", count, count / counted.dialogues])
-    table.notes.append(f"{len(counted.openings):,} different first lines in {counted.openings.total():,} dialogues.")
+    table.notes.append(
+        f"{said(len(counted.openings), 'different first lines')} in {said(counted.openings.total(), 'dialogues')}."
+    )
     return table
 
 
@@ -175,7 +187,7 @@ def _figures(found: LexicalDiversity) -> list[Cell]:
 def _duplicates(dataset: Dataset, against: Sequence[Dataset]) -> Table:
     columns = ["of", "looked for in", "texts", "word for word", "nearly", "both %"]
     table = Table("duplicates", "Copies", columns)
-    for what, texts in (("dialogues", _whole), ("first lines", _first)):
+    for what, texts in (("dialogues", whole_texts), ("first lines", first_texts)):
         index = TextIndex()
         found = index.within(texts(dataset))
         table.rows.append(
@@ -196,16 +208,6 @@ def _duplicates(dataset: Dataset, against: Sequence[Dataset]) -> Table:
 
 def _share(count: int, n: int) -> float | None:
     return count / n if n else None
-
-
-def _whole(dataset: Dataset) -> Iterator[tuple[str, str]]:
-    for dialogue in dataset.dialogues():
-        yield dialogue.id, "\n".join(line.content for line in dialogue.lines)
-
-
-def _first(dataset: Dataset) -> Iterator[tuple[str, str]]:
-    for dialogue in dataset.dialogues():
-        yield dialogue.id, dialogue.opening
 
 
 def _personal(counted: DialogueCount) -> Table:
@@ -253,7 +255,7 @@ def _surfacing_chart(counted: DialogueCount) -> Chart:
         "preferences", "Preferences that have come up by a turn, by who said them first", "turn", "share of all"
     )
     chart.series = series
-    chart.notes = [f"{found.preferences:,} preferences of {counted.dialogues:,} dialogues."]
+    chart.notes = [f"{said(found.preferences, 'preferences')} of {said(counted.dialogues, 'dialogues')}."]
     return chart
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
+from pathlib import Path
 from typing import Any, Unpack
 
 from dialoom.graphs.review import Review
@@ -18,6 +19,7 @@ from dialoom.runs.stepping import Session
 from dialoom.runs.store.branches import MAIN
 
 from .blocking import blocking
+from .folder import made_folder
 from .judges import bound_judges, drawn_to_judge, set_names, together
 from .resolving import resolve
 from .run import Run
@@ -63,6 +65,7 @@ async def aplay(
     sample: int | None = None,
     on_user_fault: str = FLAG,
     prompts: PathLike | None = None,
+    folder: PathLike | None = None,
     **calls: Unpack[CallSettings],
 ) -> Run:
     """Make a new run: plan it, play every scenario, keep every step.
@@ -93,6 +96,8 @@ async def aplay(
         on_user_fault: `flag`: a fault of the simulated user's is kept with the outcome. `retry N`: its line is asked
             for again at once, up to N times, before the other side sees it.
         prompts: A folder of prompts that replace the recipe's own of the same ids.
+        folder: Where the folder is to be written that the run is made for (a source, pairs, people, or drafts of
+            these), as soon as everything is done; nothing is written if something failed or was stopped before.
         **calls: How calls are made; see `CallSettings`.
 
     Returns:
@@ -120,9 +125,14 @@ async def aplay(
         "prompts": prompts,
         **calls,
     }
+    if folder is not None:
+        format_ = await asyncio.to_thread(made_folder, recipe, options, Path(folder))
     async with new_run(recipe, path, settings, is_played=True) as task:
         ended = await play_pending(task, is_resumed=False)
-    return _handle(task, recipe, ended, trust=True)
+    run = _handle(task, recipe, ended, trust=True)
+    if folder is not None and ended.is_complete and not ended.failed:
+        await asyncio.to_thread(run.export, format_, folder)
+    return run
 
 
 async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySettings]) -> Run:
@@ -186,7 +196,7 @@ async def ajudge(
         repeat: How often each judge judges all of it, into as many sets (`NAME`, `NAME #2`, ...), which tell how far it
             agrees with itself.
         sample: Judge no more than so many scenarios, drawn with the run's seed among those about which a judge is asked
-            anything; of APOLLO, among the samples that failed. A larger number later adds to them.
+            anything (some recipes ask about failures alone). A larger number later adds to them.
         where: Judge only scenarios that this expression holds of.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.

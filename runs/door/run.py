@@ -312,22 +312,33 @@ class Run:
         with self._opened() as file:
             return Report.of([file], judging, tables, where)
 
-    def describe(self, against: Sequence[PathLike] = (), *, where: str | None = None) -> Report:
+    def describe(
+        self,
+        against: Sequence[PathLike] = (),
+        *,
+        where: str | None = None,
+        embedder: str | None = None,
+        alike: float | None = None,
+    ) -> Report:
         """What is in the dialogues: lengths, endings, variety, copies, languages, personal data, coverage, faults.
 
         Args:
             against: Runs or files of rows (JSON Lines, Parquet) in which copies are looked for, such as test data.
             where: Only scenarios that this expression holds of; see `episodes`.
+            embedder: Look for texts that mean nearly the same as well, by `lexical` or `st:MODEL`.
+            alike: The cosine from which they do (0.9).
 
         Raises:
-            RunError: If a file is missing or of another kind, a library is missing (extra `describe`), or nothing is
-                finished.
+            RunError: If a file is missing or of another kind, a library is missing (extra `describe`), there is no such
+                embedder, or nothing is finished.
             DataError: Naming the line that cannot be read.
         """
-        from dialoom.runs.describe import describe_run
+        from dialoom.runs.describe import Alike, describe_run
 
+        told = Alike.wanted(embedder, alike)
         with self._opened() as file:
-            return describe_run(file, [Path(each) for each in against], where=where, trust=Trust(self._trust))
+            others = [Path(each) for each in against]
+            return describe_run(file, others, where=where, trust=Trust(self._trust), alike=told)
 
     def export(
         self,
@@ -343,6 +354,7 @@ class Run:
         license: str | None = None,
         only: Soundness | None = None,
         without: Collection[str] = (),
+        card: bool = False,
     ) -> dict[str, int]:
         """Write finished scenarios in plan order; nothing is left half-written.
 
@@ -359,6 +371,7 @@ class Run:
             only: `sound`: only dialogues in which the gate found no fault; `faulty`: only the others.
             without: Kinds of faults whose dialogues are left out.
             license: What the data's card states, by the hub's name of it; by default that it is unknown.
+            card: Describe what was written, and put the figures into its card; see `describe`.
 
         Returns:
             How many rows (or files) were written, by part: `all`, or `train` and `test`.
@@ -368,6 +381,7 @@ class Run:
             OutputError: If the path is a run or another SQLite file, or cannot be written.
             StoreError: If there is no such set.
         """
+        from dialoom.runs.describe import write_described
         from dialoom.runs.export import ExportRequest, write
 
         if path is None:
@@ -376,7 +390,11 @@ class Run:
             format, judging, encoding, test_share, options or {}, where, include, license, only, without
         )
         with self._opened() as file:
-            return write(file, request, Path(path) if isinstance(path, str | os.PathLike) else path)
+            if isinstance(path, str | os.PathLike):
+                return (write_described if card else write)(file, request, Path(path))
+            if card:
+                raise RunError("card: an open file has none; give a path", setting="card")
+            return write(file, request, path)
 
     def frame(
         self, kind: Kind = "episodes", judging: str | None = None, *, where: str | None = None
@@ -541,7 +559,13 @@ def open_run(path: PathLike, recipe: RecipeLike | None = None, *, trust: bool = 
 
 
 def describe(
-    path: PathLike, against: Sequence[PathLike] = (), *, where: str | None = None, trust: bool = False
+    path: PathLike,
+    against: Sequence[PathLike] = (),
+    *,
+    where: str | None = None,
+    embedder: str | None = None,
+    alike: float | None = None,
+    trust: bool = False,
 ) -> Report:
     """What is in a dataset; of a run as `Run.describe`, of a release tables 1 and 6 to 10 of PersonaLens.
 
@@ -550,15 +574,18 @@ def describe(
             layout.
         against: As for `Run.describe`.
         where: Only scenarios of a run that this expression holds of.
+        embedder: Look for texts that mean nearly the same as well, by `lexical` or `st:MODEL`.
+        alike: The cosine from which they do (0.9).
         trust: As of `Run`.
 
     Raises:
         RunError: If it is none of these, a library is missing (extra `describe`), or there is nothing in it.
         DataError: Naming the file and line that cannot be read.
     """
-    from dialoom.runs.describe import describe_path
+    from dialoom.runs.describe import Alike, describe_path
 
-    return describe_path(Path(path), [Path(each) for each in against], where=where, trust=Trust(trust))
+    others = [Path(each) for each in against]
+    return describe_path(Path(path), others, where=where, trust=Trust(trust), alike=Alike.wanted(embedder, alike))
 
 
 def report(

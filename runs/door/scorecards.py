@@ -34,6 +34,7 @@ from dialoom.runs.scorecard import (
     write_record,
 )
 from dialoom.runs.scorecard.contrasts import check_contrasts
+from dialoom.runs.selection import Where
 from dialoom.runs.store import RunFile
 from dialoom.runs.told_otherwise import told_otherwise
 from dialoom.runs.trust import Trust
@@ -102,6 +103,7 @@ async def ascorecard(
     if size not in ("quick", "full"):
         raise RunError(f"size {size!r}: there are quick and full", setting="size")
     parts = await asyncio.to_thread(lambda: _parts(chosen, size, folder, model, settings))
+    _tell_stand_ins(parts, tell)
     await _planned(parts, folder, chosen, size, tell)
     calls = calls_of(settings)
     calls["control"], calls["trust"] = control, True  # what a run here names was compared with what is given now
@@ -270,6 +272,7 @@ async def _planned(
                     quiet: PlaySettings = {**part.settings, "on_event": tell_once}
                     await aplan(part.system.recipe, path=part.path, **quiet)
                 made.append(part.path)
+            await asyncio.to_thread(_check_expressions, suite, part)
         await asyncio.to_thread(write_record, folder, wanted if kept is None else kept.with_also(now))
     except BaseException:
         for path in made:
@@ -289,6 +292,26 @@ def _check_same(part: _Part) -> None:
         if differing := told_otherwise(run, part.new.config, part.new.recipe):
             told = "; ".join(differing)
             raise RunError(f"path {part.path} was made otherwise ({told}); give another folder", setting="path")
+
+
+def _check_expressions(suite: Suite, part: _Part) -> None:
+    """Make sure that what is to be tested can be chosen, now that it is known what the scenarios are of.
+
+    Raises:
+        RunError: If an expression is wrong.
+    """
+    with RunFile(part.path, recipe=part.new.recipe) as run, _told_of(suite, part.system, part.settings):
+        for contrast in part.system.contrasts:
+            if contrast.where is not None:
+                Where.parse(contrast.where, run)
+
+
+def _tell_stand_ins(parts: Sequence[_Part], tell: Callable[[Event], None]) -> None:
+    """Who is played by a stand-in because nobody was named, before anything is paid for."""
+    models = [(role, each.model) for part in parts for role, each in part.new.config.models.items()]
+    roles = [role for role, model in dict.fromkeys(models) if model == DEFAULT_MODEL]
+    if roles:
+        tell(Noted(f"{', '.join(roles)}: played by {DEFAULT_MODEL}, a scripted stand-in"))
 
 
 def _is_left(path: Path, retry_failed: bool) -> bool:

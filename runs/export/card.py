@@ -41,17 +41,29 @@ class Card:
         rows: What was exported.
         files: What each file holds.
         splits: The file of each split, where there are splits.
+        total: What all files hold together, where they are a format's own and not one after the other.
     """
 
-    def __init__(self, rows: Rows, files: Mapping[str, RowCount], splits: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        files: Mapping[str, RowCount],
+        splits: Mapping[str, str] | None = None,
+        total: RowCount | None = None,
+    ) -> None:
         self._rows = rows
         self._files = files
         self._splits = splits or {}
+        self._total = total
 
     def text(self) -> str:
         """The card as Markdown, equal for equal runs: it says nothing of the time or the machine."""
         parts = (self._front_matter(), self._title(), self._held(), self._made(), self._roles(), self._prompts())
         return "\n".join(line for part in parts for line in part)
+
+    @property
+    def _counts(self) -> list[RowCount]:
+        return [*self._files.values()] if self._total is None else [self._total]
 
     def _front_matter(self) -> Iterator[str]:
         """What dataset hubs and `datasets.load_dataset` read."""
@@ -64,13 +76,23 @@ class Card:
             "size_categories": [_size(sum(count.rows for count in self._files.values()))],
             "tags": ["synthetic", "dialoom", recipe.name],
         }
-        splits = self._splits or dict.fromkeys(("train",), next(iter(self._files)))
-        files = [{"split": split, "path": name} for split, name in splits.items()]
-        front["configs"] = [{"config_name": "default", "data_files": files}]
+        front["configs"] = self._configs() if self._total is None else self._own_configs()
         text = yaml.safe_dump(
             {key: value for key, value in front.items() if value}, sort_keys=False, allow_unicode=True
         )
         yield from ("---", text.rstrip(), "---", "")
+
+    def _configs(self) -> list[dict[str, Any]]:
+        splits = self._splits or dict.fromkeys(("train",), next(iter(self._files)))
+        files = [{"split": split, "path": name} for split, name in splits.items()]
+        return [{"config_name": "default", "data_files": files}]
+
+    def _own_configs(self) -> list[dict[str, Any]]:
+        """One for each folder or file at the top, as their rows are of different shapes."""
+        named: dict[str, list[str]] = {}
+        for name in self._files:
+            named.setdefault(name.partition("/")[0].partition(".")[0], []).append(name)
+        return [{"config_name": name, "data_files": paths} for name, paths in named.items()]
 
     def _title(self) -> Iterator[str]:
         recipe, request = self._rows.recipe, self._rows.request
@@ -91,6 +113,8 @@ class Card:
             [markdown_text(name), count.rows, count.scenarios, *([len(count.groups)] if facet else [])]
             for name, count in self._files.items()
         ]
+        if self._total is not None:
+            header, lines = header[:2], [line[:2] for line in lines]
         yield from ("## What it holds", "", *_table(header, lines), "")
         if self._rows.split is not None:
             share = self._rows.request.test_share
@@ -114,7 +138,7 @@ class Card:
         )
         yield f"* filters: {markdown_code(request.told()) if request.told() else 'none'}"
         if request.only or request.without:
-            left_out = sum(count.left_out for count in self._files.values())
+            left_out = sum(count.left_out for count in self._counts)
             yield f"* left out because of faults that the gate found (or did not look for): {left_out:,} dialogues"
         for id_, branch in run.branches_taken():
             taken = markdown_code(branch.name)

@@ -59,11 +59,24 @@ class ExportedFolder:
 
     def add_to_card(self, text: str) -> Path:
         """Put a section into the card, in place of the one that was put there before; returns the card's path."""
-        card = self.path / CARD
-        before = _SECTION.sub("\n", card.read_text(encoding="utf-8")).rstrip("\n")
-        with text_output(card) as file:
-            file.write(f"{before}\n\n{_BEGIN}\n{text.strip()}\n{_END}\n")
-        return card
+        add_section(self.path / CARD, text)
+        return self.path / CARD
+
+
+def card_beside(target: Path) -> Path:
+    """The card of an export that is one file."""
+    return target.with_name(f"{target.stem}.card.md")
+
+
+def add_section(card: Path, text: str) -> None:
+    """Put what is in an export into its card, in place of what was put there before.
+
+    Raises:
+        OutputError: If it cannot be written.
+    """
+    before = _SECTION.sub("\n", card.read_text(encoding="utf-8")).rstrip("\n")
+    with text_output(card) as file:
+        file.write(f"{before}\n\n{_BEGIN}\n{text.strip()}\n{_END}\n")
 
 
 def _named(folder: Path, front: dict[str, Any]) -> list[Path]:

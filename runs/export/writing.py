@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, TextIO, TypeAlias
 
-from dialoom.outputs import binary_output, check_output, folder_output, is_stream, text_output
+from dialoom.outputs import binary_output, check_output, file_name, folder_output, is_stream, text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
 
 from . import parquet
 from .card import Card
+from .exported import CARD, card_beside
 from .request import Encoding, ExportRequest
 from .rows import RowCount, Rows
 from .split import TEST, TRAIN
@@ -71,8 +72,9 @@ def write(run: RunFile, request: ExportRequest, target: Path | TextIO) -> dict[s
     if request.encoding == "parquet":
         parquet.check_installed()
     if rows.exporter is not None and rows.exporter.is_folder:
-        written = _write_files if rows.exporter.kind == "files" else _write_lists
-        return {_ONLY: written(rows.read(_ONLY, RowCount()), target)}
+        if rows.exporter.kind == "lists":
+            return {_ONLY: _write_lists(rows, target)}
+        return {_ONLY: _write_files(rows.read(_ONLY, RowCount()), target)}
     return _write_split(rows, target) if rows.split is not None else {_ONLY: _write_one(rows, target)}
 
 
@@ -107,7 +109,7 @@ def _write_one(rows: Rows, target: Path) -> int:
     if rows.exporter is None or is_stream(target):  # each dialogue says itself how it was made
         _write_part(rows, _ONLY, opened, count, shape)
         return count.rows
-    with text_output(target.with_name(f"{target.stem}.card.md"), inputs) as card:
+    with text_output(card_beside(target), inputs) as card:
         _write_part(rows, _ONLY, opened, count, shape)
         card.write(Card(rows, {target.name: count}).text())
     return count.rows
@@ -124,7 +126,7 @@ def _write_split(rows: Rows, target: Path) -> dict[str, int]:
         for part, count in counts.items():
             _write_part(rows, part, partial(opens, names[part]), count, shape)
         card = Card(rows, {names[part]: count for part, count in counts.items()}, splits=names)
-        with folder.text("README.md") as file:
+        with folder.text(CARD) as file:
             file.write(card.text())
     return {part: count.rows for part, count in counts.items()}
 
@@ -171,19 +173,27 @@ def _write_files(items: Iterator[tuple[Iterable[str], Any]], target: Path) -> in
     return count
 
 
-def _write_lists(items: Iterator[tuple[tuple[str, ...], Any]], target: Path) -> int:
-    """JSON lists, or JSON lines, whose rows come in any order: each is written when it comes, and none is held."""
-    begun: dict[tuple[str, ...], None] = {}
+def _write_lists(rows: Rows, target: Path) -> int:
+    """JSON lists, or JSON lines, whose rows come in any order: each is written when it comes, and none is held.
+
+    A card goes with them, unless the format has a file of that name itself.
+    """
+    total = RowCount()
+    begun: dict[tuple[str, ...], RowCount] = {}
     with folder_output(target) as folder:
-        for names, row in items:
+        for names, row in rows.read(_ONLY, total):
             _check_names(names)
             with folder.text(*names, more=names in begun) as file:
                 file.write(_listed(names, row, names not in begun))
-            begun[names] = None
+            begun.setdefault(names, RowCount()).rows += 1
         for names in begun:
             if not _has_lines(names):
                 with folder.text(*names, more=True) as file:
                     file.write("\n]\n")
+        if begun and (CARD,) not in begun:
+            files = {"/".join(map(file_name, names)): count for names, count in begun.items()}
+            with folder.text(CARD) as file:
+                file.write(Card(rows, files, total=total).text())
     return len(begun)
 
 

@@ -68,9 +68,9 @@ def differences(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
         table.rows.append([row.label, row.what, row.before, row.after, row.paired.estimate, p])
     table.notes += _told(rows, corrected, first)
     if any(p is not None for p in corrected):
-        table.notes.append(_power(max(row.paired.estimate.n for row in rows)))
+        table.notes.append(_power(max(row.paired.estimate.n for row in rows), recipe))
     table.notes += [_BY_FACETS] if by_facets else []
-    units = "scenarios" if recipe.split_by is None else recipe.resampled
+    units = "scenarios" if recipe.unit is None else recipe.resampled
     table.notes.append(_TESTED.format(units=units, fewest=FEWEST))
     return [table]
 
@@ -107,7 +107,7 @@ def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str,
                 scores[what_of(judgement)].append(float(judgement.score))
         if scores:
             means = {what: sum(values) / len(values) for what, values in scores.items()}
-            person = episode.id if recipe.split_by is None else str(episode.facets[recipe.split_by])
+            person = episode.id if recipe.unit is None else str(episode.facets[recipe.unit])
             found[episode.id] = _Scored(episode.facets, person, means)
     return found
 
@@ -173,8 +173,6 @@ def _told(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], f
     return notes
 
 
-def _power(n: int) -> str:
-    return (
-        f"An interval half as wide would take about four times as many scenarios: some {3 * n:,} more, "
-        "of further people as well."
-    )
+def _power(n: int, recipe: Recipe) -> str:
+    further = "" if recipe.unit is None else f", of further {recipe.resampled} as well"
+    return f"An interval half as wide would take about four times as many scenarios: some {3 * n:,} more{further}."

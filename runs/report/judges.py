@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from dialoom.graphs import Table
-from dialoom.graphs.reporting.statistics import share_of
+from dialoom.graphs import Estimate, Table
+from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES, percentiles, share_of
 from dialoom.graphs.reporting.table import Cell
 from dialoom.runs.selection import Where
 from dialoom.runs.store import JudgementSet, RunFile, judges_of
 
 from .differences import what_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Votes = list[float]
 """What different sets say of one thing, of those that have a score of it."""
@@ -22,7 +28,8 @@ NEEDED = "Alpha and kappa are computed by libraries that are not installed here:
 _ALPHA = (
     "alpha: Krippendorff's, over what at least two sets have a score of, with the square of the distance between "
     "scores; 1 is full agreement, 0 as much as by chance. A dash: undefined, as where all scores are the same. "
-    "Verdicts count as 1 and 0."
+    "Verdicts count as 1 and 0. In brackets: 95 % intervals, bootstrapped over the things that were judged (none for "
+    f"fewer than {FEWEST})."
 )
 
 
@@ -42,8 +49,11 @@ def judges_tables(run: RunFile, where: str | None) -> list[Table]:
     return [table for table in (between, own) if table.rows]
 
 
-def alpha(things: Sequence[Votes]) -> float | None:
+def alpha(things: Sequence[Votes]) -> Estimate | None:
     """Krippendorff's alpha (1980) with the interval metric, by NLTK; `None` where it is undefined.
+
+    Its interval is the percentile bootstrap's, with things resampled, each with all of its scores; resamples of which
+    alpha is undefined are left out. There is none for fewer than 5 things. The generator's seed is fixed.
 
     Args:
         things: The scores of each thing, by at least two judges.
@@ -52,7 +62,29 @@ def alpha(things: Sequence[Votes]) -> float | None:
         return None
     metrics = import_module("nltk.metrics")
     labels = [(judge, thing, score) for thing, scores in enumerate(things) for judge, score in enumerate(scores)]
-    return float(metrics.agreement.AnnotationTask(labels, metrics.interval_distance).alpha())
+    found = float(metrics.agreement.AnnotationTask(labels, metrics.interval_distance).alpha())
+    if len(things) < FEWEST:
+        return Estimate(len(things), found, None, None)
+    return Estimate(len(things), found, *percentiles(_resampled(things)))
+
+
+def _resampled(things: Sequence[Votes]) -> NDArray[np.float64]:
+    """Alpha of resamples of as many things: 1 less the distances within things over those between all scores.
+
+    What a thing adds follows from how many scores it has, their sum and the sum of their squares.
+    """
+    import numpy as np  # slow to import, and most reports have one judge
+
+    sorts = Counter((len(each), math.fsum(each), math.fsum(score**2 for score in each)) for each in things)
+    sizes, sums, squares = (np.array(values, dtype=float) for values in zip(*sorts, strict=True))
+    within = 2 * (sizes * squares - sums**2) / (sizes - 1)  # the squared distances of all ordered pairs
+    shares = np.array([*sorts.values()]) / len(things)
+    drawn = np.random.default_rng(0).multinomial(len(things), shares, size=RESAMPLES)
+    n, total, of_squares = drawn @ sizes, drawn @ sums, drawn @ squares
+    observed, expected = drawn @ within / n, 2 * (n * of_squares - total**2) / (n * (n - 1))
+    defined = expected > 0
+    found: NDArray[np.float64] = 1 - observed[defined] / expected[defined]
+    return found
 
 
 def _rows(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> list[tuple[str, list[Cell]]]:

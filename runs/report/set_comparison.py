@@ -28,7 +28,7 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
     table = Table(name, f"Judgements {left.name!r} and {right.name!r} on the same dialogues", columns)
     tallies: dict[str, tuple[Tally, Tally, Tally, Tally]] = defaultdict(lambda: (Tally(), Tally(), Tally(), Tally()))
     pairs: dict[tuple[str, str], Counter[tuple[float, float]]] = defaultdict(Counter)
-    person = run.recipe.split_by
+    person = run.recipe.unit
     for one, other in zip(run.episodes(left.name), run.episodes(right.name), strict=True):
         if wanted is not None and not (wanted.keeps(one) and wanted.keeps(other)):
             continue

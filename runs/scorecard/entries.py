@@ -14,7 +14,7 @@ from dialoom.runs.report.reported import ReportedRun
 from dialoom.runs.store import RunFile, panel_of
 from dialoom.runs.trust import Trust
 
-from .record import CardRecord, read_record
+from .record import RECORD, CardRecord, read_record
 from .suite import Size, Suite, SuiteSystem
 
 
@@ -76,7 +76,9 @@ def opened(folders: Sequence[Path], trust: Trust, stack: ExitStack) -> tuple[Sui
     for system in records[0].suite.systems:
         reported = []
         for label, (folder, assistant) in zip(labels, runs, strict=True):
-            file = stack.enter_context(RunFile(folder / assistant.runs[system.label], trust=trust))
+            if (name := assistant.runs.get(system.label)) is None:
+                raise RunError(f"{folder / RECORD} names no run of {system.label} by {assistant.label}")
+            file = stack.enter_context(RunFile(folder / name, trust=trust))
             panel = panel_of(file.judgement_sets())
             reported.append(ReportedRun(label, file, panel or file.judgement_set(None)))
         played.append(PlayedSystem(system, reported[0].run.recipe, reported))

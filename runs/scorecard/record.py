@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.outputs import text_output
@@ -43,7 +43,7 @@ class CardRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     suite: Suite
     size: Size
-    assistants: tuple[AssistantRuns, ...]
+    assistants: tuple[AssistantRuns, ...] = Field(min_length=1)
 
     def told(self) -> str:
         """Suite and size in a few words."""

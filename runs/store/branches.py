@@ -310,9 +310,9 @@ def exchange_calls(
     """
     ids = json.dumps(list(calls))
     these = "id IN (SELECT value FROM json_each(?))"
-    which = "scenario = ? AND judging IS NULL AND"
-    put_away = f"UPDATE calls SET branch = ? WHERE {which} branch IS NULL AND NOT {these}"
+    which = "scenario = ? AND kind IN (SELECT kinds.id FROM kinds WHERE judging IS NULL) AND"
+    put_away = f"UPDATE kept_calls SET branch = ? WHERE {which} branch IS NULL AND NOT {these}"
     connection.execute(put_away, (before, scenario, ids))
-    connection.execute(f"UPDATE calls SET branch = NULL WHERE {which} {these}", (scenario, ids))
+    connection.execute(f"UPDATE kept_calls SET branch = NULL WHERE {which} {these}", (scenario, ids))
     if after == MAIN:
-        connection.execute(f"UPDATE calls SET branch = NULL WHERE {which} branch = ?", (scenario, MAIN))
+        connection.execute(f"UPDATE kept_calls SET branch = NULL WHERE {which} branch = ?", (scenario, MAIN))

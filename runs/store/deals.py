@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 
 from .errors import StoreError
+from .kinds import CallKinds
 from .parcels import Parcel, Unpacking, pack, pack_common
 from .passages import Passages
 from .texts import Texts
@@ -30,15 +31,22 @@ class Deals:
         transactions: Write to it.
         texts: Its texts.
         passages: Its passages.
+        kinds: The kinds of its calls.
     """
 
     def __init__(
-        self, reader: sqlite3.Connection, transactions: Transactions, texts: Texts, passages: Passages
+        self,
+        reader: sqlite3.Connection,
+        transactions: Transactions,
+        texts: Texts,
+        passages: Passages,
+        kinds: CallKinds,
     ) -> None:
         self._reader = reader
         self._transactions = transactions
         self._texts = texts
         self._passages = passages
+        self._kinds = kinds
 
     async def deal(self, works: Sequence[Work]) -> list[Parcel]:
         """Pack scenarios to be worked on elsewhere, and keep in mind that they are.
@@ -61,7 +69,7 @@ class Deals:
 
         def keep(connection: sqlite3.Connection) -> None:
             for parcel in parcels:
-                Unpacking(connection, self._texts, self._passages, parcel).dealt()
+                Unpacking(connection, self._texts, self._passages, self._kinds, parcel).dealt()
             _note(connection, parcels)
             if any(parcel.of("threads") for parcel in parcels):
                 self._transactions.forget()  # rows were written past those who remember what there is
@@ -99,7 +107,7 @@ class Deals:
 
         def keep(connection: sqlite3.Connection) -> None:
             for parcel in parcels:
-                Unpacking(connection, self._texts, self._passages, parcel).common()
+                Unpacking(connection, self._texts, self._passages, self._kinds, parcel).common()
 
         await self._transactions.soon(keep)
 
@@ -119,7 +127,7 @@ class Deals:
     def _folded(self, connection: sqlite3.Connection, parcels: Sequence[Parcel]) -> list[Parcel]:
         taken = [parcel for parcel in parcels if _is_open(connection, parcel)]
         for parcel in taken:
-            Unpacking(connection, self._texts, self._passages, parcel).returned()
+            Unpacking(connection, self._texts, self._passages, self._kinds, parcel).returned()
             connection.execute("DELETE FROM run WHERE key = ?", (f"{_KEY}{parcel.position}",))
         if taken:
             self._transactions.forget()  # rows were written past those who remember what there is

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from typing import Any
 
 from . import views
 from .composed import Sources
-from .schema import JUDGEMENTS
+from .kinds import CallKinds
+from .ledger import insert_call, insert_use
+from .schema import CALLS, JUDGEMENTS
 from .texts import row_of
 
 
@@ -14,6 +18,8 @@ def keep_in_less_room(connection: sqlite3.Connection) -> None:
     """Move what is there. Within a transaction that is open."""
     _move_texts(connection)
     _move_judgements(connection)
+    _move_calls(connection)
+    _move_uses(connection)
     views.create(connection)
 
 
@@ -34,3 +40,29 @@ def _move_judgements(connection: sqlite3.Connection) -> None:
     connection.execute(JUDGEMENTS)
     connection.execute("INSERT INTO judgements SELECT * FROM older_judgements")
     connection.execute("DROP TABLE older_judgements")
+
+
+def _move_calls(connection: sqlite3.Connection) -> None:
+    """What calls have in common stands in their kind."""
+    for index in ("idx_calls_scenario", "calls_replayable"):
+        connection.execute(f"DROP INDEX {index}")
+    for statement in CALLS:
+        connection.execute(statement)
+    kinds = CallKinds()
+    for call in _rows(connection, "calls"):
+        insert_call(connection, kinds, call)
+    connection.execute("DROP TABLE calls")
+
+
+def _move_uses(connection: sqlite3.Connection) -> None:
+    """Likewise the places where common calls were used."""
+    kinds = CallKinds()
+    for use in _rows(connection, "common_uses"):
+        insert_use(connection, kinds, use)
+    connection.execute("DROP TABLE common_uses")
+
+
+def _rows(connection: sqlite3.Connection, table: str) -> Iterator[dict[str, Any]]:
+    cursor = connection.execute(f"SELECT * FROM {table} ORDER BY rowid")
+    names = [column[0] for column in cursor.description]
+    yield from (dict(zip(names, row, strict=True)) for row in cursor)

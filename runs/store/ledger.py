@@ -14,8 +14,10 @@ from dialoom.roles.gateway import Attempt, CallRecord, Request
 from dialoom.roles.gateway.kept_reply import kept_text, read_reply
 
 from .documents import canonical
+from .kinds import CallKind, CallKinds
 from .passages import TOOLS, Passages, Said
 from .texts import Texts
+from .views import PER_SECOND
 from .writer import Writer
 
 SAID = "said"
@@ -52,6 +54,7 @@ class SQLiteLedger:
         self._writer = writer
         self._texts = texts
         self._passages = passages
+        self._kinds = writer.only(CallKinds)
         self._threads = threads
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
@@ -89,10 +92,10 @@ class SQLiteLedger:
         if place.is_common:
             self._note_use(connection, key, place)
         else:
-            connection.execute("UPDATE calls SET replays = replays + 1 WHERE id = ?", (row[0],))
+            connection.execute("UPDATE kept_calls SET replays = replays + 1 WHERE id = ?", (row[0],))
         if row[1] is not None and self._is_played(row[2]):
             # The scenario's own line has come to what a branch had asked before it.
-            connection.execute("UPDATE calls SET branch = NULL WHERE id = ?", (row[0],))
+            connection.execute("UPDATE kept_calls SET branch = NULL WHERE id = ?", (row[0],))
         return read_reply(Completion(*tuple(row)[3:]))
 
     def _is_played(self, position: int) -> bool:
@@ -105,30 +108,32 @@ class SQLiteLedger:
         messages = [self._said(connection, message) for message in request.messages]
         if request.tools:
             messages.insert(0, (TOOLS, self._texts.id_of(connection, canonical(list(request.tools)))))
-        row: dict[str, Any] = {
-            "key": _key(key),
-            "scenario": booking.position,
-            "judging": booking.judging,
-            "branch": booking.branch,
-            "node": place.node,
-            "step": place.step,
-            "ordinal": place.ordinal,
-            **(dict.fromkeys(("scenario", "branch", "node", "step", "ordinal")) if place.is_common else {}),
-            "ask": place.ask,
-            "sample": place.sample,
-            "role": request.role,
-            "model": request.model,
-            "prompt": request.prompt_id,
-            "temperature": request.temperature,
-            "seed": request.seed,
-            "messages": self._passages.text_of(connection, messages),
-        }
+        node, step, ordinal = _NOWHERE if place.is_common else (place.node, place.step, place.ordinal)
+        kind = CallKind(
+            booking.judging,
+            node,
+            step,
+            ordinal,
+            place.ask,
+            place.sample,
+            request.role,
+            request.model,
+            request.prompt_id,
+            request.temperature,
+        )
+        whose = (None, None) if place.is_common else (booking.position, booking.branch)
+        row = (
+            _key(key),
+            *whose,
+            self._kinds.id_of(connection, kind),
+            request.seed,
+            self._passages.text_of(connection, messages),
+        )
         if place.is_common:
             self._note_use(connection, key, place)
-        names, marks = ", ".join(row), ", ".join("?" * len(row))
-        cursor = connection.execute(f"INSERT INTO calls ({names}) VALUES ({marks})", tuple(row.values()))
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
+        id_ = connection.execute(_INSERT, row).lastrowid
+        assert id_ is not None
+        return id_
 
     def _said(self, connection: sqlite3.Connection, message: ChatMessage) -> Said:
         said = (message["role"], self._texts.id_of(connection, message["content"]))
@@ -138,13 +143,14 @@ class SQLiteLedger:
     def _note_use(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> None:
         """Write down where the reply of a common call is used; again, if a crash came in between."""
         booking = self._threads[place.scenario]
-        where = (booking.judging, booking.branch, place.node, place.step, place.ordinal, place.ask)
-        connection.execute(_USE, (booking.position, *where, _key(key)))
+        (sample,) = connection.execute(_SAMPLE, (booking.position,)).fetchone()
+        kind = CallKind(booking.judging, place.node, place.step, place.ordinal, place.ask, sample)
+        connection.execute(_USE, (booking.position, self._kinds.id_of(connection, kind), booking.branch, _key(key)))
 
     def _fill_in(self, connection: sqlite3.Connection, id_: int, record: CallRecord) -> None:
         row: dict[str, Any] = {
             "attempts": record.attempts,
-            "latency": round(record.latency, 4),
+            "latency": round(record.latency * PER_SECOND),
             "error": record.error,
         }
         if (completion := record.completion) is not None:
@@ -158,20 +164,45 @@ class SQLiteLedger:
                 "cost": completion.cost,
             }
         columns = ", ".join(f"{name} = ?" for name in row)
-        connection.execute(f"UPDATE calls SET {columns} WHERE id = ?", (*row.values(), id_))
+        connection.execute(f"UPDATE kept_calls SET {columns} WHERE id = ?", (*row.values(), id_))
 
+
+_NOWHERE = (None, None, None)
+"""A common call belongs to no scenario, nor to a node, a step and an ordinal there."""
 
 _FIND = """
-SELECT calls.id, branch, scenario, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason
-FROM calls JOIN texts ON texts.id = reply WHERE key = ? AND reply IS NOT NULL"""
+SELECT kept_calls.id, branch, scenario, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason
+FROM kept_calls JOIN texts ON texts.id = reply WHERE key = ? AND reply IS NOT NULL"""
 
+_INSERT = "INSERT INTO kept_calls (key, scenario, branch, kind, seed, messages) VALUES (?, ?, ?, ?, ?, ?)"
+
+_SAMPLE = "SELECT sample FROM scenarios WHERE position = ?"
 
 _USE = """
-INSERT INTO common_uses (scenario, sample, judging, branch, node, step, ordinal, ask, key)
-SELECT position, sample, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM scenarios WHERE position = ?1 AND NOT EXISTS (
-    SELECT 1 FROM common_uses AS used WHERE used.scenario = ?1 AND used.sample = scenarios.sample
-    AND judging IS ?2 AND used.branch IS ?3 AND node = ?4 AND step = ?5 AND ordinal = ?6 AND ask = ?7 AND key = ?8
-)"""
+INSERT INTO kept_uses (scenario, kind, branch, key) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS
+    (SELECT 1 FROM kept_uses WHERE scenario = ?1 AND kind = ?2 AND branch IS ?3 AND key = ?4)"""
+
+
+_OWN = (
+    "id key scenario seed messages reply reasoning error finish_reason input_tokens output_tokens cached_tokens cost "
+    "attempts replays branch"
+).split()
+_INSERT_WHOLE = f"INSERT INTO kept_calls ({', '.join(_OWN)}, kind, latency) VALUES ({', '.join('?' * (len(_OWN) + 2))})"
+
+
+def insert_call(connection: sqlite3.Connection, kinds: CallKinds, call: Mapping[str, Any]) -> int:
+    """Keep a call that was made elsewhere, a row of `calls`; returns its id, which is a new one if it has none."""
+    latency = None if call["latency"] is None else round(call["latency"] * PER_SECOND)
+    row = (*(call[name] for name in _OWN), kinds.of(connection, call), latency)
+    id_ = connection.execute(_INSERT_WHOLE, row).lastrowid
+    assert id_ is not None
+    return id_
+
+
+def insert_use(connection: sqlite3.Connection, kinds: CallKinds, use: Mapping[str, Any]) -> None:
+    """Keep where a common call was used, a row of `common_uses`."""
+    row = (use["scenario"], kinds.of(connection, use, place_only=True), use["branch"], use["key"])
+    connection.execute("INSERT INTO kept_uses (scenario, kind, branch, key) VALUES (?, ?, ?, ?)", row)
 
 
 def _key(key: str) -> bytes:

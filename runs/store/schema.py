@@ -19,11 +19,28 @@ SCHEMA_VERSION = 6
 
 TABLES = frozenset(
     "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches "
-    "step_calls kept_texts passages calls common_uses attempts threads checkpoints checkpoint_frames "
+    "step_calls kept_texts passages kinds kept_calls kept_uses attempts threads checkpoints checkpoint_frames "
     "checkpoint_values checkpoint_lists pending_writes".split()
 )
 """The tables that `create` makes, besides the views over them."""
 
+
+CALLS = (
+    "CREATE TABLE kinds (id INTEGER PRIMARY KEY, judging TEXT, node TEXT, step INTEGER, ordinal INTEGER, ask INTEGER, "
+    "sample INTEGER, role TEXT, model TEXT, prompt TEXT, temperature FLOAT)",
+    "CREATE INDEX idx_kinds_place ON kinds (node, step, ordinal)",
+    "CREATE TABLE kept_calls (id INTEGER PRIMARY KEY, key BLOB, scenario INTEGER, kind INTEGER, seed INTEGER, "
+    "messages TEXT, reply INTEGER, reasoning INTEGER, error TEXT, finish_reason TEXT, input_tokens INTEGER, "
+    "output_tokens INTEGER, cached_tokens INTEGER, cost FLOAT, attempts INTEGER, latency INTEGER, "
+    "replays INTEGER NOT NULL DEFAULT 0, branch TEXT)",
+    "CREATE INDEX idx_kept_calls_scenario ON kept_calls (scenario)",
+    "CREATE UNIQUE INDEX calls_replayable ON kept_calls (key) WHERE reply IS NOT NULL",
+    # Where the replies of calls are used that belong to no scenario.
+    "CREATE TABLE kept_uses (scenario INTEGER, kind INTEGER, branch TEXT, key BLOB)",
+    "CREATE INDEX idx_kept_uses_scenario ON kept_uses (scenario)",
+    "CREATE INDEX idx_kept_uses_key ON kept_uses (key)",
+)
+"""The ledger's own."""
 
 JUDGEMENTS = """
 CREATE TABLE judgements (
@@ -121,61 +138,11 @@ def _calls(database: Database) -> None:
     database.table("kept_texts").create({"id": int, "hash": int, "content": str, "parts": str}, pk="id")
     database.table("kept_texts").create_index(["hash"])
     create_passages(database)
-    database.table("calls").create(
-        {
-            "id": int,
-            "key": bytes,
-            "scenario": int,
-            "judging": str,
-            "node": str,
-            "step": int,
-            "ordinal": int,
-            "ask": int,
-            "sample": int,
-            "role": str,
-            "model": str,
-            "prompt": str,
-            "temperature": float,
-            "seed": int,
-            "messages": str,
-            "reply": int,
-            "reasoning": int,
-            "error": str,
-            "finish_reason": str,
-            "input_tokens": int,
-            "output_tokens": int,
-            "cached_tokens": int,
-            "cost": float,
-            "attempts": int,
-            "latency": float,
-            "replays": int,
-            "branch": str,
-        },
-        pk="id",
-        not_null={"replays"},
-        defaults={"replays": 0},
-    )
-    database.table("calls").create_index(["scenario"])
-    database.execute("CREATE UNIQUE INDEX calls_replayable ON calls (key) WHERE reply IS NOT NULL")
+    for statement in CALLS:
+        database.execute(statement)
     database.table("attempts").create(
         {"call": int, "number": int, "latency": float, "error": str, "retry_after": float}, pk=("call", "number")
     )
-    # Where the replies of calls are used that belong to no scenario.
-    database.table("common_uses").create(
-        {
-            "scenario": int,
-            "sample": int,
-            "judging": str,
-            "branch": str,
-            "node": str,
-            "step": int,
-            "ordinal": int,
-            "ask": int,
-            "key": bytes,
-        }
-    )
-    database.table("common_uses").create_index(["scenario"])
-    database.table("common_uses").create_index(["key"])
 
 
 def create_passages(database: Database) -> None:

@@ -27,6 +27,7 @@ from .damage import damaged, is_of_the_store
 from .deals import Deals
 from .errors import StoreError, store_error
 from .judgement_sets import JudgementSet, insert_judgement_set
+from .kinds import CallKinds
 from .ledger import Booking, SQLiteLedger
 from .lock import WriteLock
 from .passages import Passages
@@ -93,7 +94,7 @@ class RunStore(RunFile):
         self.retries = Retries(self._transactions)
         self.ledger = SQLiteLedger(self._writer, texts, passages, bookings)
         self.branches = BranchTable(self._reader, self._transactions.soon)
-        self.deals = Deals(self._reader, self._transactions, texts, passages)
+        self.deals = Deals(self._reader, self._transactions, texts, passages, self._writer.only(CallKinds))
 
     @classmethod
     def create(

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import sqlite3
 
+PER_SECOND = 10_000
+"""In what part of a second latencies are kept."""
+
 _PLACE = "(SELECT place.atom FROM json_each(part.value) AS place WHERE place.key = {})"
 """Of a span: whose it is, its beginning, and its letters."""
 
@@ -29,7 +32,25 @@ FROM kept_texts
 """
 """SQLite takes json_extract for unsafe in a view (where `trusted_schema` is off), and json_each for safe."""
 
-VIEWS: dict[str, str] = {"texts": _TEXTS.strip()}
+_CALLS = f"""
+CREATE VIEW calls AS
+SELECT kept_calls.id AS id, key, scenario, judging, node, step, ordinal, ask, sample, role, model, prompt, temperature,
+    seed, messages, reply, reasoning, error, finish_reason, input_tokens, output_tokens, cached_tokens, cost, attempts,
+    latency / {PER_SECOND}.0 AS latency, replays, branch
+FROM kept_calls LEFT JOIN kinds ON kinds.id = kept_calls.kind
+"""
+
+_COMMON_USES = """
+CREATE VIEW common_uses AS
+SELECT scenario, sample, judging, branch, node, step, ordinal, ask, key
+FROM kept_uses LEFT JOIN kinds ON kinds.id = kept_uses.kind
+"""
+
+VIEWS: dict[str, str] = {
+    "texts": _TEXTS.strip(),
+    "calls": _CALLS.strip(),
+    "common_uses": _COMMON_USES.strip(),
+}
 """The definition of each view, by its name."""
 
 

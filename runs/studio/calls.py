@@ -17,6 +17,7 @@ from dialoom.runs.viewing import MarkedMessage, RequestShown
 
 from .elements import folded, on_opening, said
 from .parts import element, text
+from .wording import many
 
 _SAME = 4
 """Of a first request, so many messages are shown whole; of a longer one its first two and its last two."""
@@ -24,8 +25,8 @@ _SAME = 4
 
 def figures(call: Mapping[str, Any]) -> str:
     """What a call took: tokens, of these from the provider's cache, cost, time, attempts."""
-    tokens = " + ".join("?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens"))
-    told = [f"{tokens} tokens"]
+    tokens = ["?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens")]
+    told = ["tokens unknown" if tokens == ["?", "?"] else f"{' + '.join(tokens)} tokens"]
     told += [f"{call['cached_tokens']:,} cached"] if call["cached_tokens"] else []
     told += ["price unknown" if call["cost"] is None else f"${call['cost']:,.4f}"]
     told += [] if call["latency"] is None else [f"{call['latency']:.2f} s"]
@@ -61,17 +62,16 @@ def request(shown: RequestShown) -> None:
     new = sum(each.mark == "new" for each in shown.messages)
     if shown.has_before:
         gone = sum(each.mark == "gone" for each in shown.messages)
-        told = f"asked: {len(shown.messages) - gone} messages, {new} of them new since the call before"
+        told = f"asked: {many(len(shown.messages) - gone, 'message')}, {new} of them new since the call before"
         text("div", told + (f", {gone} gone" if gone else ""), "label")
     else:
-        text("div", f"asked: {len(shown.messages)} messages", "label")
+        text("div", f"asked: {many(len(shown.messages), 'message')}", "label")
     if shown.tools:
         text("div", f"tools: {', '.join(shown.tools)}", "quiet small")
     for same, messages in _stretches(shown):
-        if same and len(messages) > _SAME:
-            with folded(
-                f"{len(messages)} messages as before" if shown.has_before else f"{len(messages)} messages"
-            ) as part:
+        if same:
+            count = many(len(messages), "message")
+            with folded(f"{count} as before" if shown.has_before else f"{count} between") as part:
                 pass
             on_opening(part, partial(_messages, messages))
         else:

@@ -159,7 +159,7 @@ def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
             "type": "value",
             "splitNumber": 3,
             **_AXIS,
-            **({"min": 0, "max": 100} if factor == 100 else {"scale": True}),
+            **({"min": 0, "max": 100, "interval": 25} if factor == 100 else {"scale": True}),
         },
         "yAxis": {
             "type": "category",

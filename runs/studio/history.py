@@ -14,6 +14,11 @@ from .parts import element, text
 _ROW, _COLUMN, _MARGIN = 28, 16, 11
 """Pixels."""
 
+_SHOW_HERE = """
+const list = document.querySelector(".history"), here = list?.querySelector("[aria-current]");
+if (here) list.scrollTop = here.parentElement.offsetTop - list.clientHeight / 2;
+"""
+
 
 def draw(
     entries: Sequence[HistoryEntry],
@@ -45,6 +50,7 @@ def draw(
                         text("span", name, "badge accent")
                 if each.number == here:
                     row.props('aria-current="step"')
+    ui.run_javascript(_SHOW_HERE)
 
 
 def _lines(

@@ -10,6 +10,7 @@ from nicegui import ui
 
 from dialoom.errors import DialoomError
 from dialoom.graphs import Judgement
+from dialoom.graphs.judgement_scope import conversation_to
 from dialoom.runs.agreement import Item, Scale, table_of
 from dialoom.runs.agreement.scales import Scales
 from dialoom.runs.report import texts_of
@@ -20,6 +21,7 @@ from .elements import button, folded, on_opening, said
 from .page import Query, View
 from .parts import element, text
 from .shell import problem
+from .wording import many
 
 _PATH = "/runs/{run}/scenarios/{scenario}"
 
@@ -63,8 +65,10 @@ class JudgementBox:
             self._which()
             self._who()
             labels = self._labels()
-            for item in items:
+            for item in items if self._annotator else self._shown.judged:
                 self._item(item, labels)
+            if (count := len(items) - len(self._shown.judged)) and not self._annotator:
+                text("p", f"{many(count, 'judgement')} of single turns: at the messages that end them", "quiet small")
             self._agreement()
 
     def _address(self, **changed: str) -> str:
@@ -119,7 +123,20 @@ class JudgementBox:
             if not self._is_blind and judgement.explanation:
                 said(judgement.explanation, "said small quiet")
             if self._annotator and self._shown.episode.state == "done":
+                self._what(item)
                 self._choices(item, labels.get(item.id, ""))
+
+    def _what(self, item: Item) -> None:
+        """What is to be judged, where that is not what stands on the page anyway."""
+        outcome = self._shown.episode.outcome
+        lines = self._view.run.run.recipe.judged_lines(outcome, item.judgement)
+        if list(lines) == list(conversation_to(outcome, item.judgement)):
+            return
+        with folded("What is to be judged"):
+            for line in lines:
+                with element("div", "spoken"):
+                    text("span", line.role, "label")
+                    said(line.spoken)
 
     def _choices(self, item: Item, given: str) -> None:
         """The values of the scale, each a button; the one that was given is pressed, and pressing it takes it back."""

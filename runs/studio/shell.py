@@ -49,7 +49,7 @@ async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> Non
         shade.on("click", js_handler="() => window.dialoomShade()")
     with contextlib.suppress(DialoomError):  # the page says it
         _tabs(page, view, pages)
-    with ui.element("main").classes("page wide" if page.is_wide else "page").props('id="content"'):
+    with ui.element("div").classes("page wide" if page.is_wide else "page").props('id="content"'):
         body = ui.element("div").classes("body")
         try:
             with body:
@@ -77,6 +77,7 @@ def _trail(view: View) -> None:
         if "run" in view.names:
             ui.link(view.names["run"], view.path("/runs/{run}"))
         if "scenario" in view.names:
+            ui.link("Scenarios", view.path("/runs/{run}/scenarios")).classes("of-scenario")
             ui.link(view.scenario, view.path("/runs/{run}/scenarios/{scenario}")).classes("of-scenario")
 
 

@@ -29,12 +29,20 @@ class StudioRun:
     watch: Watch
     _choices: tuple[Signature, Choices] | None = None
 
+    @property
+    def known_choices(self) -> Choices | None:
+        """`choices`, if they are known at once."""
+        known = self._choices
+        return known[1] if known is not None and known[0] == signature(self.run.path) else None
+
     async def choices(self) -> Choices:
         """What its scenarios can be chosen by; read anew when its file has changed."""
-        seen = signature(self.run.path)
-        if self._choices is None or self._choices[0] != seen:
-            self._choices = (seen, await asyncio.to_thread(self.run.choices))
-        return self._choices[1]
+        known = self.known_choices
+        if known is None:
+            seen = signature(self.run.path)
+            known = await asyncio.to_thread(self.run.choices)
+            self._choices = (seen, known)
+        return known
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from dialoom.runs.progress import RunProgress
 
 _LEAST = 1.0
 """Seconds from one reading to the next, at the least."""
+_MOST = 15.0
+"""At the most, however long reading takes."""
 _SHARE = 10
 """Reading takes no more than one part in so many of the time."""
 _WINDOW = 60.0
@@ -62,10 +64,12 @@ class Watch:
         async with self._reading:
             now = time.monotonic()
             if self._progress is None or (now >= self._due and self._may_have_changed()):
+                is_first = self._progress is None
                 self._seen = signature(self.run.path)
                 self._progress = await asyncio.to_thread(self.run.progress)
                 self._keep(self._progress, now)
-                self._due = time.monotonic() + max(_LEAST, _SHARE * (time.monotonic() - now))
+                took = 0.0 if is_first else time.monotonic() - now  # the first one imports what it needs
+                self._due = time.monotonic() + min(max(_LEAST, _SHARE * took), _MOST)
             return self._progress
 
     def _may_have_changed(self) -> bool:

@@ -26,7 +26,7 @@ def _run(dialoom: Command, folder: Path) -> None:
     plan = ["run", "personalens", "--profiles", "release", *quick_players(folder), "--seed", 3]
     done = dialoom(*plan, "--setting", "base", "--setting", "I", "-o", "run.db")
     assert "planned 4 scenarios" in done.stdout
-    assert "empty affinities left out" in done.stdout
+    assert "1 empty affinity left out" in done.stdout
 
 
 def test_the_version_can_be_asked_for(dialoom: Command) -> None:

@@ -284,7 +284,7 @@ def test_dialogues_and_judgements_lie_as_in_the_release(dialoom: Command, player
         source.replace("async def judge(messages):\n", f"async def judge(messages):\n{unread}")
     )
     dialoom("run", "personalens", "--profiles", "release", *players, "-o", "r.db")
-    assert "1 files" in dialoom("export", "r.db", "--format", "personalens", "-o", "out").stdout
+    assert "1 file written" in dialoom("export", "r.db", "--format", "personalens", "-o", "out").stdout
     assistant = "python_players_assistant-base"
     dialogue = json.loads(
         (tmp_path / "out/output/dialogue/user7" / assistant / "SD-Alarm-task-1_dialogue.json").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ def test_judges_are_asked_one_after_the_other_and_again(dialoom: Command, made_o
     report = run.report()
     judges = {row[0]: row for row in report["judges"].rows}
     assert judges["personalization (assistant)"][1:3] == [4, 3]
-    assert judges["personalization (assistant)"][3] == pytest.approx(alpha([[2, 3, 2, 4]] * 3))
+    assert judges["personalization (assistant)"][3] == alpha([[2, 3, 2, 4]] * 3)
     own = {(row[0], row[2]): row for row in report["repeats"].rows}
     fickle, fond = (own[f"python:jury:{name}", "personalization (assistant)"] for name in ("fickle", "fond"))
     assert (fickle[1], fickle[-1].mean, fond[-1].mean) == (2, 0.0, 1.0)  # type: ignore[union-attr]
@@ -151,8 +152,23 @@ def test_alpha_is_krippendorff_s() -> None:
     """His example of three observers, some of whom are silent at times: 0.811 with the interval metric."""
     things = [[2, 2], [1, 1], [3, 3], [3, 3, 4], [4, 4, 4], [1, 3], [2, 2], [1, 1], [1, 1], [3, 3], [3, 3], [3, 4]]
     found = alpha([[*map(float, scores)] for scores in things])
-    assert found == pytest.approx(0.811, abs=0.0005)
+    assert found is not None and found.mean == pytest.approx(0.811, abs=0.0005)
     assert alpha([[1.0, 1.0]] * 4) is None and alpha([]) is None
+
+
+def test_alpha_s_interval_is_that_of_resampled_things() -> None:
+    """As alpha itself of so many things drawn anew; narrower where there are more of them; none of a few."""
+    things = [[2.0, 2.0], [1.0, 1.0], [3.0, 4.0], [4.0, 4.0, 1.0], [1.0, 3.0], [2.0, 2.0]]
+    few, many = alpha(things), alpha(things * 20)
+    assert few is not None and few.low is not None and few.high is not None and few.n == 6
+    assert many is not None and many.low is not None and many.high is not None
+    assert few.low < many.low < many.mean < many.high < few.high <= 1
+    chance = random.Random(7)
+    again = [alpha([chance.choice(things) for _ in things]) for _ in range(150)]
+    means = sorted(each.mean for each in again if each is not None)
+    assert few.low == pytest.approx(means[len(means) // 40], abs=0.2)
+    assert few.high == pytest.approx(means[-1 - len(means) // 40], abs=0.2)
+    assert (cut := alpha(things[:4])) is not None and cut.low is None
 
 
 def test_rank_correlation_shares_ranks_among_equals() -> None:

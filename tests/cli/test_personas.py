@@ -217,7 +217,7 @@ def test_a_release_s_file_is_imported(dialoom: Command, tmp_path: Path) -> None:
     """What was mended is said; what exists is not overwritten; broken lines are named."""
     (tmp_path / "profile.jsonl").write_text('"She rows."\n"He fences.""He swims."\n"She sings."   \n')
     done = dialoom("personas", "import", "profile.jsonl", "-o", "pool.jsonl")
-    assert "1 lines with several values split; 1 lines with spaces at their end" in done.stdout
+    assert "1 line with several values split; 1 line with spaces at their end" in done.stdout
     assert "wrote 4 texts to pool.jsonl" in done.stdout
     assert [entry.text for entry in read_pool(tmp_path / "pool.jsonl")][1:3] == ["He fences.", "He swims."]
     assert "exists" in dialoom("personas", "import", "profile.jsonl", "-o", "pool.jsonl", code=2).stderr

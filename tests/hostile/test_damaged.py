@@ -41,7 +41,8 @@ COLUMNS = [
     *(("scenarios", each) for each in ("position", "id", "facets", "content", "state", "sample", "take", "branch")),
     *(("outcomes", each) for each in ("scenario", "ended_by", "counts", "messages", "details")),
     *(("judgements", each) for each in ("metric", "target", "turn", "score", "is_verdict", "status", "explanation")),
-    *(("calls", each) for each in ("role", "model", "reply", "messages", "input_tokens", "cost", "latency", "sample")),
+    *(("kept_calls", each) for each in ("reply", "messages", "input_tokens", "cost", "latency", "kind")),
+    *(("kinds", each) for each in ("role", "model", "sample", "node")),
     *(
         ("kept_texts", "content"),
         ("kept_texts", "parts"),

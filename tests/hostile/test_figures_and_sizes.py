@@ -37,7 +37,7 @@ def test_a_file_with_impossible_figures_can_be_looked_at(tmp_path: Path) -> None
     """As an earlier version or a stranger may have written it."""
     run = play(tmp_path, people=2)
     with closing(sqlite3.connect(run.path)) as connection, connection:
-        connection.execute("UPDATE calls SET input_tokens = ?, output_tokens = ?, cached_tokens = ?", (2**62,) * 3)
+        connection.execute("UPDATE kept_calls SET input_tokens = ?, output_tokens = ?, cached_tokens = ?", (2**62,) * 3)
     assert run.status().done == 2
     assert len(list(run.episodes())) == 2
 

@@ -82,7 +82,7 @@ def test_files_with_halves_are_read_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "data" / "profile" / "user7" / "profile.json"
     path.write_text(path.read_text().replace("church bells", "church bells \\ud83d"))
     assert "church bells \ufffd" in reader.profile("user7").model_dump_json()
-    assert "1 values with half a character" in reader.mendings.summary()
+    assert "1 value with half a character" in reader.mendings.summary()
     (tmp_path / "pool.jsonl").write_text('"She keeps hens \\ud83d"\n')
     mendings = Mendings()
     assert list(values_of(tmp_path / "pool.jsonl", mendings)) == [(1, "She keeps hens \ufffd")]

@@ -19,6 +19,7 @@ RECIPES = (
     *("personalens", "personalens-people", "aloe", "aloe-eval", "prefeval", "prefeval-pairs", "persona-pool"),
     *("apollo-text", "apollo-native"),
 )
+_PATIENCE = 7200.0
 DRAFT = {
     "topic": "boats",
     "preference": "I never row before noon.",
@@ -66,7 +67,10 @@ def told(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]
     else:
         options = {"personas": people, "rounds": 2 if recipe == "aloe" else 1}
         options |= {"limit": 1, "verify_pairs": True} if recipe == "aloe" else {"limit": 2}
-    longer = {"persona-pool": (), "aloe": ("judge", "induction"), "prefeval-pairs": ("judge", "writer", "rater")}
+    longer = {
+        **dict.fromkeys(("persona-pool", "apollo-text", "apollo-native"), ()),
+        **{"aloe": ("judge", "induction"), "prefeval-pairs": ("judge", "writer", "rater")},
+    }
     return {"options": options, "max_reply": {"": 24, **dict.fromkeys(longer.get(recipe, ("judge",)), 64)}}
 
 
@@ -86,6 +90,7 @@ def exported(run: dialoom.Run, path: Path) -> bytes:
 def test_a_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, people: Path, minilm: str) -> None:
     """It ends with a reason, its books are the server's, and played again from what is kept it is the same."""
     plan = {**told(recipe, tmp_path, people, minilm), "seed": 5, "concurrency": 1, "cache": tmp_path / "kept.db"}
+    plan["timeout"] = _PATIENCE  # a try that is given up is one that the server's log does not have
     answered, refused = served.answered(), served.answered(500)
     name = recipe.removesuffix("-text").removesuffix("-native")
     run = dialoom.play(name, path=tmp_path / "run.db", model=served.model, **plan)

@@ -54,19 +54,19 @@ def test_the_release_is_read_as_it_is(tmp_path: Path) -> None:
     content = '"One lives in Rome."\n"Two has a boat.""Three has none."\n\n"Four sings."   \r\n   \n"Five sleeps."'
     found, mended = read(tmp_path, content)
     assert found == ["One lives in Rome.", "Two has a boat.", "Three has none.", "Four sings.", "Five sleeps."]
-    assert mended == "2 blank lines left out; 1 lines with several values split; 1 lines with spaces at their end"
+    assert mended == "2 blank lines left out; 1 line with several values split; 1 line with spaces at their end"
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"\xef\xbb\xbf" + '"Zoë bakes."\n'.encode(), "1 byte order marks left out"),
-        ('"Zoë bakes."\n'.encode("utf-16"), "1 files in UTF-16 read as such"),
-        ('"Zoë bakes."\n'.encode("cp1252"), "1 lines that are no UTF-8 read as Windows-1252"),
-        ('"Zoë\\n  bakes."\n'.encode(), "1 texts with stray spaces or line breaks mended"),
+        (b"\xef\xbb\xbf" + '"Zoë bakes."\n'.encode(), "1 byte order mark left out"),
+        ('"Zoë bakes."\n'.encode("utf-16"), "1 file in UTF-16 read as such"),
+        ('"Zoë bakes."\n'.encode("cp1252"), "1 line beyond UTF-8 read as Windows-1252"),
+        ('"Zoë\\n  bakes."\n'.encode(), "1 text with stray spaces or line breaks mended"),
         (
             '"Zoë bakes."\n"Zoë  bakes."\n""\n'.encode(),
-            "1 empty texts left out; 1 texts that stand there twice left out",
+            "1 empty text left out; 1 repeated text left out",
         ),
     ],
 )

@@ -33,7 +33,7 @@ def test_a_person_is_read_with_tasks_in_order(tmp_path: Path) -> None:
     """Demographics, affinities (empty ones left out and counted), summaries, tasks."""
     release, tasks = read(write_release(tmp_path))
     assert tasks == ["SD-Alarm-task-1", "MD-task-1"]
-    assert release.mendings.summary() == "1 empty affinities left out"
+    assert release.mendings.summary() == "1 empty affinity left out"
     person = release.profile("user7")
     assert person.demographics.for_prompt()["reside_country"] == "Portugal"
     assert "user_id" not in person.demographics.for_prompt()
@@ -46,7 +46,7 @@ def test_a_masked_domain_takes_its_tasks_away(tmp_path: Path) -> None:
     changed["interests"]["Restaurants"] = 0
     release, tasks = read(write_release(tmp_path, changed))
     assert tasks == ["SD-Alarm-task-1"]
-    assert "1 tasks left out because a domain of theirs is masked" in release.mendings.summary()
+    assert "1 task left out because one of the domains is masked" in release.mendings.summary()
 
 
 def test_stray_keys_withheld_values_and_odd_spellings_are_mended_and_counted(tmp_path: Path) -> None:
@@ -60,11 +60,11 @@ def test_stray_keys_withheld_values_and_odd_spellings_are_mended_and_counted(tmp
     release, tasks = read(write_release(tmp_path, changed, [task]))
     assert tasks == ["SD-Alarm-task-1"]
     for count in (
-        "1 domain names with stray characters mended",
+        "1 domain name with stray characters mended",
         "2 '[Redacted]' or 'N/A' values left out",
-        "1 affinities matched without their '(Domain)' suffix",
-        "1 affinities that a task names but its domains lack",
-        "kept as they are, nothing needs to be done: 1 devices, days or times told in free words, 1 profiles with",
+        "1 affinity matched without their '(Domain)' suffix",
+        "1 affinity that a task names but its domains lack",
+        "kept as they are, nothing needs to be done: 1 device, day or time told in free words, 1 profile with",
     ):
         assert count in release.mendings.summary()
     assert "\n" not in release.mendings.summary()
@@ -164,6 +164,6 @@ def test_the_real_release_is_read_whole_and_its_traps_are_counted() -> None:
     release, tasks = read(REAL)
     assert release.user_ids() == ["user2", "user42", "user874", "user1041"]
     assert len(tasks) == 304
-    assert "1 domain names with stray characters mended" in release.mendings.summary()
+    assert "1 domain name with stray characters mended" in release.mendings.summary()
     assert "2 empty affinities left out" in release.mendings.summary()
     assert "32 affinities matched by another spelling" in release.mendings.summary()

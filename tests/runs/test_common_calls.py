@@ -129,7 +129,7 @@ def test_a_scenario_that_is_played_anew_uses_what_there_is(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("part", "count"), [("INTO common_uses", 2), ("UPDATE calls SET attempts", 2), ("INTO checkpoints", 9)]
+    ("part", "count"), [("INTO kept_uses", 2), ("UPDATE kept_calls SET attempts", 2), ("INTO checkpoints", 9)]
 )
 def test_they_survive_a_kill(part: str, count: int, tmp_path: Path) -> None:
     """A reply that was had is not asked for again, and the bytes are the same."""

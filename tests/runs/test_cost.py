@@ -84,8 +84,8 @@ def test_replays_and_lost_calls_are_told(dialoom: Command, tmp_path: Path) -> No
     """A row without an answer is a call that may have been billed; a replay is none."""
     dialoom("run", "personalens", "--limit", 1, "-o", "r.db")
     with sqlite3.connect(tmp_path / "r.db") as connection:
-        connection.execute("UPDATE calls SET replays = 2 WHERE id = 1")
-        connection.execute("UPDATE calls SET reply = NULL, attempts = NULL WHERE id = 2")
+        connection.execute("UPDATE kept_calls SET replays = 2 WHERE id = 1")
+        connection.execute("UPDATE kept_calls SET reply = NULL, attempts = NULL WHERE id = 2")
     rows = rows_of(tmp_path / "r.db")
     assert rows["all"]["replayed"] == 2
     assert "Calls without an answer: 1." in " ".join(cost_table(tmp_path / "r.db").notes)

@@ -45,8 +45,8 @@ main()
 """
 
 PLACES = [
-    ("INSERT INTO calls", 5),  # before a request is sent
-    ("UPDATE calls SET attempts", 9),  # between a reply and the ledger
+    ("INSERT INTO kept_calls", 5),  # before a request is sent
+    ("UPDATE kept_calls SET attempts", 9),  # between a reply and the ledger
     ("INTO checkpoints", 12),  # between the ledger and the checkpoint
     ("COMMIT", 12),  # during a commit; the slower the disk, the more stands in each: there must be work for all below
     ("INSERT INTO outcomes", 1),  # while an outcome is written

@@ -69,7 +69,7 @@ def test_what_is_not_counted_by_a_provider_is_estimated_by_whole_requests(tmp_pa
     """The budget of a run that is gone on with takes into account all that long requests held."""
     run = played(tmp_path / "run.db", pairs=1)
     with closing(sqlite3.connect(run.path)) as connection:
-        connection.execute("UPDATE calls SET input_tokens = NULL, output_tokens = NULL")
+        connection.execute("UPDATE kept_calls SET input_tokens = NULL, output_tokens = NULL")
         connection.commit()
         spoken = letters(run.path, "content", "texts")
         assert spoken > 4 * 20_000

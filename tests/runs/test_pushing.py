@@ -117,6 +117,19 @@ def test_the_card_carries_the_figures_once_and_still_loads(exported: Path, dialo
     assert pushed(exported, "me/talks").files[0] == Path("README.md")
 
 
+def test_an_export_puts_the_figures_into_its_card_itself(exported: Path, dialoom: Command) -> None:
+    """The same as describing it afterwards; where there is no card to put them in, it is said before the work."""
+    folder = exported.parent
+    dialoom("describe", exported, "--card")
+    dialoom("export", folder / "run.db", "--test-share", 0.3, "--card", "-o", "again")
+    assert (folder / "again" / "README.md").read_bytes() == (exported / "README.md").read_bytes()
+    dialoom("export", folder / "run.db", "--format", "sft", "--card", "-o", "sft.jsonl")
+    assert "## What is in it\n" in (folder / "sft.card.md").read_text()
+    for more in (["--format", "dialogues", "-o", "x.jsonl"], ["--format", "personalens", "-o", "x"]):
+        assert dialoom("export", folder / "run.db", "--card", *more, code=2).stderr.startswith("dialoom: --card: ")
+    assert not (folder / "x.jsonl").exists() and not (folder / "x").exists()
+
+
 def test_what_cannot_be_sent_is_refused_in_one_line(exported: Path, hub: Hub) -> None:
     """Bad names, a hub that refuses, a card that names what is elsewhere, no card."""
     with pytest.raises(DialoomError, match="OWNER/NAME"):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,12 @@ playwright = pytest.importorskip("playwright.sync_api", reason="'make test-studi
 pytest.importorskip("nicegui")
 
 Open = Callable[..., Any]
+Serve = Callable[..., "Served"]
 SECOND = 1000
 """In the browser's time."""
+playwright.expect.set_options(timeout=60 * SECOND)
+
+playwright.expect.set_options(timeout=30 * SECOND)  # on a machine that is busy with other things
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,13 @@ def studio(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
         yield served
 
 
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Serves runs of the test's own, in the folder where their players are; ask for it before `browse`."""
+    with ExitStack() as served:
+        yield lambda *runs: served.enter_context(serving(runs, tmp_path))
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """Debian's browser."""
@@ -139,7 +150,7 @@ def browse(chromium: Any) -> Iterator[Open]:
     def open_page(served: Served, path: str = "/", width: int = 1280, shade: str = "light") -> Any:
         if served.url not in let_in:
             context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=shade)
-            context.set_default_timeout(30 * SECOND)
+            context.set_default_timeout(60 * SECOND)
             opened.append(context)
             let_in[served.url] = context
             first = context.new_page()

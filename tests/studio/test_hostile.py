@@ -54,7 +54,7 @@ def _spoil(connection: sqlite3.Connection) -> None:
     ).fetchall()
     for text, (_, messages) in zip((MARKUP + TURNED, LONG, SPACES + "end", MARKUP), spoken, strict=True):
         ids = [each[1] for each in json.loads(messages)]
-        connection.execute("UPDATE texts SET content = ? WHERE id = ?", (text, ids[1]))
+        connection.execute("UPDATE kept_texts SET content = ?, parts = NULL WHERE id = ?", (text, ids[1]))
     for position, _ in spoken:
         facets = json.loads(
             connection.execute("SELECT facets FROM scenarios WHERE position = ?", (position,)).fetchone()[0]
@@ -70,7 +70,7 @@ def _spoil(connection: sqlite3.Connection) -> None:
         "UPDATE outcomes SET faults = ?", (json.dumps([{"who": MARKUP, "kind": MARKUP, "words": MARKUP}]),)
     )
     connection.execute("UPDATE judgements SET explanation = ?", (MARKUP + TURNED,))
-    connection.execute("UPDATE calls SET model = ? WHERE role = 'judge'", (MARKUP,))
+    connection.execute("UPDATE kinds SET model = ? WHERE role = 'judge'", (MARKUP,))
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -23,10 +23,13 @@ async def user(messages):
     return "A line." + (" TERMINATE" if any(each["role"] == "assistant" for each in messages) else "")
 
 async def assistant(messages):
-    while len([*Path("go").iterdir()]) <= len([*Path("went").iterdir()]):
+    # It speaks twice in each dialogue, the second time after the goodbye.
+    number = len([*Path("went").iterdir()])
+    while len([*Path("go").iterdir()]) <= number // 2:
         await asyncio.sleep(0.02)
-    (Path("went") / str(len([*Path("went").iterdir()]))).touch()
-    if len([*Path("went").iterdir()]) == 2:
+    (Path("went") / str(number)).touch()
+    if number == 2:
+        (Path("went") / "3").touch()
         raise ValueError("the assistant has lost its tongue")
     return "A reply."
 

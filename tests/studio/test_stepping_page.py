@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
-
-import pytest
 
 import dialoom
 from dialoom.runs.stepping import read_case
@@ -16,18 +12,9 @@ from dialoom.runs.store.lock import WriteLock
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue, play
 
-from .conftest import Open, Served, playwright, serving
-
-Serve = Callable[[Path], Served]
+from .conftest import Open, Serve, playwright
 
 STEP = "/runs/run/scenarios/1/step"
-
-
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Serves a run of the test's own, in the folder where its players are, until the browser has gone."""
-    with ExitStack() as served:
-        yield lambda path: served.enter_context(serving([path], tmp_path))
 
 
 def test_a_dialogue_is_rewound_changed_forked_compared_promoted_and_exported_as_the_page_said(

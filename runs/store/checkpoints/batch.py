@@ -24,7 +24,7 @@ from .values import Large, Value, digest, json_text, text_of
 
 _REMEMBERED = 4096
 _SHORT = 96
-_REFERENCE = f'{{"{TEXT}'
+_REFERENCE = f'{{"{TEXT}":'
 """What refers to a text that was said, and is of no more letters of JSON than that, stands where it is used."""
 _WHOLE = re.compile(rf'\{{"\{TEXT}":(\d+)\}}')
 """Such a text by itself, which is the negative of its id there."""
@@ -172,7 +172,7 @@ class Batches:
         return known[chain.prefix], cut(chain.elements[chain.start :])
 
     def _elements(self, elements: Iterable[Value | Stretch]) -> str:
-        """Elements as JSON: the id of a value, the negative one of a text that was said, or a value in brackets."""
+        """Elements as JSON: ids of values, negative ones of texts, values in brackets, or lists in their whole."""
         return f"[{','.join(map(self._element, elements))}]"
 
     def _element(self, element: Value | Stretch) -> str:

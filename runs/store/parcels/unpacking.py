@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from dialoom.runs.store.kinds import CallKinds
+from dialoom.runs.store.ledger import insert_call, insert_use
 from dialoom.runs.store.passages import Passages
 from dialoom.runs.store.texts import Texts
 
@@ -21,11 +23,15 @@ class Unpacking:
         connection: The writer's, in a transaction.
         texts: The file's texts.
         passages: The file's passages.
+        kinds: The kinds of its calls.
         parcel: The parcel.
     """
 
-    def __init__(self, connection: sqlite3.Connection, texts: Texts, passages: Passages, parcel: Parcel) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, texts: Texts, passages: Passages, kinds: CallKinds, parcel: Parcel
+    ) -> None:
         self._connection = connection
+        self._kinds = kinds
         self._kept_texts = texts
         self._kept_passages = passages
         self._parcel = parcel
@@ -47,7 +53,7 @@ class Unpacking:
         update = "UPDATE scenarios SET state = ?, fault = ?, error = ? WHERE position = ?"
         for row in self._parcel.of("scenarios"):
             self._connection.execute(update, (row["state"], row["fault"], row["error"], row["position"]))
-        lent = "UPDATE calls SET replays = max(replays, ?), branch = ? WHERE key = ? AND reply IS NOT NULL"
+        lent = "UPDATE kept_calls SET replays = max(replays, ?), branch = ? WHERE key = ? AND reply IS NOT NULL"
         self._connection.executemany(lent, [(replays, branch, key) for key, replays, branch in self._parcel.lent])
         self._all()
 
@@ -94,7 +100,7 @@ class Unpacking:
                 "reply": self._optional(row["reply"]),
                 "reasoning": self._optional(row["reasoning"]),
             }
-            id_ = _insert(self._connection, "", "calls", row | changed)
+            id_ = insert_call(self._connection, self._kinds, row | changed)
             for attempt in tried.get(row["id"], ()):
                 _insert(self._connection, "", "attempts", attempt | {"call": id_})
         self._uses()
@@ -106,9 +112,9 @@ class Unpacking:
     def _uses(self) -> None:
         if self._parcel.position is None:
             return
-        self._connection.execute("DELETE FROM common_uses WHERE scenario = ?", (self._parcel.position,))
+        self._connection.execute("DELETE FROM kept_uses WHERE scenario = ?", (self._parcel.position,))
         for row in self._parcel.of("common_uses"):
-            _insert(self._connection, "", "common_uses", row)
+            insert_use(self._connection, self._kinds, row)
 
     def _checkpoints(self) -> None:
         """The thread's checkpoints stand in the place of what the file had of it."""

@@ -18,6 +18,7 @@ from dialoom.runs.studio.judgements import JudgementBox, judged_word
 from dialoom.runs.studio.keys import listen
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import element, text
+from dialoom.runs.studio.wording import many
 from dialoom.runs.viewing import Conversation, SpokenMessage
 
 PATH = "/runs/{run}/scenarios/{scenario}"
@@ -69,9 +70,9 @@ def _taken(shown: Conversation) -> str:
     tokens = [(call["input_tokens"], call["output_tokens"]) for call in calls if call["reply"] is not None]
     costs = [call["cost"] for call in calls if call["reply"] is not None]
     total = sum((one or 0) + (other or 0) for one, other in tokens)
-    unknown = any(None in pair for pair in tokens)
+    told = "tokens unknown" if any(None in pair for pair in tokens) else f"{total:,} tokens"
     cost = "price unknown" if None in costs else f"${sum(costs):,.4f}"
-    return f"{len(calls)} calls · {'at least ' if unknown else ''}{total:,} tokens · {cost}"
+    return f"{many(len(calls), 'call')} · {told} · {cost}"
 
 
 def _kept(view: View) -> dict[str, str]:

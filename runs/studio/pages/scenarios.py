@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from nicegui import ui
+
 from dialoom.runs.errors import RunError
-from dialoom.runs.store import ScenarioPage, ScenarioQuery, ScenarioRow
+from dialoom.runs.store import Choices, ScenarioPage, ScenarioQuery, ScenarioRow
+from dialoom.runs.store.listing import ANY, NONE, STATES
 from dialoom.runs.studio import wording
 from dialoom.runs.studio.forms import choice, entry, form, submit
 from dialoom.runs.studio.page import Page, View
@@ -30,9 +33,8 @@ async def build(view: View) -> None:
     filters = element("div", "stack")
     results = element("div", "stack")
     metrics = await asyncio.to_thread(_metrics, view)
-    choices = await view.run.choices()
     with filters:
-        _filters(view, choices, metrics)
+        _filters(view, metrics)
     found = await asyncio.to_thread(
         run.scenarios, query, where=where, said=said, offset=(page_number - 1) * _LIMIT, limit=_LIMIT
     )
@@ -77,19 +79,15 @@ def _number(name: str, value: str) -> float:
         raise RunError(f"{name} {value!r:.40} is no number") from None
 
 
-def _filters(view: View, choices: Mapping[str, Mapping[str, int]], metrics: Sequence[str]) -> None:
-    """One form; it is sent as an address."""
-    facets = [name for name in choices if name.startswith("facet:")]
+def _filters(view: View, metrics: Sequence[str]) -> None:
+    """One form; it is sent as an address. What can be chosen is counted while the page is there already."""
     with form(view.path(PAGE.path), "Filters"):
         for name in ("sort", "order"):
             if view.one(name):
                 element("input", type="hidden", name=name, value=view.one(name))
         with element("div", "filters"):
             entry("said", "Said", view.one("said"), "words, or “words in a row”", classes="grow")
-            choice("state", "State", choices.get("state", {}), view.one("state"))
-            choice("ended_by", "Ended by", choices.get("ended_by", {}), view.one("ended_by"))
-            kinds = {**choices.get("fault", {}), **choices.get("fault_of", {})}
-            choice("fault", "Fault", {"any": None, "none": None, **kinds}, view.one("fault"))
+            first = element("div", "as-is")
             submit("Show")
             if any(view.one(name) for name in view.query if name != "page"):
                 link("Clear", view.path(PAGE.path), "button")
@@ -99,19 +97,45 @@ def _filters(view: View, choices: Mapping[str, Mapping[str, int]], metrics: Sequ
         with more:
             text("summary", "More filters")
             with element("div", "filters"):
-                for name in facets:
-                    label = name.removeprefix("facet:")
-                    choice(_FACET + label, label, choices[name], view.one(_FACET + label))
-                for metric in metrics:
-                    with element("div", "field"):
-                        text("span", metric)
-                        with element("div", "row-of tight"):
-                            for prefix, what in ((_LEAST, "at least"), (_MOST, "at most")):
-                                _bound(f"{prefix}{metric}", f"{metric} {what}", view.one(f"{prefix}{metric}"), what)
-                sets = [each.name for each in view.run.run.judgement_sets]
-                if len(sets) > 1:
-                    choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
+                facets = element("div", "as-is")
+                _bounds(view, metrics)
                 entry("where", "Where this holds", view.one("where"), "turns > 5 and not faults.user", classes="grow")
+
+    async def count() -> None:
+        _choices(view, await view.run.choices(), first, facets)
+
+    known = view.run.known_choices
+    _choices(view, known or {}, first, facets)
+    if known is None:
+        ui.timer(0.01, count, once=True)
+
+
+def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
+    """The fields with values to choose from."""
+    for place in (first, facets):
+        place.clear()
+    with first:
+        choice("state", "State", choices.get("state", dict.fromkeys(STATES)), view.one("state"))
+        choice("ended_by", "Ended by", choices.get("ended_by", {}), view.one("ended_by"))
+        kinds = {**choices.get("fault", {}), **choices.get("fault_of", {})}
+        choice("fault", "Fault", {ANY: None, NONE: None, **kinds}, view.one("fault"))
+    named = {name.removeprefix("facet:"): values for name, values in choices.items() if name.startswith("facet:")}
+    with facets:
+        for name in {**named, **_named(view, _FACET)}:
+            choice(_FACET + name, name, named.get(name, {}), view.one(_FACET + name))
+
+
+def _bounds(view: View, metrics: Sequence[str]) -> None:
+    """The least and the highest score of each metric, and whose scores they are."""
+    for metric in metrics:
+        with element("div", "field"):
+            text("span", metric)
+            with element("div", "row-of tight"):
+                for prefix, what in ((_LEAST, "at least"), (_MOST, "at most")):
+                    _bound(f"{prefix}{metric}", f"{metric} {what}", view.one(f"{prefix}{metric}"), what)
+    sets = [each.name for each in view.run.run.judgement_sets]
+    if len(sets) > 1:
+        choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
 
 
 def _bound(name: str, label: str, value: str, hint: str) -> None:

@@ -20,6 +20,7 @@ from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import card, element, text
 from dialoom.runs.studio.shell import problem
 from dialoom.runs.studio.step_forms import Forms
+from dialoom.runs.studio.watching import signature
 from dialoom.runs.studio.wording import many
 
 PATH = "/runs/{run}/scenarios/{scenario}/step"
@@ -38,6 +39,8 @@ class StepPage:
         self.compare = view.one("with")
         self._work: Work | None = None
         self._seen: Any = None
+        self._stamp: Any = signature(self.run.path)
+        self._is_closed = False
 
     async def build(self) -> None:
         """Make it, and keep it up to date."""
@@ -119,8 +122,10 @@ class StepPage:
 
     async def _poll(self) -> None:
         """Somebody else may have played on: then the tree and the branches are shown anew."""
-        if self._work is not None:
+        stamp = signature(self.run.path)
+        if self._work is not None or (stamp == self._stamp and not self._is_closed):
             return
+        self._stamp = stamp
         try:
             seen = await looked(self.run, self.view.scenario, self.place)
         except DialoomError:
@@ -129,7 +134,7 @@ class StepPage:
             await self._show(seen)
 
     async def _show(self, seen: Looked) -> None:
-        self._seen = _signature(seen)
+        self._seen, self._is_closed = _signature(seen), bool(seen.closed)
         self._content.clear()
         with self._content:
             if seen.closed:

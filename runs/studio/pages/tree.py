@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from itertools import groupby
 
-from dialoom.graphs import Outline, Recipe
+from dialoom.graphs import Outline, Recipe, Span
 from dialoom.runs.studio.elements import said
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import element, text
@@ -79,7 +79,7 @@ def _step(shown: Conversation, step: Outline) -> None:
     faults = [fault for fault in shown.episode.outcome.faults or () if fault.where == step.where]
     with element("details", f"step {'taken' if step.is_taken else ''}"):
         with element("summary"):
-            text("span", _head(step), "head-words")
+            _head(step)
             if faults:
                 text("span", f"{len(faults)} {'fault' if len(faults) == 1 else 'faults'}", "badge warn")
         said(step.text, "said user-line")
@@ -94,9 +94,12 @@ def _step(shown: Conversation, step: Outline) -> None:
             fault_line(fault)
 
 
-def _head(step: Outline) -> str:
-    words = " ".join(step.text.split())
-    return words if len(words) <= _FIRST_WORDS else words[:_FIRST_WORDS] + " …"
+def _head(step: Outline) -> None:
+    """The beginning of a step's line; its number stays when the step is opened."""
+    number, *rest = step.spans if step.spans[:1] and step.spans[0].style == "heading" else [Span(""), *step.spans]
+    words = " ".join("".join(span.text for span in rest).split())
+    text("span", number.text)
+    text("span", words if len(words) <= _FIRST_WORDS else words[:_FIRST_WORDS] + " …", "head-words")
 
 
 def _option(option: Outline) -> None:

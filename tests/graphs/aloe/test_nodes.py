@@ -144,7 +144,9 @@ def test_killed_and_resumed_the_tree_is_the_same(dialoom: Command, people: Path)
     whole = (people.parent / "tree.jsonl").read_bytes()
     (people.parent / "tree.db").unlink()
     plan = ["run", "aloe", "--personas", people, *cast(*ROLES, "judge"), *options, "-o", "tree.db"]
-    for number, (part, count) in enumerate((("INTO checkpoints", 7), ("UPDATE calls SET", 20), ("INTO outcomes", 1))):
+    for number, (part, count) in enumerate(
+        (("INTO checkpoints", 7), ("UPDATE kept_calls SET", 20), ("INTO outcomes", 1))
+    ):
         command = ["resume", "tree.db"] if number else plan
         with Started(people.parent, part, count, *command, script=KILLER) as process:
             _, errors = process.communicate()

@@ -73,7 +73,9 @@ def test_killed_and_resumed_the_benchmark_is_the_same(dialoom: Command, people: 
     plan = ["run", "aloe-eval", "--personas", str(people), *cast(*ROLES)]
     dialoom(*plan, "-o", "whole.db")
     dialoom("export", "whole.db", "-o", "whole.jsonl")
-    for number, (part, count) in enumerate((("INTO calls", 9), ("INTO checkpoints", 14), ("INTO pending_writes", 3))):
+    for number, (part, count) in enumerate(
+        (("INTO kept_calls", 9), ("INTO checkpoints", 14), ("INTO pending_writes", 3))
+    ):
         command = ["resume", "run.db"] if number else [*plan, "-o", "run.db"]
         with Started(people.parent, part, count, *command, script=KILLER) as process:
             _, errors = process.communicate()

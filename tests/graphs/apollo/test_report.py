@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+import dialoom
 from dialoom.graphs import Episode, Estimate, Judgement, Outcome, Table
 from dialoom.graphs.apollo import RECIPE
+from tests.graphs.apollo.invented import source
+from tests.graphs.apollo.players import Agent, gold_lines, played
 
 READINGS = {"strict": False, "any_order": True, "f1_multiset": 0.5, "actions": True, "stale": None}
 FACETS = {
@@ -245,3 +249,17 @@ def test_errors_are_drawn_on_top_of_each_other() -> None:
     assert (chart.kind, [*chart.names]) == ("stacked", ["reminder", "rag"])
     assert {series.label: [*series.y] for series in chart.series if any(series.y)} == {"hallucination": [1.0, 1.0]}
     assert not RECIPE.charts([("m", [sample(True, 1.0)])])
+
+
+def test_models_are_compared_on_the_same_samples_over_pairs(tmp_path: Path) -> None:
+    """Of one user there are enough pairs for an interval, as lengths of a pair are what hangs together."""
+    made = source(["music", "food", "flight"], sets=2)
+    right = Agent({pair.query: gold_lines(pair) for pair in made.pairs.values()})
+    silent = Agent({pair.query: ["Well.", "Well."] for pair in made.pairs.values()})
+    runs = [played(tmp_path / name, agent, made, length=("2k",)) for name, agent in (("a", right), ("b", silent))]
+    table = dialoom.report(runs)["differences"]
+    row = next(row for row in table.rows if row[1] == "accuracy (assistant)")
+    difference = row[4]
+    assert isinstance(difference, Estimate) and (difference.n, difference.mean) == (6, -1.0)
+    assert difference.low is not None and row[5] is not None
+    assert any("bootstrapped over pairs" in note for note in table.notes)

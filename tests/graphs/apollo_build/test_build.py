@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
-import dialoom
+import dialoom as door
+from dialoom.graphs.apollo.gold_played import gold_refusal
 from dialoom.personas.apollo.source import ApolloSource, read_source
+from dialoom.runs.export.pushing import pushed
 from tests.conftest import Command, MadeOnce
 from tests.personas.test_apollo_source import FOLDER, SOURCE
+from tests.processes import Started
+from tests.runs.test_kill_anywhere import KILLER
 
 FILES = ("meta.jsonl", "pairs.jsonl", "sessions.jsonl", "users.jsonl")
 
@@ -31,12 +38,22 @@ def test_a_run_makes_the_source_that_is_shipped(made_once: MadeOnce, dialoom: Co
     made = made_once(build)
     source = exported(dialoom, made, "source")
     exported(dialoom, made, "again")
-    assert sorted(path.name for path in (made / "source").iterdir()) == sorted(FILES)
+    assert sorted(path.name for path in (made / "source").iterdir()) == sorted(("README.md", *FILES))
     assert all((made / "source" / name).read_bytes() == (made / "again" / name).read_bytes() for name in FILES)
     assert source.meta == SOURCE.meta
     for name in FILES[1:]:
         lines = (made / "source" / name).read_text().splitlines()
         assert lines == [line for line in (FOLDER / name).read_text().splitlines() if _user_of(line) == "u01"]
+
+
+def test_the_source_has_a_card_and_can_be_handed_on(made_once: MadeOnce, dialoom: Command) -> None:
+    """Each file is a set of its own on it, as their rows are of different shapes; all of them would be sent."""
+    made = made_once(build)
+    exported(dialoom, made, "source")
+    front = yaml.safe_load((made / "source" / "README.md").read_text().split("---")[1])
+    assert {each["config_name"] for each in front["configs"]} == {"meta", "pairs", "sessions", "users"}
+    assert {str(file) for file in pushed(made / "source", "me/source").files} == {"README.md", *FILES}
+    assert "5 files" in dialoom("push", "source", "me/source").stdout
 
 
 def _user_of(line: str) -> str:
@@ -56,5 +73,40 @@ def test_the_report_tells_what_was_made(made_once: MadeOnce, dialoom: Command) -
 
 def test_users_that_there_are_not_are_refused(tmp_path: Path) -> None:
     """By the name of the option."""
-    with pytest.raises(dialoom.DialoomError, match="users"):
-        dialoom.play("apollo-build", path=tmp_path / "run.db", options={"users": 21})
+    with pytest.raises(door.DialoomError, match="users"):
+        door.play("apollo-build", path=tmp_path / "run.db", options={"users": 21})
+
+
+def test_killed_while_its_outcome_is_written_it_gives_the_same_bytes(
+    made_once: MadeOnce, dialoom: Command, tmp_path: Path
+) -> None:
+    """What the user's sessions and pairs are is not made again: it stands in the checkpoint."""
+    made = made_once(build)
+    exported(dialoom, made, "source")
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    command = ["run", "apollo-build", "--users", 1, "--pairs", 1, "-o", "run.db"]
+    with Started(killed, "INSERT INTO outcomes", 1, *command, script=KILLER) as process:
+        _, errors = process.communicate()
+        assert process.returncode == -signal.SIGKILL, errors
+    door.resume(killed / "run.db").export("apollo-source", killed / "source")
+    assert all((killed / "source" / name).read_bytes() == (made / "source" / name).read_bytes() for name in FILES)
+
+
+def test_gold_that_the_agents_loop_does_not_give_a_full_score_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the pair, the flow and the check; a pair of the sample is not."""
+    pair = next(iter(SOURCE.pairs.values()))
+    assert gold_refusal(SOURCE.world, pair) is None
+    first, *others = pair.gold
+    nowhere = replace(first, arguments={**first.arguments, "city": "Nowhere"})
+    many = pair.model_copy(update={"gold": (first,) * 12})
+    wrong = pair.model_copy(update={"gold": (nowhere, *others)})
+    assert "not played: the loop ends (turn_limit) after 12 of 12 calls" in (gold_refusal(SOURCE.world, many) or "")
+    refused = gold_refusal(SOURCE.world, wrong) or ""
+    assert "not played" in refused and "nowhere" in refused.casefold()
+    monkeypatch.setattr("dialoom.graphs.apollo_build.recipe.user_part", lambda *_: ([], [wrong]))
+    run = door.play("apollo-build", path=tmp_path / "run.db", options={"users": 1})
+    (failed,) = run.episodes()
+    assert failed.state == "failed" and f"flow {pair.flow}, pair {pair.id}: not played" in str(failed.error)

@@ -9,7 +9,7 @@ import dialoom
 from tests.processes import Started
 from tests.runs.test_kill_anywhere import KILLER
 
-SMALL = {"users": 2, "pairs": 1, "errands": 0, "offers": 1, "flows": "food,music"}
+SMALL = {"users": 1, "pairs": 1, "errands": 0, "offers": 1, "flows": "food,music"}
 
 
 def exported(run: dialoom.Run, folder: Path) -> dict[str, bytes]:
@@ -26,7 +26,7 @@ def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
     assert len(expected) == 4 + 5
     flags = [text for name, value in SMALL.items() for text in (f"--{name}", value)]
     with Started(
-        tmp_path, "INSERT INTO calls", 25, "run", "apollo-write", *flags, "-o", "run.db", script=KILLER
+        tmp_path, "INSERT INTO kept_calls", 15, "run", "apollo-write", *flags, "-o", "run.db", script=KILLER
     ) as process:
         _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors

@@ -13,7 +13,7 @@ import dialoom as door
 from dialoom.personas import DataError
 from tests.graphs.apollo_write.players import Players, details, played, source
 
-FOOD: dict[str, Any] = {"flows": "food", "errands": 1}
+FOOD: dict[str, Any] = {"flows": "food", "errands": 0}
 Rows = list[dict[str, Any]]
 
 
@@ -152,6 +152,14 @@ def test_preferences_that_cannot_be_are_out_with_the_reason(drafts: Path, tmp_pa
         assert row["problem"].startswith(why), row["problem"]
         assert not players.asked
         assert not details(run)["pairs"]
+
+
+def test_a_home_that_is_nowhere_is_told(drafts: Path, tmp_path: Path) -> None:
+    """And nothing is made for somebody who lives there."""
+    run, players = gone_on(mended(drafts, tmp_path, "users", lambda rows: rows[0].update(home="1 Nowhere")), tmp_path)
+    assert details(run)["drafts"]["users"]["u01"]["problem"].startswith('place: home "1 Nowhere"')
+    assert not details(run)["pairs"]
+    assert not players.asked
 
 
 def test_a_run_stops_after_a_stage_and_goes_on_from_it(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_a_query_that_is_answered_without_the_history_is_out(tmp_path: Path) -> 
 
 def test_options_that_cannot_be_are_refused_by_name(tmp_path: Path) -> None:
     """A flow that there is not, more users than personas, and the source of a run that ends before."""
-    with pytest.raises(door.DialoomError, match="flows 'tea': there is no flow 'tea'"):
+    with pytest.raises(door.DialoomError, match="flows: there is no 'tea'; there are commute-rule"):
         played(tmp_path, flows="tea")
     with pytest.raises(door.DialoomError, match="users 101: there are 100 personas"):
         played(tmp_path, users=101)

@@ -156,7 +156,7 @@ def test_planning_says_what_the_threshold_means_and_what_was_mended(tmp_path: Pa
     seeds.write_text('"She rows."\n\n"He fences."  \n')
     notes = planned(seeds=seeds)
     assert notes[0].startswith("threshold 0.6: lexical similarity is about the share of content words")
-    assert notes[1] == "seeds: 1 blank lines left out; 1 lines with spaces at their end"
+    assert notes[1] == "seeds: 1 blank line left out; 1 line with spaces at their end"
     seeds.write_text("")
     with pytest.raises(DataError, match="the pool is empty"):
         planned(seeds=seeds)

@@ -22,6 +22,7 @@ from dialoom.personas.preferences import (
     read_tellers,
     read_topics,
 )
+from dialoom.runs.export.exported import ExportedFolder
 from tests.graphs.prefeval_pairs.players import Players, built, pair, part
 
 
@@ -58,6 +59,8 @@ def test_a_topic_becomes_a_folder_that_prefeval_reads_and_plays(tmp_path: Path) 
     }
     run = dialoom.play("prefeval-pairs", path=tmp_path / "run.db", options=options)
     run.export("pairs", tmp_path / "pairs")
+    written = {path.relative_to(tmp_path / "pairs") for path in (tmp_path / "pairs").rglob("*.json")}
+    assert {*ExportedFolder.of(tmp_path / "pairs").files} == written, "the card names all of them"
     source = PreferencePairs(tmp_path / "pairs")
     assert source.topics() == ["pet_ownership"]
     forms = [list(source.pairs("pet_ownership", form, with_options=True)) for form in FORMS]

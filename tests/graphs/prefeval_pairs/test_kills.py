@@ -22,13 +22,13 @@ def exported(run: dialoom.Run, folder: Path) -> dict[str, bytes]:
 
 
 def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
-    """In the middle of a filter, and between two stages."""
+    """In the middle of a filter, between two stages, and while the last outcome is written."""
     topics = write_topics(tmp_path, "boats", "hats")
     whole = dialoom.play("prefeval-pairs", path=tmp_path / "whole.db", options={**SMALL, "topic_file": topics})
     expected = exported(whole, tmp_path / "whole")
     assert len(expected) == 2 * 4 + 2
     options = [text for name, value in SMALL.items() for text in (f"--{name.replace('_', '-')}", value)]
-    for place, count in (("INSERT INTO calls", 20), ("INTO checkpoints", 5)):
+    for place, count in (("INSERT INTO kept_calls", 20), ("INTO checkpoints", 5), ("INSERT INTO outcomes", 2)):
         folder = tmp_path / str(count)
         folder.mkdir()
         command = ["run", "prefeval-pairs", *options, "--topic-file", topics, "-o", "run.db"]

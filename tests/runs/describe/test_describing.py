@@ -50,6 +50,34 @@ def test_a_planted_copy_and_a_planted_leak_are_found(tmp_path: Path) -> None:
     assert rows["first lines", "itself"] == [3, 1, 0], "marks aside it is the same"
 
 
+def test_what_means_the_same_is_found_by_an_embedder(tmp_path: Path) -> None:
+    """Other words around the same ones, which no sequence of four words shows; only where it is asked for."""
+    asked = "Could you find a quiet table for two people near the old harbour on Friday?"
+    again = "On Friday, near the harbour that is old: two people, one quiet table. Could you find that?"
+    own = written(tmp_path / "own.jsonl", other(asked), other("Trains to Ghent leave when on Sundays in spring"))
+    test = written(tmp_path / "test.jsonl", other(again), other("Sort my music by mood and by year"))
+    assert dialoom.describe(own, [test])["duplicates"].rows[-1][2:5] == [2, 0, 0]
+    found = dialoom.describe(own, [test], embedder="lexical", alike=0.8)["alike"]
+    rows = {(row[0], row[1]): row[2:4] for row in found.rows}
+    assert rows["first lines", "itself"] == [2, 0] and rows["first lines of test.jsonl", "own.jsonl"] == [2, 1]
+    assert "first lines: test-0 of test.jsonl is like own-0" in found.notes
+    with pytest.raises(DialoomError, match="embedder: embedder 'litellm:a/b' makes paid calls"):
+        dialoom.describe(own, embedder="litellm:a/b")
+    with pytest.raises(DialoomError, match="alike: it is a cosine of embeddings; give an embedder"):
+        dialoom.describe(own, alike=0.8)
+
+
+def test_combinations_that_no_dialogue_has_are_named(tmp_path: Path) -> None:
+    """Of each two facets; what tells every dialogue apart, and what is always the same, is no facet to be covered."""
+    rows = [
+        {"messages": other(f"Line {n}"), "kind": kind, "domains": domains, "place": "here", "number": n}
+        for n, (kind, domains) in enumerate([("single", ["Music"]), ("single", ["Books"]), ("multi", ["Music"])] * 9)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = dialoom.describe(tmp_path / "rows.jsonl")["combinations"]
+    assert table.rows == [["kind", "domains", 4, 1, 0.25, "multi with Books"]]
+
+
 def test_personal_data_is_found_where_it_looks_real_and_is_not_repeated(tmp_path: Path) -> None:
     """What is kept for examples and fiction is not meant."""
     real = other(

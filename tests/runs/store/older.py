@@ -7,13 +7,32 @@ import sqlite3
 from dialoom.runs.store import views
 from dialoom.runs.store.documents import digest
 
+_CALLS = """
+CREATE TABLE calls (
+    id INTEGER PRIMARY KEY, key BLOB, scenario INTEGER, judging TEXT, node TEXT, step INTEGER, ordinal INTEGER,
+    ask INTEGER, sample INTEGER, role TEXT, model TEXT, prompt TEXT, temperature FLOAT, seed INTEGER, messages TEXT,
+    reply INTEGER, reasoning INTEGER, error TEXT, finish_reason TEXT, input_tokens INTEGER, output_tokens INTEGER,
+    cached_tokens INTEGER, cost FLOAT, attempts INTEGER, latency FLOAT, replays INTEGER NOT NULL DEFAULT 0, branch TEXT
+)"""
+
 
 def back_to_five(file: sqlite3.Connection) -> None:
     """As before the views of version 6: every row whole."""
+    for table in ("calls", "common_uses"):
+        file.execute(f"CREATE TABLE older_{table} AS SELECT * FROM {table}")
     texts = file.execute("SELECT id, content FROM texts ORDER BY id").fetchall()
     for view in views.VIEWS:
         file.execute(f"DROP VIEW {view}")
-    file.execute("DROP TABLE kept_texts")
+    for table in ("kept_texts", "kept_calls", "kept_uses", "kinds"):
+        file.execute(f"DROP TABLE {table}")
+    file.execute(_CALLS)
+    file.execute("INSERT INTO calls SELECT * FROM older_calls")
+    file.execute("DROP TABLE older_calls")
+    file.execute("CREATE INDEX idx_calls_scenario ON calls (scenario)")
+    file.execute("CREATE UNIQUE INDEX calls_replayable ON calls (key) WHERE reply IS NOT NULL")
+    file.execute("ALTER TABLE older_common_uses RENAME TO common_uses")
+    for column in ("scenario", "key"):
+        file.execute(f"CREATE INDEX idx_common_uses_{column} ON common_uses ({column})")
     file.execute("CREATE TABLE texts (id INTEGER PRIMARY KEY, hash BLOB, content TEXT)")
     file.execute("CREATE UNIQUE INDEX idx_texts_hash ON texts (hash)")
     file.executemany("INSERT INTO texts VALUES (?, ?, ?)", [(id_, digest(text), text) for id_, text in texts])

@@ -1,0 +1,164 @@
+"""How long the studio's pages take beside an empty page of the same library, in a browser.
+
+    .venv-studio/bin/python benchmarks/studio.py [--scenarios 122133] [--rounds 5]
+
+A run of one dialogue is made on the offline model, and its rows are copied as often as wanted: scenarios, outcomes,
+judgements, so that pages, filters and orders have as much to look at as after a run of the full PersonaLens size (its
+calls are not copied). Another has one dialogue of 60 messages. Each page is opened in Chromium, from the address to
+when what it shows is there; the least of the rounds counts, as everything else a machine does only adds to it. An empty
+page is served beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+_PATIENCE = 300.0
+_EMPTY = """
+from nicegui import ui
+ui.page("/")(lambda: ui.label("x").classes("body-like"))
+ui.run(port={port}, show=False, reload=False, tailwind=False, show_welcome_message=False)
+"""
+PAGES = {
+    "runs": "/",
+    "progress": "/runs/many",
+    "scenarios, first page": "/runs/many/scenarios",
+    "scenarios, page 2000": "/runs/many/scenarios?page=2000",
+    "scenarios, by state": "/runs/many/scenarios?state=done",
+    "scenarios, by ending": "/runs/many/scenarios?ended_by=user_terminated",
+    "scenarios, by a facet": "/runs/many/scenarios?facet.user=user7",
+    "scenarios, sorted by a score": "/runs/many/scenarios?sort=score:personalization&order=desc",
+    "scenarios, by a score and a fault": "/runs/many/scenarios?min.personalization=2&fault=none",
+    "conversation of 60 messages": "/runs/long/scenarios/1",
+}
+
+
+def make_runs(folder: Path, scenarios: int) -> None:
+    """`many.db`, with so many finished scenarios, and `long.db`, with a dialogue of 60 messages."""
+    dialoom = [sys.executable, "-m", "dialoom", "run", "personalens"]
+    (folder / "talkers.py").write_text(
+        "async def user(messages):\n    return f'Line {len(messages)} of mine, which asks for something.'\n"
+        "async def assistant(messages):\n    return f'Reply {len(messages)} to that, which says something.'\n"
+    )
+    talkers = ["--model", "user=python:talkers:user", "--model", "assistant=python:talkers:assistant"]
+    environment = {**os.environ, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{folder}"}
+    for name, options in (("many", []), ("long", [*talkers, "--turn-limit", "30"])):
+        command = [*dialoom, *options, "--limit", "1", "-o", f"{name}.db"]
+        subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+    with closing(sqlite3.connect(folder / "many.db")) as connection, connection:
+        for table, key in (("scenarios", "position"), ("outcomes", "scenario"), ("judgements", "scenario")):
+            _multiply(connection, table, key, scenarios)
+        connection.execute("UPDATE scenarios SET facets = json_set(facets, '$.user', 'user' || (position % 1500))")
+
+
+def _multiply(connection: sqlite3.Connection, table: str, key: str, times: int) -> None:
+    """Copy a table's rows of scenario 0 to all others; ids are made different, and scores are spread."""
+    names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    told = {key: "number", "id": "id || '-' || number", "score": "score * (1 + number % 7) / 7.0"}
+    values = ", ".join(told.get(name, name) for name in names)
+    connection.execute(
+        "WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < ? - 1) "
+        f"INSERT INTO {table} ({', '.join(names)}) SELECT {values} FROM numbers, {table} WHERE {key} = 0",
+        (times,),
+    )
+
+
+@contextmanager
+def started(command: list[str], folder: Path, pattern: str) -> Iterator[tuple[str, int]]:
+    """A server, from when its log says where it is; gives that and its process."""
+    log = folder / f"log-{time.monotonic_ns()}.txt"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONUNBUFFERED": "1"}
+    with log.open("w") as out:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out)
+    try:
+        deadline = time.monotonic() + _PATIENCE
+        while not (found := re.search(pattern, log.read_text())) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        if found is None:
+            raise SystemExit(log.read_text())
+        yield found[0], process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def shown(page: Page, url: str, selector: str, rounds: int) -> float:
+    """Milliseconds until a page is there, the least of some rounds."""
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        page.goto(url, wait_until="commit")
+        page.wait_for_selector(selector)
+        times.append(1000 * (time.perf_counter() - start))
+    return min(times)
+
+
+def resident(pid: int) -> float:
+    """Megabytes that a process holds."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scenarios", type=int, default=122_133)
+    parser.add_argument("--rounds", type=int, default=5)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder = Path(name)
+        make_runs(folder, chosen.scenarios)
+        (folder / "empty.py").write_text(_EMPTY.format(port=8791) + "\n")
+        browser: Any = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(1000 * _PATIENCE)
+        command = [sys.executable, "-m", "dialoom", "studio", "many.db", "long.db", "--no-browser", "--trust"]
+        empty_one = [sys.executable, "-c", _WHEN_THERE + (folder / "empty.py").read_text()]
+        with started(empty_one, folder, "there"), started(command, folder, r"http://\S+") as (address, pid):
+            until_there(page, "http://127.0.0.1:8791/")
+            empty = shown(page, "http://127.0.0.1:8791/", ".body-like", chosen.rounds)
+            page.goto(address)
+            before = resident(pid)
+            print(f"{'empty page':40} {empty:8.0f} ms    1.0")
+            told: dict[str, float] = {}
+            for what, path in PAGES.items():
+                told[what] = shown(page, address.partition("/?")[0] + path, "#content .body > *", chosen.rounds)
+                print(f"{what:40} {told[what]:8.0f} ms {told[what] / empty:6.1f}")
+            print(f"server: {before:.0f} MB before, {resident(pid):.0f} MB after all of them")
+            print(json.dumps({"scenarios": chosen.scenarios, "empty": empty, **told}))
+        browser.close()
+
+
+_WHEN_THERE = "print('there', flush=True)\n"
+
+
+def until_there(page: Page, url: str) -> None:
+    """Wait until a server answers."""
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            page.goto(url)
+            return
+        except Exception:
+            time.sleep(0.3)
+
+
+if __name__ == "__main__":
+    main()

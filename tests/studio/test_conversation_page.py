@@ -1,0 +1,131 @@
+"""The pages of a conversation and of a tree, in a real browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import dialoom
+from dialoom import open_run
+from dialoom.runs.agreement import labels_beside
+from tests.conftest import Command, MadeOnce
+from tests.runs.stepping.played import dialogue, play
+
+from .conftest import Open, Serve, playwright
+
+expect = playwright.expect
+SCENARIO = "/runs/run/scenarios/1"
+
+_SIXTY = """
+async def user(messages):
+    return f"Line {sum(message['role'] == 'assistant' for message in messages)} of <b>mine</b>, [a link](http://x)."
+
+async def assistant(messages):
+    return f"Reply to: {messages[-1]['content']}"
+
+async def judge(messages):
+    if "task_completion" in messages[-1]["content"]:
+        return '{"verdict": true, "explanation": "<script>document.title = 1</script>"}'
+    return '{"score": 3, "explanation": "fair"}'
+"""
+
+
+def _sixty(dialoom: Command, folder: Path) -> None:
+    (folder / "sixty.py").write_text(_SIXTY)
+    cast = [part for role in ("user", "assistant", "judge") for part in ("--model", f"{role}=python:sixty:{role}")]
+    dialoom("run", "personalens", "--limit", 2, "--turn-limit", 30, *cast, "-o", "run.db")
+
+
+def test_a_long_conversation_is_gone_through_with_the_keyboard(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    """Sixty messages, each with its call; what was said stays text; the next conversation is a key away."""
+    run = dialoom.open_run(made_once(_sixty) / "run.db")
+    page = browse(serve(run.path), SCENARIO)
+    messages = page.locator(".message")
+    said = [line.content for line in run.conversation(1).episode.outcome.messages]
+    assert len(said) > 60
+    expect(messages).to_have_count(len(said))
+    assert page.locator(".bubble > .said").all_inner_texts() == said
+    assert page.locator(".message b, .message script, .message a[href^=http]").count() == 0
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("j")
+    expect(messages.nth(1)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(messages.nth(1).locator("details.call .block")).to_have_text(said[1])
+    expect(messages.nth(1)).to_contain_text("python:sixty:assistant")
+    page.keyboard.press("n")
+    expect(page).to_have_url(re.compile("/scenarios/2"))
+    expect(page).not_to_have_title("1")
+
+
+def test_a_request_says_what_is_new_in_it(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    """Against the one before: what was asked before is folded, and not repeated."""
+    run = dialoom.open_run(dialogue(made_once))
+    page = browse(serve(run.path), SCENARIO)
+    fourth = page.locator(".message").nth(3)
+    fourth.get_by_text("request and reply").click()
+    new = fourth.locator(".asked.new .said")
+    expect(new.last).to_have_text(run.conversation(1).messages[2].line.content)
+    expect(fourth.get_by_text(re.compile("messages? as before"))).to_be_visible()
+    side = page.locator("aside")
+    side.get_by_text("assistant, at first").click()
+    expect(side.locator(".asked").first).to_contain_text("system")
+
+
+def test_labels_given_blind_in_the_studio_become_kappas(
+    made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command
+) -> None:
+    """Nothing on the page tells the judge's word; the file is the one that `agree` reads."""
+    path = play(made_once, "aloe-eval")
+    served = serve(path)
+    page = browse(served, f"{SCENARIO}?blind=1")
+    page.get_by_label("Label as").fill("anna")
+    page.get_by_label("Label as").press("Enter")
+    expect(page).to_have_url(re.compile("as=anna"))
+    words = {item.judgement.explanation for each in open_run(path).conversation(1).messages for item in each.judged}
+    assert words and not any(word in page.content() for word in words if word)
+    for turn, label in enumerate(("4", "3", "5")):
+        choice = page.locator(".judgement").nth(turn).get_by_role("button", name=label, exact=True)
+        choice.click()
+        expect(choice).to_have_attribute("aria-pressed", "true")
+    told = dialoom("agree", path, "--labels", labels_beside(path)).stdout
+    assert "judge, anna" in told
+    page.get_by_role("link", name="Show the judge's word").click()
+    page.get_by_text("Agreement up to now").click()
+    expect(page.locator("table.data")).to_contain_text("judge, anna")
+    expect(page.locator(".choice[aria-pressed=true]")).to_have_count(3)
+
+
+def test_a_tree_is_drawn_with_its_forks_and_the_path_that_was_followed(
+    made_once: MadeOnce, serve: Serve, browse: Open
+) -> None:
+    """Each round opens to its pair, side by side."""
+    path = play(made_once, "aloe")
+    page = browse(serve(path), f"{SCENARIO}/tree")
+    expect(page.locator(".branch")).to_have_count(2)
+    expect(page.locator(".branch.taken")).to_have_count(1)
+    step = page.locator("details.step").first
+    step.locator("summary").click()
+    boxes = [option.bounding_box() for option in step.locator(".option").all()]
+    assert len(boxes) == 2 and all(boxes)
+    assert boxes[0]["y"] == boxes[1]["y"] and boxes[0]["x"] < boxes[1]["x"]
+    page.get_by_role("button", name="Open or fold all").click()
+    expect(page.locator("details.step[open]")).to_have_count(page.locator("details.step").count())
+
+
+def _others(dialoom: Command, _folder: Path) -> None:
+    dialoom("run", "prefeval", "--limit", 1, "-o", "run.db")
+    dialoom("run", "apollo", "--limit", 1, "-o", "calls.db")
+
+
+def test_other_systems_are_shown_as_their_recipes_have_them(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    """PrefEval's middle in one line, APOLLO's calls and what the tools said: the studio knows neither."""
+    folder = made_once(_others)
+    studio = serve(folder / "run.db", folder / "calls.db")
+    page = browse(studio, SCENARIO)
+    expect(page.locator(".message.note")).to_contain_text("turns of unrelated talk")
+    expect(page.locator(".message.right").first).to_be_visible()
+    page = browse(studio, "/runs/calls/scenarios/1", width=390)
+    expect(page.locator(".message.tool").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
