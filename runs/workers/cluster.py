@@ -50,13 +50,13 @@ class WorkerAwayError(WorkerDiedError):
 class Hand:
     """A worker, from afar. What is asked of it raises `WorkerDiedError` if it dies meanwhile."""
 
-    def __init__(self, actor: Any, order: Order) -> None:
+    def __init__(self, actor: Any, order: Order, line: Commons) -> None:
         self._actor = actor
-        self._order = order
+        self._told = (order, line)
 
     async def begin(self) -> Begun:
         """Have it make its file; returns where that is."""
-        path = await _answer(self._actor.begin.remote(self._order))
+        path = await _answer(self._actor.begin.remote(*self._told))
         return Begun(await _answer(self._actor.__ray_call__.remote(_node)), path)
 
     async def deal(self, begun: Begun, parcels: list[Parcel]) -> None:
@@ -130,7 +130,7 @@ class Cluster:
 
         actor: Any = ray.remote(Worker)
         placed = actor.options(num_cpus=1, max_restarts=-1, max_task_retries=0, scheduling_strategy="SPREAD")
-        return Hand(placed.remote(name, line), order)
+        return Hand(placed.remote(name), order, line)
 
     async def left(self, begun: Begun, wanted: Mapping[int, int], prices: Prices) -> Left:
         """What a worker that died has in its file, read where that is.

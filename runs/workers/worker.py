@@ -40,12 +40,10 @@ class Worker:
 
     Args:
         name: What its files are called by.
-        line: The way to what it has in common with the others.
     """
 
-    def __init__(self, name: str, line: Commons) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._line = line
         self._supply = _Dealt()
         self._path: Path | None = None
         self._deals: set[int] = set()
@@ -61,11 +59,12 @@ class Worker:
         self._working: asyncio.Task[None] | None = None
         self._engine: Engine | None = None
 
-    async def begin(self, order: Order) -> Path:
+    async def begin(self, order: Order, line: Commons) -> Path:
         """Make the file, and be ready for scenarios.
 
         Args:
             order: What is to be done.
+            line: The way to what it has in common with the others.
 
         Returns:
             Where the file is.
@@ -79,8 +78,8 @@ class Worker:
         store = RunStore(path, order.synchronous, order.recipe, Trust(everything=True))
         self._store = self._opened.enter_context(store)
         recipe: Recipe = Review(store.recipe) if order.is_review else store.recipe
-        common = CommonGateway(self._line, path.stem, store)
-        replies = CommonReplies(self._line) if order.has_cache else None
+        common = CommonGateway(line, path.stem, store)
+        replies = CommonReplies(line) if order.has_cache else None
         opening = open_gateway(store, order.policy, order.policy.patience, common, replies)
         gateway = self._opened.enter_context(opening)
         models = order.models

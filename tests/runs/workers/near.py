@@ -32,13 +32,13 @@ class NearHand:
         self._order = order
         self._name = name
         self._near = near
-        self._worker = Worker(name, line)
+        self._worker = Worker(name)
         self._has: set[int] = set()
 
     async def begin(self) -> Begun:
         """A new one, as Ray would start it."""
-        self._worker, self._has = Worker(self._name, self._line), set()
-        return Begun("here", await self._worker.begin(self._order))
+        self._worker, self._has = Worker(self._name), set()
+        return Begun("here", await self._worker.begin(self._order, self._line))
 
     async def deal(self, begun: Begun, parcels: list[Parcel]) -> None:
         """Hand scenarios over."""
