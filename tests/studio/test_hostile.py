@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -41,7 +42,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A studio of a run in which every text is an attack."""
     folder = tmp_path_factory.mktemp("hostile")
     command_in(folder)("run", "personalens", *quick_players(folder), "--limit", 4, "-o", "r.db")
-    with sqlite3.connect(folder / "r.db") as connection:
+    with (
+        closing(sqlite3.connect(folder / "r.db")) as connection,
+        connection,
+    ):  # closed, so that nothing stays in its log
         _spoil(connection)
     path = (folder / "r.db").rename(folder / "<b onclick=x>&'\".db")
     with serving([path], folder, "--trust") as served:
