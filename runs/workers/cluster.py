@@ -33,8 +33,11 @@ _STARTS = 3
 _MOST_WAITING = 100_000
 """Calls of workers that may wait at once for what they have in common."""
 
-_PATIENCE, _A_MOMENT = 60.0, 0.5
+_PATIENCE, _A_MOMENT = 30.0, 0.5
 """Seconds for which a worker that cannot be reached is asked again, and between two times."""
+
+_BEGINNING, _ANSWERING, _READING, _ENDING = 180.0, 240.0, 60.0, 20.0
+"""Seconds for a worker to have a place and begin, to answer anything, to be read when it is dead, and to end."""
 
 _MANNERS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
 
@@ -47,6 +50,10 @@ class WorkerAwayError(WorkerDiedError):
     """A worker cannot be reached; it may be there still."""
 
 
+class WorkerLostError(WorkerDiedError):
+    """A worker has found no place in time, or has not begun there: it is done without."""
+
+
 class Hand:
     """A worker, from afar. What is asked of it raises `WorkerDiedError` if it dies meanwhile."""
 
@@ -55,36 +62,54 @@ class Hand:
         self._told = (order, line)
 
     async def begin(self) -> Begun:
-        """Have it make its file; returns where that is."""
-        path = await _answer(self._actor.begin.remote(*self._told))
-        return Begun(await _answer(self._actor.__ray_call__.remote(_node)), path)
+        """Have it make its file; returns where that is.
+
+        Raises:
+            WorkerLostError: If that takes too long. It is not to be asked again: it might begin twice.
+            WorkerDiedError: If it died meanwhile, or is not there yet.
+        """
+        try:
+            async with asyncio.timeout(_BEGINNING):
+                path = await _answer(self._actor.begin.remote(*self._told))
+                return Begun(await _answer(self._actor.__ray_call__.remote(_node)), path)
+        except TimeoutError as error:
+            self.kill()
+            raise WorkerLostError(f"no machine had a place for it, or it did not begin: {_BEGINNING:.0f} s") from error
 
     async def deal(self, begun: Begun, parcels: list[Parcel]) -> None:
         """See `Worker`."""
-        if not await self._again(lambda: self._actor.deal.remote(begun.path, parcels)):
+        if not await self._again(begun, lambda: self._actor.deal.remote(begun.path, parcels)):
             raise WorkerDiedError("it was started anew")
 
     async def report(self, begun: Begun, heard: int) -> Delivery:
         """See `Worker`."""
-        delivery: Delivery | None = await self._again(lambda: self._actor.report.remote(begun.path, heard))
+        delivery: Delivery | None = await self._again(begun, lambda: self._actor.report.remote(begun.path, heard))
         if delivery is None:
             raise WorkerDiedError("it was started anew")
         return delivery
 
-    async def _again(self, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """Ask once more while the network is away: what was not heard is said again, and nothing counts twice."""
+    async def _again(self, begun: Begun, ask: Callable[[], Awaitable[Any]]) -> Any:
+        """Ask once more while the network is away: what was not heard is said again, and nothing counts twice.
+
+        A machine that is gone is not waited for: its workers are away until they have a place, maybe never.
+        """
         until = time.monotonic() + _PATIENCE
         while True:
             try:
-                return await _answer(ask())
+                async with asyncio.timeout(_ANSWERING):
+                    return await _answer(ask())
+            except TimeoutError as error:
+                self._start_anew()
+                raise WorkerDiedError(f"it did not answer for {_ANSWERING:.0f} s") from error
             except WorkerAwayError:
-                if time.monotonic() > until:
+                if time.monotonic() > until or not await asyncio.to_thread(_is_there, begun.node):
                     raise
                 await asyncio.sleep(_A_MOMENT)
 
     async def end(self) -> None:
-        """See `Worker`."""
-        await _answer(self._actor.end.remote())
+        """See `Worker`; one that takes too long is not waited for."""
+        async with asyncio.timeout(_ENDING):
+            await _answer(self._actor.end.remote())
 
     def drain(self) -> None:
         """Have it drain, without waiting for that."""
@@ -99,6 +124,11 @@ class Hand:
         import ray
 
         ray.kill(self._actor, no_restart=True)
+
+    def _start_anew(self) -> None:
+        import ray
+
+        ray.kill(self._actor, no_restart=False)
 
 
 class Cluster:
@@ -147,7 +177,11 @@ class Cluster:
         there = NodeAffinitySchedulingStrategy(begun.node, soft=False)
         reading: Any = ray.remote(left_by)
         placed = reading.options(num_cpus=0, scheduling_strategy=there, max_retries=0)
-        return await _answer(placed.remote(begun.path, wanted, prices))  # type: ignore[no-any-return]
+        try:
+            async with asyncio.timeout(_READING):
+                return await _answer(placed.remote(begun.path, wanted, prices))  # type: ignore[no-any-return]
+        except TimeoutError as error:
+            raise WorkerAwayError(f"its machine did not answer for {_READING:.0f} s") from error
 
 
 class RemoteLine:
@@ -231,6 +265,12 @@ def manners() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _is_there(node: str) -> bool:
+    import ray
+
+    return any(each["NodeID"] == node and each["Alive"] for each in ray.nodes())
 
 
 def _node(_worker: Worker) -> str:

@@ -25,7 +25,7 @@ from dialoom.runs.recipes import OBJECT
 from dialoom.runs.store import JudgeWork, PlayWork, RunStore, StoreError, Work
 from dialoom.runs.store.parcels import Parcel
 
-from .cluster import Cluster, Hand, WorkerDiedError, cluster
+from .cluster import Cluster, Hand, WorkerDiedError, WorkerLostError, cluster
 from .commons import Commons
 from .leftovers import folder_of, take_leftovers
 from .order import Action, Begun, Delivery, Order
@@ -234,6 +234,7 @@ class Crew:
 
     async def _serve(self, machines: Cluster, member: _Member) -> None:
         """See to one worker, from its beginning to the end of all work, over its deaths."""
+        why = ""
         for _ in range(_MOST_BEGINNINGS):
             if self._is_over():
                 return
@@ -242,15 +243,17 @@ class Crew:
                 await self._work_with(member)
                 return
             except WorkerDiedError as error:
-                had_begun = member.begun is not None
+                had_begun, why = member.begun is not None, (str(error) or type(error).__name__).splitlines()[0]
                 await self._bury(machines, member, error)
+                if isinstance(error, WorkerLostError):
+                    break
                 if not had_begun:
                     await asyncio.sleep(_A_WHILE)  # Ray is about to start it
                 elif member.silent_deaths == _IN_A_ROW:
                     break
         self._given_up += 1
         if self._given_up == len(self._members) and not self._is_over():
-            raise StoreError("no worker can be kept alive; Ray's logs say what became of them")
+            raise StoreError(f"no worker is left (the last one: {why:.200}); Ray's logs say what became of them")
 
     async def _work_with(self, member: _Member) -> None:
         member.heard = 0

@@ -9,7 +9,7 @@ import secrets
 import tempfile
 import time
 from collections import deque
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from dialoom.graphs import Recipe
@@ -33,6 +33,9 @@ from .order import Delivery, Order
 
 _AT_LEAST = 0.02
 """Seconds between two reports: what is finished together comes together."""
+
+_AT_MOST = 30.0
+"""Seconds after which a report comes though there is nothing to say: it says that this is alive."""
 
 
 class Worker:
@@ -130,7 +133,9 @@ class Worker:
         """
         if path != self._path:
             return None
-        await self._news.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_AT_MOST):
+                await self._news.wait()
         await asyncio.sleep(_AT_LEAST)
         while self._outbox and self._outbox[0][0] <= heard:
             self._outbox.popleft()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,25 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: 'make test-ray' m
 
 
 _STARTS = 3
+
+_BOUND, _ONCE_MORE = 75.0, 5.0
+"""Seconds for a test, and until it is told again, should an event loop's callback have swallowed it."""
+
+
+@pytest.fixture(autouse=True)
+def bound(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test hangs: one that takes too long fails."""
+    if "cluster" in request.fixturenames:
+        request.getfixturevalue("cluster")  # its start is not the test's time
+
+    def fail(_number: int, _frame: object) -> None:
+        pytest.fail(f"it took more than {_BOUND:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.setitimer(signal.ITIMER_REAL, _BOUND, _ONCE_MORE)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="session")

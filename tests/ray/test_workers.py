@@ -29,7 +29,7 @@ RECIPE = f"{ROOT}/benchmarks/long_requests.py:Recalling"
 OPTIONS = {"pairs": 6, "methods": 4, "turns": 2}
 SCENARIOS = 24
 CALLS = 6 + 24
-PATIENCE = 300.0
+PATIENCE = 60.0
 
 
 def at_once(body: dict[str, Any]) -> Answer:
