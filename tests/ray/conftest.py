@@ -12,7 +12,12 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: 'make test-ray' m
 
 _STARTS = 3
 
-_BOUND, _ONCE_MORE = 75.0, 5.0
+_SOON = {"health_check_period_ms": 1000, "health_check_timeout_ms": 5000, "health_check_failure_threshold": 5}
+"""Ray itself takes most of a minute until it takes a machine for lost."""
+
+_HEAD = {"num_cpus": 2, "include_dashboard": False, "_system_config": _SOON}
+
+_BOUND, _ONCE_MORE = 100.0, 5.0
 """Seconds for a test, and until it is told again, should an event loop's callback have swallowed it."""
 
 
@@ -42,7 +47,7 @@ def cluster() -> Iterator[object]:
     for turn in range(_STARTS):
         try:
             with manners():
-                found = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+                found = Cluster(initialize_head=True, head_node_args=_HEAD)
                 ray.init(address=found.address, log_to_driver=False)
             break
         except Exception:  # on a machine that is busy Ray gives itself too little time

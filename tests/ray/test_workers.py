@@ -153,10 +153,10 @@ def test_rates_hold_for_all_workers(tmp_path: Path, server: ChatServer) -> None:
     """So many requests a minute, and not so many for each."""
     told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "rpm": 240}
     started = time.monotonic()
-    options = {**OPTIONS, "pairs": 5}
+    options = {**OPTIONS, "pairs": 3}
     run = door.play(RECIPE, path=tmp_path / "run.db", options=options, workers=2, **told)
-    assert run.status().usage.calls == len(server.requests) == 25
-    assert time.monotonic() - started > (25 - 4) / 4
+    assert run.status().usage.calls == len(server.requests) == 15
+    assert time.monotonic() - started > (15 - 4) / 4
 
 
 def test_the_command_is_interrupted_killed_and_gone_on_with(tmp_path: Path, server: ChatServer) -> None:

@@ -16,12 +16,13 @@ from benchmarks.long_requests import assistant
 from dialoom import Run
 from dialoom.prompts import ChatMessage
 from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed
-from dialoom.runs.store import RunStore
+from dialoom.runs.store import RunStore, StoreError
 from dialoom.runs.workers import leftovers
+from dialoom.runs.workers.cluster import WorkerLostError
 from dialoom.runs.workers.leftovers import folder_of
-from dialoom.runs.workers.order import Delivery
+from dialoom.runs.workers.order import Begun, Delivery
 from tests.runs.test_common_calls import RECIPE, SMALL
-from tests.runs.workers.near import near_cluster
+from tests.runs.workers.near import NearHand, near_cluster
 
 SHARED: dict[str, Any] = {"options": SMALL, "models": {"assistant": "offline/attentive"}}
 TALKS: dict[str, Any] = {"options": {"users": "1", "setting": ("base", "I")}, "sample": 2, "seed": 3}
@@ -89,6 +90,27 @@ def test_what_kills_three_workers_fails_alone(tmp_path: Path, monkeypatch: pytes
     assert (failed.number, near.deaths) == (3, 3)
     assert "3 workers died" in failed.error
     assert (run.status().done, run.status().failed) == (11, 1)
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_workers_without_a_place_are_done_without(lost: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others do their part; if there are none, that is the end of it, and what it was is said."""
+    near = near_cluster(monkeypatch)
+    begin = NearHand.begin
+
+    async def maybe(hand: NearHand) -> Begun:
+        if near.hands.index(hand) < lost:
+            raise WorkerLostError("no place")
+        return await begin(hand)
+
+    monkeypatch.setattr(NearHand, "begin", maybe)
+    told: dict[str, Any] = {"path": tmp_path / "run.db", "workers": 2, "concurrency": 4, **SHARED}
+    if lost == 1:
+        assert door.play(RECIPE, **told).status().done == 12
+    else:
+        with pytest.raises(StoreError, match=r"no worker is left .*no place"):
+            door.play(RECIPE, **told)
+        assert nothing_left(tmp_path / "run.db")
 
 
 def test_common_calls_come_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
