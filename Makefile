@@ -137,7 +137,7 @@ $(PROXY)/.installed-proxy: pyproject.toml constraints.txt
 $(STUDIO)/.installed-studio: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(STUDIO)
 	$(STUDIO)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
-		--editable '.[studio,studio-tests]'
+		--editable '.[agree,studio,studio-tests]'
 	@touch $@
 
 $(LANGGRAPH)/.installed-langgraph: pyproject.toml constraints.txt
