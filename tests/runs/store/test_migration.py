@@ -249,7 +249,10 @@ def test_a_file_of_the_first_version_can_be_stepped_through(made_once: MadeOnce)
         file.execute("PRAGMA user_version = 1")
     stepping(path, go_on)
     assert asked(path, calls.rows)[0] == "assistant"
-    assert "A quiet place, please." in [line.content for line in RunFile(path).episode(0).outcome.messages]
+    with RunFile(path) as played:
+        taken = played.episode(0)
+    assert taken is not None
+    assert "A quiet place, please." in [line.content for line in taken.outcome.messages]
 
 
 def test_faults_of_an_older_run_are_unknown_until_it_is_reviewed(dialoom: Command, run: Path) -> None:
