@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.selection import selected
-from dialoom.runs.store import Choices, JudgementSet, RunFile, ScenarioPage, ScenarioQuery, Status
+from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
 from dialoom.runs.trust import Trust
 
 from .settings import PathLike, RecipeLike
@@ -92,6 +92,7 @@ class RecordedRun:
         said: str | None = None,
         offset: int = 0,
         limit: int = 50,
+        on_progress: Callable[[str, int, int], None] | None = None,
     ) -> ScenarioPage:
         """A page of scenarios, finished or not, with their figures; quick however many there are, unless by `where`.
 
@@ -103,16 +104,37 @@ class RecordedRun:
                 which is made when it is first needed; see `dialoom.runs.spoken`.
             offset: How many of them are passed over.
             limit: How many there are on a page.
+            on_progress: Is told what is being done, how much of it and of how much, while an expression is asked about
+                every scenario, or the index is made; what it raises ends that.
 
         Raises:
             RunError: If the expression cannot be told, or there is no word in `said`.
             StoreError: If the query cannot be told, or there is no such set of judgements.
             OutputError: If the index cannot be kept.
         """
-        from dialoom.runs.listed import listed
+        from dialoom.runs.listed import listed, unheard
 
         with self._opened() as file:
-            return listed(file, query, where, said, offset, limit)
+            return listed(file, query, where, said, offset, limit, on_progress or unheard)
+
+    def neighbours(
+        self, scenario: str | int, query: ScenarioQuery = _ALL, *, where: str | None = None, said: str | None = None
+    ) -> Neighbours | None:
+        """What stands beside a scenario in the list that `scenarios` gives for the same; `None` if it is not in it.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            query: Which scenarios, and in which order; by default all, in plan order.
+            where: As for `scenarios`.
+            said: As for `scenarios`.
+
+        Raises:
+            RunError, StoreError, OutputError: As `scenarios`; also if there is no such scenario.
+        """
+        from dialoom.runs.listed import neighbours
+
+        with self._opened() as file:
+            return neighbours(file, scenario, query, where, said)
 
     def choices(self) -> Choices:
         """What scenarios can be chosen by in a `ScenarioQuery`, with how many have each value."""
