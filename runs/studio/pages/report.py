@@ -17,6 +17,7 @@ from dialoom.runs.studio.forms import choice, entry, form, submit
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import element, link, text
 from dialoom.runs.studio.studio import StudioRun
+from dialoom.runs.studio.written import written
 
 _FEW_ROWS = 12
 """Of a table that is drawn without being asked for."""
@@ -99,7 +100,7 @@ def _table(view: View, table: Table, choices: Choices, is_drawn: bool) -> None:
             with element("thead"), element("tr"):
                 for place, column in enumerate(table.columns):
                     text("th", column, "number" if _is_number(table, place) else "", scope="col")
-            with element("tbody"):
+            with written("tbody"):
                 for row in table.rows:
                     _row(view, table, row, choices)
         _notes(table.notes)
@@ -133,7 +134,7 @@ def _figure(words: str, target: str | None) -> None:
     if target is None:
         text("span", words)
     else:
-        link(words, target, "cell").tooltip("its conversations")
+        link(words, target, "cell", title="its conversations")
 
 
 def _facets(table: Table, row: Sequence[object], choices: Choices) -> dict[str, str]:

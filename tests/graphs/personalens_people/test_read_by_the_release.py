@@ -26,7 +26,7 @@ def shown(profile: dict[str, Any], domain: str) -> str:
         for key, value in profile["affinities"][domain].items()
     }
     assert told and all(told.values())
-    return "\n".join([*(f"- {key}: {value}" for key, value in told.items()), profile["interactions"][domain]])
+    return "\n".join(f"- {key}: {value}" for key, value in told.items()) + "\n" + str(profile["interactions"][domain])
 
 
 def shown_of_tasks(folder: Path, number: int, file: str, dialogues: Path) -> Iterator[tuple[str, str]]:
