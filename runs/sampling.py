@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,10 +45,10 @@ class Drawn:
 def draw_sample(scenarios: Iterable[Scenario], size: int, first: str | None, draw: random.Random) -> Drawn:
     """Draw scenarios so that each value of each facet comes up as often as its share of the plan, as nearly as can be.
 
-    So do two values of two facets together, so that neither stands for the other: methods that came up with certain
-    topics only could not be compared. One is drawn after the other, facet by facet, by what lacks most so far; chance
-    decides between equals. So a smaller sample is part of a larger one. What is held is a small tuple for each
-    scenario of the plan, not the scenario.
+    So do two values of two facets together, and those of all facets that matter most, so that none stands for
+    another: methods that came up with certain topics only could not be compared. One is drawn after the other, facet
+    by facet, by what lacks most so far; chance decides between equals. So a smaller sample is part of a larger one.
+    What is held is a small tuple for each scenario of the plan, not the scenario.
 
     Args:
         scenarios: The whole plan.
@@ -80,11 +80,14 @@ class _Cell:
 
     parts: dict[str, _Cell] = field(default_factory=dict)
     held: list[int] = field(default_factory=list)
+    there: int = 0
+    taken: int = 0
 
     def add(self, position: int, values: Values) -> None:
         cell = self
         for value in values:
             cell = cell.parts.setdefault(value, _Cell())
+            cell.there += 1
         cell.held.append(position)
 
 
@@ -103,19 +106,20 @@ class _Balance:
                 self._there[other, facet] = Counter((row[other], row[facet]) for row in rows)
         self._taken: dict[tuple[int, ...], Counter[Values]] = {facets: Counter() for facets in self._there}
 
-    def best(self, chosen: Sequence[str], values: Iterable[str]) -> str:
+    def best(self, chosen: Sequence[str], parts: Mapping[str, _Cell]) -> str:
         """The value of the next facet that goes best with those chosen of the facets before it; of equals the first.
 
-        A value that has its share already is none, unless all have: so the pairs decide only in which order values
-        come up, and not how often.
+        A value that has its share already is none, unless all have: so what is chosen decides only in which order
+        values come up, and not how often.
         """
         facet = len(chosen)
-        lacks = {value: self._lack((facet,), (value,)) for value in values}
+        lacks = {value: self._lack((facet,), (value,)) for value in parts}
         wanted = [value for value, lack in lacks.items() if lack > 0] or list(lacks)
 
         def place(value: str) -> tuple[int, int]:
             pairs = (self._lack((other, facet), (chosen[other], value)) for other in self._before[facet])
-            return sum(pairs), lacks[value]
+            together = parts[value].there * self._nth - parts[value].taken * self._total
+            return sum(pairs) + together, lacks[value]
 
         return max(wanted, key=place)
 
@@ -143,6 +147,7 @@ def _taken(root: _Cell, facets: int, balance: _Balance) -> int:
         value = balance.best([each for _, each in way], cell.parts)
         way.append((cell, value))
         cell = cell.parts[value]
+        cell.taken += 1
     position = cell.held.pop()
     balance.take([value for _, value in way])
     for above, value in reversed(way):

@@ -56,7 +56,7 @@ def _digests(key: bytes) -> Iterator[tuple[int, ...]]:
         yield _SIXTEEN_WORDS.unpack(blake2b(b"%d\x1f%b" % (number, key)).digest())
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """Rows of a table, to be made into objects for whoever asks.
 
     Attributes:
@@ -94,9 +94,9 @@ class Columns:
             made[column] = draw.choice(rule({**arguments, **made}) if callable(rule) else rule)
         return made
 
-    def rows(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> Rows:
+    def rows(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> TableRows:
         """So many rows, as `drawn` has their columns."""
-        return Rows(tuple(self._columns), list(zip(*self.drawn(draw, arguments, count), strict=True)))
+        return TableRows(tuple(self._columns), list(zip(*self.drawn(draw, arguments, count), strict=True)))
 
     def drawn(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> list[Sequence[Any]]:
         """The columns of so many rows, one at least: no text comes twice in one that has enough of them.

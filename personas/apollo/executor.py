@@ -8,13 +8,13 @@ from functools import cache
 from typing import Any
 
 from .calls import CallError, ToolCall, canonical, shown
-from .draws import Columns, Row, Rows, in_range
+from .draws import Columns, Row, TableRows, in_range
 from .tools import CONTENT as TOOLS_CONTENT
 from .tools import TOOLS
 from .world import CONTENT, Place, World
 
 Output = dict[str, Any] | list[Row]
-_Said = Row | Rows
+_Said = Row | TableRows
 _REMEMBERED = 20_000
 _BOOKING: Mapping[str, Any] = CONTENT["booking"]
 _RANGES = {name: in_range(_BOOKING[name]) for name in ("pickup_min", "ready_min", "delivery_min")}
@@ -168,13 +168,13 @@ def _search_music(world: World, call: ToolCall) -> _Said:
     known = TOOLS[call.name].parameters
     places = [known[name].of.index(call.arguments[name]) for name in ("genre", "mood")]
     columns, found = world.tracks.rows(*places)
-    return Rows(columns, world.draw("order", *call.arguments.values()).shuffled(found))
+    return TableRows(columns, world.draw("order", *call.arguments.values()).shuffled(found))
 
 
 def _search_beverage_id(world: World, call: ToolCall) -> _Said:
     """In the paper's shape, each id with its category."""
     found = world.beverages.at(world.city(call.arguments["city"]), world.day(call.arguments["date"]))
-    return Rows((), list(found))
+    return TableRows((), list(found))
 
 
 def _order_beverage(world: World, call: ToolCall) -> _Said:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from .calls import CallError, folded, shown
-from .draws import Columns, Draw, Row, RowIds, Rows
+from .draws import Columns, Draw, Row, RowIds, TableRows
 from .tools import CONTENT as TOOLS_CONTENT
 from .tools import TOOLS, Value
 
@@ -79,10 +79,10 @@ class RowTable:
             self._kept[place] = kept
         return kept
 
-    def rows(self, *place: int, keep: Callable[[tuple[Any, ...]], bool] | None = None) -> Rows:
+    def rows(self, *place: int, keep: Callable[[tuple[Any, ...]], bool] | None = None) -> TableRows:
         """Those of a place that are kept, to be told."""
         found = self.at(*place)
-        return Rows(self.columns, [row for row in found if keep(row)] if keep else list(found))
+        return TableRows(self.columns, [row for row in found if keep(row)] if keep else list(found))
 
     def find(self, row_id: Any) -> tuple[tuple[int, ...], Row]:
         """The place and the row of an id.
@@ -119,7 +119,7 @@ class World:
         self._day_numbers = {day: number for number, day in enumerate(self.days)}
         self._city_numbers = {folded(city): number for number, city in enumerate(CITIES)}
         self._places = [{folded(place.name): place for place in self._made_places(city)} for city in CITIES]
-        self.said: dict[tuple[Value, ...], Row | Rows] = {}
+        self.said: dict[tuple[Value, ...], Row | TableRows] = {}
         cities, days, music = len(CITIES), len(self.days), TOOLS["search_music"].parameters
         self.flights = RowTable(seed, ("flight_id", *CONTENT["flights"]), "FL", (days, cities, cities, 6), _flights)
         self.hotels = RowTable(

@@ -10,7 +10,7 @@ from nicegui import ui
 
 from .parts import element, text
 from .wording import many
-from .written import Part
+from .written import WrittenElement
 
 LONG = 6_000
 """Letters of a text that a page holds at once; the rest comes when it is asked for."""
@@ -47,9 +47,9 @@ def folded(summary: str, classes: str = "", is_open: bool = False) -> Iterator[A
         yield made
 
 
-def on_opening(folded_part: ui.element | Part, fill: Callable[[], Any]) -> None:
+def on_opening(folded_part: ui.element | WrittenElement, fill: Callable[[], Any]) -> None:
     """Fill a folded part when it is opened for the first time."""
-    if isinstance(folded_part, Part):
+    if isinstance(folded_part, WrittenElement):
         folded_part.fill_on_opening(fill)
         return
     is_filled = False

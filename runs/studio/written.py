@@ -24,7 +24,7 @@ _OPENED = f"""(event) => {{
 }}"""
 
 
-class Part:
+class WrittenElement:
     """An element that is written; in a `with` block, others stand in it.
 
     Args:
@@ -36,7 +36,7 @@ class Part:
         self._sheet = sheet
         self._node = node
 
-    def __enter__(self) -> Part:
+    def __enter__(self) -> WrittenElement:
         self._sheet.open.append(self._node)
         return self
 
@@ -61,14 +61,14 @@ class _Sheet:
 _sheet: ContextVar[_Sheet | None] = ContextVar("sheet", default=None)
 
 
-def part(tag: str, words: str, attributes: Mapping[str, str]) -> Part | None:
+def part(tag: str, words: str, attributes: Mapping[str, str]) -> WrittenElement | None:
     """An element within `written()`; `None` if this is outside of it."""
     sheet = _sheet.get()
     if sheet is None:
         return None
     node = SubElement(sheet.open[-1], tag, dict(attributes))
     node.text = words
-    return Part(sheet, node)
+    return WrittenElement(sheet, node)
 
 
 @contextmanager

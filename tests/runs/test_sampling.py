@@ -51,6 +51,7 @@ def test_no_facet_of_a_sample_stands_for_another(tmp_path: Path) -> None:
         values = len({each[first] for each in found}) * len({each[second] for each in found})
         assert len(pairs) == values
         assert max(pairs.values()) - min(pairs.values()) <= 2, (first, second)
+    assert len({(each["topic"], *(each[axis] for axis in axes)) for each in found}) > 60, "of 72 cells"
 
 
 def test_a_sample_follows_from_the_seed_and_holds_the_smaller_one(tmp_path: Path) -> None:
