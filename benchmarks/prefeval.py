@@ -1,15 +1,16 @@
 """What PrefEval's long items cost: the whole job beside a bare asyncio loop that makes the same LiteLLM calls.
 
     python benchmarks/prefeval.py [--items 60] [--turns 298] [--concurrency 16] [--repeat 3]
-    python benchmarks/prefeval.py --size
+    python benchmarks/prefeval.py --size [--pairs 1000] [--turns 298]
 
 Items of all five methods are answered and judged by the offline model after so many unrelated turns, from a pool that
 is made for it. The requests are then read from the ledger and sent again by a loop that does nothing else; both run in
 this process, in turn, and the median of the ratios counts. It is processor time, as nothing here waits. Then the peak
 memory of so many items, and of three times as many, each in a process of its own.
 
-With `--size`, instead: what the file of 1,000 pairs by five methods comes to, table by table, as a multiple of the
-distinct text that was said or sent. It is extrapolated from the first 10 and 60 of the shipped pairs.
+With `--size`, instead: what the file of `--pairs` pairs by five methods comes to, table by table, as a multiple of the
+distinct text in it: every text that was said or sent, once (a text is a whole message or reply; two judges' prompts
+are two texts, though they have most lines in common).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import Any
 import dialoom
 from benchmarks.long_requests import text
 from benchmarks.orchestration import send_bare
+from dialoom.personas.preferences import sample_pairs
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.gateway.tool_wire import wire_messages
 from dialoom.runs.store.passages import read_messages, reading
@@ -49,9 +51,10 @@ def write_pool(path: Path, turns: int) -> None:
     path.write_text(json.dumps([{"conversation": lines}]), encoding="utf-8")
 
 
-def play_job(path: Path, pool: Path, arguments: argparse.Namespace) -> float:
+def play_job(path: Path, pool: Path, arguments: argparse.Namespace, pairs: Path | None = None) -> float:
     """Play the job into a new run; returns the seconds of the processor that it took."""
     options = {"limit": arguments.items, "turns": [arguments.turns], "method": METHODS, "distractors": pool}
+    options |= {} if pairs is None else {"pairs": pairs}
     started = time.process_time()
     run = dialoom.play("prefeval", path=path, options=options, concurrency=arguments.concurrency)
     seconds = time.process_time() - started
@@ -106,31 +109,43 @@ def memory(arguments: argparse.Namespace) -> None:
 
 
 def size(folder: Path, arguments: argparse.Namespace) -> None:
-    """What an item more adds to each table, and what 5,000 come to."""
-    found: list[tuple[Counter[str], int]] = []
-    few, many = 10 * len(METHODS), 60 * len(METHODS)
-    for items in (few, many):
-        arguments.items = items
-        play_job(folder / f"{items}.db", folder / "pool.json", arguments)
-        found.append(tables_of(folder / f"{items}.db"))
-    (before, said_before), (after, said_after) = found
-    more = {name: (after[name] - before[name]) / (many - few) for name in after}
-    text = (said_after - said_before) / (many - few)
-    for name, added in sorted(more.items(), key=lambda each: -each[1]):
-        if added:
-            print(f"{name:32}{added:8,.0f} bytes an item")
-    print(f"{'all':32}{sum(more.values()):8,.0f} bytes an item, {text:,.0f} of distinct text")
-    left = 1000 * len(METHODS) - many
-    whole, said = after.total() + sum(more.values()) * left, said_after + text * left
-    print(f"1,000 pairs: {whole / 1e6:.1f} MB, {said / 1e6:.1f} MB of distinct text: {whole / said:.2f}")
+    """Play a hundredth, a tenth and all of so many pairs by five methods, and say what each file comes to."""
+    write_pairs(folder / "pairs.json", arguments.pairs)
+    path = folder / "run.db"
+    for pairs in (arguments.pairs // 100, arguments.pairs // 10, arguments.pairs):
+        path.unlink(missing_ok=True)
+        arguments.items = pairs * len(METHODS)
+        seconds = play_job(path, folder / "pool.json", arguments, folder / "pairs.json")
+        tables, said, kept = tables_of(path)
+        whole = path.stat().st_size
+        print(f"{pairs} pairs x {len(METHODS)}: {whole:,} bytes, {said:,} of distinct text: {whole / said:.2f}")
+        print(f"  {kept:,} of it stand there, no line twice; {arguments.items / seconds:.1f} items/s of processor time")
+    for name, bytes_ in tables.most_common():
+        print(f"{name:32}{bytes_ / arguments.items:8,.0f} bytes an item")
+    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB at the peak")
 
 
-def tables_of(path: Path) -> tuple[Counter[str], int]:
-    """The bytes of a run's tables and indexes, and those of the distinct text in it."""
+def write_pairs(path: Path, count: int) -> None:
+    """So many pairs, each other than all others: the shipped ones with words of their own."""
+    source = sample_pairs()
+    shipped = [pair for topic in source.topics() for pair in source.pairs(topic, "explicit")]
+    rows = []
+    for number in range(count):
+        pair, own = shipped[number % len(shipped)], text(f"{number}", 20)
+        preference, question = pair.preference.rstrip("."), pair.question.replace("?", f", {own}?", 1)
+        row = {"preference": f"{preference}, {own}.", "question": question, "explanation": pair.explanation}
+        rows.append({"topic": f"topic_{number % 20}", **row})
+    path.write_text(json.dumps(rows), encoding="utf-8")
+
+
+def tables_of(path: Path) -> tuple[Counter[str], int, int]:
+    """The bytes of a run's tables and indexes, those of the distinct texts, and what of these stands in the file."""
+    texts = "SELECT sum(length(CAST({} AS BLOB))) FROM {}"
     with closing(sqlite3.connect(path)) as connection:
         pages = connection.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name").fetchall()
-        (said,) = connection.execute("SELECT sum(length(CAST(content AS BLOB))) FROM texts").fetchone()
-    return Counter(dict(pages)), said
+        (said,) = connection.execute(texts.format("content", "texts")).fetchone()
+        (kept,) = connection.execute(texts.format("coalesce(content, parts)", "kept_texts")).fetchone()
+    return Counter(dict(pages)), said, kept
 
 
 def main() -> None:
@@ -141,6 +156,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--size", action="store_true", help="measure the file instead")
+    parser.add_argument("--pairs", type=int, default=1000, help="of which the file is made with --size")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     dialoom.tune_process()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,18 @@ def test_a_sample_is_spread_over_people_and_settings(tmp_path: Path) -> None:
     assert any("sample: 24 of 1,578 scenarios" in text and "user all 12" in text for text in said)
     first = planned(tmp_path / "first.db", options={**OPTIONS, "limit": 24})
     assert len({each["user"] for each in first}) == 1, "what a limit takes"
+
+
+def test_no_facet_of_a_sample_stands_for_another(tmp_path: Path) -> None:
+    """All pairs of values of two facets come up about equally often, so that what a table compares can be compared."""
+    axes = {"form": ["explicit", "persona"], "method": ["zero-shot", "reminder", "cot"], "turns": [0, 1]}
+    found = planned(tmp_path / "run.db", "prefeval", options=axes, sample=144)
+    for first, second in combinations(("topic", *axes), 2):
+        pairs = Counter((each[first], each[second]) for each in found)
+        values = len({each[first] for each in found}) * len({each[second] for each in found})
+        assert len(pairs) == values
+        assert max(pairs.values()) - min(pairs.values()) <= 2, (first, second)
+    assert len({(each["topic"], *(each[axis] for axis in axes)) for each in found}) > 60, "of 72 cells"
 
 
 def test_a_sample_follows_from_the_seed_and_holds_the_smaller_one(tmp_path: Path) -> None:

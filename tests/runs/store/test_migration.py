@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dialoom.runs.stepping import Session
 from dialoom.runs.store import RunFile, StoreError, migrations, views
 from dialoom.runs.store.checkpoints import RunSaver
 from dialoom.runs.store.checkpoints.items import time_text
@@ -20,6 +21,7 @@ from dialoom.runs.store.migrations import Step, migrate, version_of
 from dialoom.runs.store.schema import SCHEMA_VERSION
 from tests.conftest import Command, MadeOnce, lines_of, quick_players
 from tests.invented import write_release
+from tests.runs.stepping.played import asked, counted, dialogue, shown, stepping, stood
 from tests.runs.store.older import back_to_five
 
 OLDER = 0
@@ -220,6 +222,37 @@ def layout_of(path: Path) -> dict[str, object]:
             name: [file.execute(f"PRAGMA {what}({name})").fetchall() for what in ("table_info", "index_list")]
             for (name,) in names
         }
+
+
+def test_a_file_of_the_first_version_can_be_stepped_through(made_once: MadeOnce) -> None:
+    """Its branches look as they did, cost nothing to walk along, and go on."""
+    path = dialogue(made_once)
+
+    async def branch_off(session: Session) -> list[list[dict[str, Any]]]:
+        branch = await session.fork("mine")
+        await branch.goto(3)
+        await branch.say("user", "A quiet place, please.")
+        return [stood(await each.stops()) for each in (session, branch)]
+
+    async def go_on(session: Session) -> None:
+        branch = await session.switch("mine")
+        assert [stood(await each.stops()) for each in (session, branch)] == before
+        await session.goto(2)
+        assert shown(await session.step()) == before[0][3]
+        assert counted(path) == calls
+        assert (await branch.run()).next == ()
+        await branch.promote()
+
+    before, calls = stepping(path, branch_off), counted(path)
+    with closing(sqlite3.connect(path)) as file:
+        drop_later(file)
+        file.execute("PRAGMA user_version = 1")
+    stepping(path, go_on)
+    assert asked(path, calls.rows)[0] == "assistant"
+    with RunFile(path) as played:
+        taken = played.episode(0)
+    assert taken is not None
+    assert "A quiet place, please." in [line.content for line in taken.outcome.messages]
 
 
 def test_faults_of_an_older_run_are_unknown_until_it_is_reviewed(dialoom: Command, run: Path) -> None:
