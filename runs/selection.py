@@ -175,7 +175,11 @@ def selected(run: RunFile, judging: str | None, where: str | None) -> Iterator[R
 
 
 def every(
-    run: RunFile, judging: str | None, where: str | None, sort: Where | None = None
+    run: RunFile,
+    judging: str | None,
+    where: str | None,
+    sort: Where | None = None,
+    on_look: Callable[[int], None] = lambda _position: None,
 ) -> Iterator[tuple[int, RecordedEpisode]]:
     """Every scenario's position and the figures of it, in plan order; words are there only if an expression needs them.
 
@@ -184,6 +188,7 @@ def every(
         judging: The set of judgements; by default the oldest.
         where: Only those that this expression holds of.
         sort: What they will be sorted by.
+        on_look: Is told the position of each that is looked at.
 
     Raises:
         RunError: If the expression is wrong.
@@ -192,6 +197,7 @@ def every(
     wanted = None if where is None else Where.parse(where, run)
     needs_words = any(each is not None and each.needs_words for each in (wanted, sort))
     for position, episode in _whole(run, judging) if needs_words else run.figures(judging):
+        on_look(position)
         if wanted is None or wanted.keeps(episode):
             yield position, episode
 

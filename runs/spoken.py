@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -18,8 +18,11 @@ from dialoom.outputs import private_file
 
 from .errors import RunError
 from .store import RunFile
+from .store.signature import signature
 
-_LAYOUT = 1
+_LAYOUT = 2
+_STEP = 500
+"""Conversations and texts from one word of progress to the next."""
 _PATIENCE = 60.0
 """Seconds to wait for another process that brings it up to date."""
 
@@ -36,16 +39,21 @@ class SpokenIndex:
     """
 
     def __init__(self, run: RunFile, folder: Path | None = None) -> None:
+        self._run = run
         self._texts = run.spoken()
         self.path = (folder or _folder()) / f"{_name(run)}.db"
         private_file(self.path)
 
-    def search(self, words: str) -> dict[int, int]:
+    def search(
+        self, words: str, on_progress: Callable[[str, int, int], None] = lambda _what, _done, _of: None
+    ) -> dict[int, int]:
         """Where the words were said.
 
         Args:
             words: Words that stand in one message, in any order; `"in quotes"` beside each other; `begin*` for what
                 begins so.
+            on_progress: While the index is made or brought up to date, is told what is being done, how much of it, and
+                of how much; what it raises ends it.
 
         Returns:
             The positions of scenarios, each with the id of the first text in which they stand.
@@ -55,7 +63,7 @@ class SpokenIndex:
         """
         wanted = _wanted(words)
         with self._opened() as connection:
-            self._update(connection)
+            self._update(connection, on_progress)
             found = connection.execute(
                 "SELECT position, min(text) FROM said WHERE text IN (SELECT rowid FROM words WHERE words MATCH ?) "
                 "GROUP BY position",
@@ -63,21 +71,31 @@ class SpokenIndex:
             )
             return dict(found.fetchall())
 
-    def _update(self, connection: sqlite3.Connection) -> None:
-        """Take in what has been said since."""
+    def _update(self, connection: sqlite3.Connection, on_progress: Callable[[str, int, int], None]) -> None:
+        """Take in what has been said since the run's file was written last."""
+        mark = repr(signature(self._run.path))
+        if connection.execute("SELECT mark FROM taken_in").fetchone() == (mark,):
+            return
+        planned = self._run.planned
         known = dict(connection.execute("SELECT position, messages FROM seen").fetchall())
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for position, messages, texts in self._texts.of_changed(known):
+            for number, (position, messages, texts) in enumerate(self._texts.of_changed(known)):
+                if number % _STEP == 0:
+                    on_progress("reading conversations", position, planned)
                 connection.execute("INSERT OR REPLACE INTO seen VALUES (?, ?)", (position, messages))
                 connection.execute("DELETE FROM said WHERE position = ?", (position,))
                 rows = [(text, position) for text in dict.fromkeys(texts)]
                 connection.executemany("INSERT OR IGNORE INTO said VALUES (?, ?)", rows)
             query = "SELECT DISTINCT text FROM said WHERE text NOT IN (SELECT text FROM indexed)"
             new = [int(text) for (text,) in connection.execute(query).fetchall()]
-            for id_, content in self._texts.contents(new):
+            for number, (id_, content) in enumerate(self._texts.contents(new)):
+                if number % _STEP == 0:
+                    on_progress("taking in messages", number, len(new))
                 connection.execute("INSERT INTO words (rowid, content) VALUES (?, ?)", (id_, content))
                 connection.execute("INSERT INTO indexed VALUES (?)", (id_,))
+            connection.execute("DELETE FROM taken_in")
+            connection.execute("INSERT INTO taken_in VALUES (?)", (mark,))
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
@@ -94,11 +112,12 @@ class SpokenIndex:
 
 def _make(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    for table in ("seen", "said", "indexed", "words"):
+    for table in ("seen", "said", "indexed", "words", "taken_in"):
         connection.execute(f"DROP TABLE IF EXISTS {table}")
     connection.execute("CREATE TABLE seen (position INTEGER PRIMARY KEY, messages BLOB)")
     connection.execute("CREATE TABLE said (text INTEGER, position INTEGER, PRIMARY KEY (text, position)) WITHOUT ROWID")
     connection.execute("CREATE INDEX said_by_position ON said (position)")
+    connection.execute("CREATE TABLE taken_in (mark TEXT)")
     connection.execute("CREATE TABLE indexed (text INTEGER PRIMARY KEY)")
     connection.execute(
         "CREATE VIRTUAL TABLE words USING fts5(content, content='', tokenize='unicode61 remove_diacritics 2')"

@@ -26,10 +26,11 @@ from .scenario import BuildScenario
 
 
 class BuildState(TypedDict, total=False):
-    """What is checkpointed: rows of the source's files."""
+    """What is checkpointed: rows of the source's files, and why flows have none."""
 
     sessions: list[dict[str, Any]]
     pairs: list[dict[str, Any]]
+    left_out: dict[str, str]
 
 
 class ApolloBuild(Recipe):
@@ -73,7 +74,7 @@ class ApolloBuild(Recipe):
 
     def initial(self, scenario: BuildScenario) -> dict[str, Any]:  # noqa: ARG002
         """Nothing yet."""
-        return {"sessions": [], "pairs": []}
+        return {"sessions": [], "pairs": [], "left_out": {}}
 
     def outcome(self, scenario: BuildScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """The user's rows of the source's files."""
@@ -88,6 +89,7 @@ class ApolloBuild(Recipe):
                 USERS: [scenario.user.model_dump()],
                 SESSIONS: sessions,
                 PAIRS: pairs,
+                **({"left_out": left_out} if (left_out := state.get("left_out")) else {}),
             },
         )
 
@@ -95,11 +97,15 @@ class ApolloBuild(Recipe):
         """What the pairs are like, and how diverse the sessions are."""
         topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
         pairs: Counter[tuple[str, str]] = Counter()
+        left_out: list[Sequence[Cell]] = []
         for episode in episodes:
+            left_out += [
+                [episode.facets["user"], flow, why] for flow, why in episode.outcome.details.get("left_out", {}).items()
+            ]
             for session in episode.outcome.details[SESSIONS]:
                 topics[session["kind"]].append(session["topic"])
             pairs.update((pair["form"], pair["query_kind"]) for pair in episode.outcome.details[PAIRS])
-        return [pairs_table(pairs), topics_table(topics)]
+        return [pairs_table(pairs), topics_table(topics), *([_left_out(left_out)] if left_out else [])]
 
     def exporters(self) -> Mapping[str, Exporter]:
         """The source folder."""
@@ -118,17 +124,23 @@ async def _build(_: BuildState, scene: Scene) -> Update:
     if world.hash != scenario.world:
         raise RecipeError(f"world: the run was planned in {scenario.world[:12]}, and this version's is another")
     chosen = (world, scenario.user, scenario.pairs, scenario.errands, scenario.seed)
-    sessions, pairs = await asyncio.to_thread(user_part, *chosen)  # so that the run can be stopped meanwhile
-    for pair in pairs:
+    part = await asyncio.to_thread(user_part, *chosen)  # so that the run can be stopped meanwhile
+    for pair in part.pairs:
         if refused := gold_refusal(world, pair):
             raise FlowError(f"flow {pair.flow}, pair {pair.id}: {refused}")
-    return {"sessions": [each.model_dump() for each in sessions], "pairs": [each.model_dump() for each in pairs]}
+    sessions, pairs = ([each.model_dump() for each in rows] for rows in (part.sessions, part.pairs))
+    return {"sessions": sessions, "pairs": pairs, "left_out": part.left_out}
+
+
+def _left_out(rows: list[Sequence[Cell]]) -> Table:
+    notes = ["From some homes and workplaces nothing can be asked that would tell three preferences apart."]
+    return Table("left-out", f"Flows without pairs: {len(rows)}", ["user", "flow", "why"], rows, notes)
 
 
 def _rows(episode: Episode, *_: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every row with the name of its file."""
-    for name, rows in episode.outcome.details.items():
-        yield from (((name,), row) for row in rows)
+    for name in (META, USERS, SESSIONS, PAIRS):
+        yield from (((name,), row) for row in episode.outcome.details[name])
 
 
 def pairs_table(counts: Counter[tuple[str, str]]) -> Table:

@@ -9,6 +9,7 @@ from dialoom.graphs.outcome import Episode
 from dialoom.graphs.recipe import Exporter, RecipeError
 from dialoom.personas.apollo.source import ApolloMeta
 from dialoom.personas.apollo.source.drafts import DRAFTS, DraftsMeta
+from dialoom.personas.apollo.source.errands import interests_shown
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 from dialoom.prompts import PromptLibrary
 
@@ -60,12 +61,15 @@ def source_rows(
         yield (META,), ApolloMeta(maker="written", **_made_with(scenario)).model_dump()
     if not pairs:
         return
-    yield (USERS,), user.person().model_dump()
     told = {each.session_id for each, _ in pairs}
+    sessions = []
     for id_, planned in planned_sessions(scenario, state).items():
         draft = draft_of(state, "sessions", id_)
         if draft is not None and draft.is_sound and (id_ in told or not isinstance(planned, PlannedPair)):
-            yield (SESSIONS,), planned.session(draft).model_dump()
+            sessions.append(planned.session(draft))
+    person = user.person().model_copy(update={"interests": interests_shown(sessions)})
+    yield (USERS,), person.model_dump()
+    yield from (((SESSIONS,), session.model_dump()) for session in sessions)
     for each, query in pairs:
         yield (PAIRS,), each.pair(scenario, query).model_dump()
 

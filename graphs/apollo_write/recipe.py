@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
+from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.outline import Outline, Span
@@ -25,6 +26,7 @@ from .options import PLAN, WriteOptions
 from .pairs import planned_sessions
 from .replies import REPLY_TYPES
 from .scenario import WriteScenario
+from .texts import written_talks
 
 
 class ApolloWrite(Recipe):
@@ -165,6 +167,10 @@ class ApolloWrite(Recipe):
                 "topics": topics,
             },
         )
+
+    def talks(self, scenario: WriteScenario, outcome: Outcome) -> Iterator[Talk]:
+        """What was written and is not out, text by text, and the sessions."""
+        return written_talks(scenario, outcome.details["drafts"], self.facts(scenario))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Sessions and queries that there are."""

@@ -66,8 +66,8 @@ class WrittenQuery(_Reply):
 class CheckedDraft(_Reply):
     """A checker's word on something."""
 
-    verdict: Literal["right", "wrong"]
     explanation: str = ""
+    verdict: Literal["right", "wrong"]
 
 
 class FacetValue(_Reply):
@@ -82,8 +82,8 @@ class ReadTalk(_Reply):
 
     facets: list[FacetValue]
     form: PreferenceForm
-    verdict: Literal["right", "wrong"] = "right"
     explanation: str = ""
+    verdict: Literal["right", "wrong"] = "right"
 
 
 class GuessedValues(_Reply):

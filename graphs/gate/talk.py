@@ -14,7 +14,7 @@ from dialoom.graphs.outcome import Line
 from .prompt_words import NO_PROMPTS, PromptWords, runs_of
 from .vocabulary import Vocabulary, vocabulary, words_of
 
-_LONGEST = 20_000
+LONGEST = 20_000
 """Letters of a line that are compared word by word: no sound line is longer, and a huge one must not hold up a run."""
 
 STRETCH = 14
@@ -46,7 +46,7 @@ class Said:
     @cached_property
     def words(self) -> tuple[str, ...]:
         """Its words, in lower case."""
-        return tuple(words_of(self.text[:_LONGEST]))
+        return tuple(words_of(self.text[:LONGEST]))
 
     @cached_property
     def counted(self) -> Counter[str]:
@@ -66,7 +66,7 @@ class Said:
     @cached_property
     def prose(self) -> str:
         """Its beginning without code."""
-        return _CODE.sub(" ", self.text[:_LONGEST])
+        return _CODE.sub(" ", self.text[:LONGEST])
 
     @cached_property
     def own(self) -> str:

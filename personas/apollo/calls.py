@@ -95,7 +95,7 @@ def _readers(tool: str) -> tuple[tuple[str, Callable[[Any], Value]], ...]:
 
 
 def _reader(tool: Tool, parameter: Parameter) -> Callable[[Any], Value]:
-    """What reads an argument, and remembers the short texts that it has read: names, days and ids come again."""
+    """What reads an argument, and remembers what it has read, but for long texts: names, days and ids come again."""
 
     def read(value: Any) -> Value:
         if value is None:
@@ -107,8 +107,14 @@ def _reader(tool: Tool, parameter: Parameter) -> Callable[[Any], Value]:
             raise CallError(f"{tool.name}: {parameter.name} {shown(value)}: give {parameter.wanted()}")
         return found
 
-    remembered = lru_cache(maxsize=512)(read)
-    return lambda value: remembered(value) if type(value) is str and len(value) < _SHORT else read(value)
+    remembered = lru_cache(maxsize=512, typed=True)(read)  # by type, as True equals 1
+
+    def reading(value: Any) -> Value:
+        kind = type(value)
+        again = len(value) < _SHORT if kind is str else kind is int or kind is bool
+        return remembered(value) if again else read(value)
+
+    return reading
 
 
 def _within(parameter: Parameter, value: Value) -> bool:

@@ -5,47 +5,73 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from hashlib import sha256
-from itertools import chain, count
-from typing import Any, TypeAlias, TypeVar
+from functools import cache
+from hashlib import blake2b
+from itertools import chain, count, islice, product
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
 Row = dict[str, Any]
-_Word: TypeAlias = Callable[[], int]
-_Drawer: TypeAlias = Callable[[_Word, Mapping[str, Any], Row], Any]
-_EIGHT_WORDS = struct.Struct(">8I")
+_Values: TypeAlias = Sequence[Any]
+_Rule: TypeAlias = Callable[[Mapping[str, Any]], _Values]
+_MOST_TOGETHER = 10_000
+_SIXTEEN_WORDS = struct.Struct("<16I")
 
 
 class Draw:
-    """Choices that follow from a seed and a key alone, and not from what was drawn before: keyed SHA-256.
+    """Choices that follow from a seed and a key alone, and not from what was drawn before: BLAKE2b of key and number.
 
     Attributes:
-        word: Gives the next number below 2**32.
+        words: Numbers below 2**32, without an end; sixteen of them cost one digest.
     """
 
-    __slots__ = ("word",)
+    __slots__ = ("words",)
 
     def __init__(self, *key: object) -> None:
         named = "\x1f".join(map(str, key)).encode(errors="surrogatepass")
-        self.word: Callable[[], int] = chain.from_iterable(_digests(named)).__next__
+        self.words: Iterator[int] = chain.from_iterable(_digests(named))
 
     def below(self, bound: int) -> int:
         """A whole number from 0 to `bound` - 1, of which a million is the most that is asked for here."""
-        return self.word() * bound >> 32
+        return next(self.words) * bound >> 32
 
     def choice(self, values: Sequence[T]) -> T:
         """One of the values."""
         return values[self.below(len(values))]
 
-    def shuffled(self, values: Sequence[T]) -> list[T]:
-        """All the values, in some order."""
-        left, word = list(values), self.word
-        return [left.pop(word() * len(left) >> 32) for _ in values]
+    def choices(self, values: Sequence[T], count: int) -> list[T]:
+        """So many of the values, of which one may come twice."""
+        size = len(values)
+        return [values[word * size >> 32] for word in islice(self.words, count)]
+
+    def shuffled(self, values: Sequence[T], count: int | None = None) -> list[T]:
+        """All the values in some order, or the first so many of them."""
+        left = list(values)
+        sizes = range(len(left), 0 if count is None else len(left) - count, -1)
+        return [left.pop(word * size >> 32) for size, word in zip(sizes, self.words, strict=False)]
 
 
 def _digests(key: bytes) -> Iterator[tuple[int, ...]]:
     for number in count():
-        yield _EIGHT_WORDS.unpack(sha256(b"%d\x1f%b" % (number, key)).digest())[::-1]
+        yield _SIXTEEN_WORDS.unpack(blake2b(b"%d\x1f%b" % (number, key)).digest())
+
+
+class TableRows(NamedTuple):
+    """Rows of a table, to be made into objects for whoever asks.
+
+    Attributes:
+        columns: Their names; empty where a row is one value by another.
+        values: Of each row: one for each column, and perhaps some that are not told.
+    """
+
+    columns: tuple[str, ...]
+    values: list[tuple[Any, ...]]
+
+    def told(self) -> list[Row]:
+        """As a tool's output has them."""
+        if not (columns := self.columns):
+            return [{key: value} for key, value in self.values]
+        return [dict(zip(columns, row, strict=False)) for row in self.values]
 
 
 class Columns:
@@ -53,32 +79,73 @@ class Columns:
 
     A rule is a list to choose from; `by`, with a rule for each value of an argument or of an earlier column; a number
     `from`, `to` and in `step`s; `times` of day between two hours; an `id` of these letters. Braces in a text stand
-    for an argument's value. Rules are read once, so that a row costs little more than its draws.
+    for an argument's value. Rules are read once, and many rows are drawn by the column, so that a row costs little
+    more than its draws.
     """
 
     def __init__(self, rules: Mapping[str, Any]) -> None:
-        self._rules = rules
-        self._columns = [(column, _values(rule), _drawer(rule)) for column, rule in rules.items()]
+        self._columns = {column: _rule(rule) for column, rule in rules.items()}
+        self._groups = cache(self._grouped)
 
     def row(self, draw: Draw, arguments: Mapping[str, Any]) -> Row:
         """A row."""
-        word = draw.word
         made: Row = {}
-        for column, values, drawn in self._columns:
-            made[column] = values[word() * len(values) >> 32] if values else drawn(word, arguments, made)
+        for column, rule in self._columns.items():
+            made[column] = draw.choice(rule({**arguments, **made}) if callable(rule) else rule)
         return made
 
-    def rows(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> list[Row]:
-        """So many rows, no two of them with the same text in a column that has enough texts for all."""
-        used = {column: set[Any]() for column, rule in self._rules.items() if _spread(rule, arguments) >= count}
-        made: list[Row] = []
-        while len(made) < count:
-            fresh = self.row(draw, arguments)
-            if not used or not any(fresh[column] in seen for column, seen in used.items()):
-                made.append(fresh)
-                for column, seen in used.items():
-                    seen.add(fresh[column])
+    def rows(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> TableRows:
+        """So many rows, as `drawn` has their columns."""
+        return TableRows(tuple(self._columns), list(zip(*self.drawn(draw, arguments, count), strict=True)))
+
+    def drawn(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> list[Sequence[Any]]:
+        """The columns of so many rows, one at least: no text comes twice in one that has enough of them.
+
+        A column cannot depend on an earlier one here.
+        """
+        made: list[Sequence[Any]] = []
+        for group in self._groups(count):
+            if isinstance(group, list):
+                made += zip(*draw.choices(group, count), strict=True)
+            else:
+                values = group(arguments) if callable(group) else group
+                made.append((draw.shuffled if _is_apart(values, count) else draw.choices)(values, count))
         return made
+
+    def _grouped(self, count: int) -> list[_Values | _Rule]:
+        """The columns' rules, and lists of tuples: neighbours that depend on nothing are drawn with one number."""
+        groups: list[_Values | _Rule] = []
+        for rule in self._columns.values():
+            if callable(rule) or _is_apart(rule, count):
+                groups.append(rule)
+            elif groups and isinstance(groups[-1], list) and len(groups[-1]) * len(rule) <= _MOST_TOGETHER:
+                groups[-1] = [(*row, value) for row in groups[-1] for value in rule]
+            else:
+                groups.append([(value,) for value in rule])
+        return groups
+
+
+def _is_apart(values: _Values, count: int) -> bool:
+    return len(values) >= max(count, 2) and isinstance(values, _Texts)
+
+
+class _Texts(tuple[str, ...]):
+    """Texts that a reader would mind to see twice."""
+
+    __slots__ = ()
+
+
+class _Ids(Sequence[str]):
+    """Ids of some letters and six digits, made when one is chosen."""
+
+    def __init__(self, letters: str) -> None:
+        self._letters = letters
+
+    def __len__(self) -> int:
+        return 900_000
+
+    def __getitem__(self, place: Any) -> Any:
+        return f"{self._letters}{100_000 + place}"
 
 
 def in_range(rule: Mapping[str, Any]) -> tuple[int | float, ...]:
@@ -88,25 +155,21 @@ def in_range(rule: Mapping[str, Any]) -> tuple[int | float, ...]:
     return tuple(round(number, 1) if isinstance(number, float) else number for number in numbers)
 
 
-def _values(rule: Any) -> Sequence[Any]:
-    """What a column's value is one of, whatever else is drawn or asked; nothing where it depends on more."""
+def _rule(rule: Any) -> _Values | _Rule:
+    """What a column is one of, or what tells it from arguments and earlier columns."""
     if isinstance(rule, list):
-        return () if any(isinstance(value, str) and "{" in value for value in rule) else tuple(rule)
-    return in_range(rule) if "from" in rule else ()
-
-
-def _drawer(rule: Any) -> _Drawer:
-    """What draws a column's value, from the arguments and the columns before it."""
-    if values := _values(rule):
-        return lambda word, _, __: values[word() * len(values) >> 32]
-    if isinstance(rule, list):
-        return lambda word, arguments, _: _filled(rule[word() * len(rule) >> 32], arguments)
+        if any("{" in value for value in rule if isinstance(value, str)):
+            return lambda known: _Texts(_filled(value, known) for value in rule)
+        return _Texts(rule) if all(isinstance(value, str) for value in rule) else tuple(rule)
     if "by" in rule:
-        return _depending(rule["by"], {value: _drawer(each) for value, each in rule.items() if value != "by"})
+        name, rules = rule["by"], {value: _rule(each) for value, each in rule.items() if value != "by"}
+        return lambda known: each(known) if callable(each := rules[str(known[name])]) else each
+    if "from" in rule:
+        return in_range(rule)
     if "id" in rule:
-        return lambda word, _, __: f"{rule['id']}{100_000 + (word() * 900_000 >> 32)}"
-    hours, minutes = [f"{hour:02}:" for hour in range(*rule["times"])], [f"{5 * minute:02}" for minute in range(12)]
-    return lambda word, _, __: hours[word() * len(hours) >> 32] + minutes[word() * 12 >> 32]
+        ids = _Ids(rule["id"])
+        return lambda _: ids
+    return tuple(f"{hour:02}:{minute:02}" for hour, minute in product(range(*rule["times"]), range(0, 60, 5)))
 
 
 def _filled(text: str, arguments: Mapping[str, Any]) -> str:
@@ -114,22 +177,6 @@ def _filled(text: str, arguments: Mapping[str, Any]) -> str:
         return text
     text = text.format_map(arguments)
     return text[0].upper() + text[1:]
-
-
-def _depending(name: str, drawers: Mapping[str, _Drawer]) -> _Drawer:
-    def drawn(word: _Word, arguments: Mapping[str, Any], made: Row) -> Any:
-        return drawers[str(made[name] if name in made else arguments[name])](word, arguments, made)
-
-    return drawn
-
-
-def _spread(rule: Any, arguments: Mapping[str, Any]) -> int:
-    """How many texts a column has to choose from; 0 where nobody minds the same twice."""
-    if isinstance(rule, list):
-        return len(set(rule)) if isinstance(rule[0], str) and len(rule) > 1 else 0
-    if "by" in rule and rule["by"] in arguments:
-        return _spread(rule[str(arguments[rule["by"]])], arguments)
-    return 0
 
 
 class RowIds:
@@ -158,11 +205,13 @@ class RowIds:
         first = 0
         for part, size in zip(place, self._sizes[:-1], strict=True):
             first = first * size + part
-        first *= self._sizes[-1]
-        return [
-            f"{self._prefix}{100 + ((first + number) * self._factor + self._shift) % self._count}"
-            for number in range(count)
-        ]
+        start, prefix, step, size = (
+            first * self._sizes[-1] * self._factor + self._shift,
+            self._prefix,
+            self._factor,
+            self._count,
+        )
+        return [f"{prefix}{100 + (start + number * step) % size}" for number in range(count)]
 
     def place(self, text: str) -> tuple[int, ...] | None:
         """The place that an id in any case leads to; None where there can be no such row."""

@@ -8,15 +8,17 @@ from functools import cache
 from typing import Any
 
 from .calls import CallError, ToolCall, canonical, shown
-from .draws import Columns, Row, in_range
+from .draws import Columns, Row, TableRows, in_range
 from .tools import CONTENT as TOOLS_CONTENT
 from .tools import TOOLS
 from .world import CONTENT, Place, World
 
 Output = dict[str, Any] | list[Row]
+_Said = Row | TableRows
 _REMEMBERED = 20_000
 _BOOKING: Mapping[str, Any] = CONTENT["booking"]
 _RANGES = {name: in_range(_BOOKING[name]) for name in ("pickup_min", "ready_min", "delivery_min")}
+_STOPS = [*CONTENT["flights"]].index("stops") + 1  # as the id stands before them
 _WEATHER, _BUSES = Columns(CONTENT["weather"]), Columns(CONTENT["bus"])
 
 
@@ -47,10 +49,10 @@ def _answer(world: World, call: ToolCall) -> Output:
         said = _ANSWERS.get(call.name, _drawn)(world, call)
         if len(world.said) < _REMEMBERED:
             world.said[key] = said
-    return dict(said) if isinstance(said, dict) else [dict(row) for row in said]
+    return dict(said) if isinstance(said, dict) else said.told()
 
 
-def _drawn(world: World, call: ToolCall) -> Output:
+def _drawn(world: World, call: ToolCall) -> _Said:
     """What a tool without an answer of its own says: rows or one object, as its columns in the data file have it."""
     columns, count = _columns(call.name)
     draw = world.draw(call.name, *call.arguments.values())
@@ -90,29 +92,29 @@ def _way(world: World, call: ToolCall) -> tuple[int, Place, Place]:
     return city, one, other
 
 
-def _get_distance(world: World, call: ToolCall) -> Output:
+def _get_distance(world: World, call: ToolCall) -> _Said:
     _, one, other = _way(world, call)
     return {"distance_km": one.distance(other)}
 
 
-def _get_weather(world: World, call: ToolCall) -> Output:
+def _get_weather(world: World, call: ToolCall) -> _Said:
     city, day = world.city(call.arguments["city"]), world.day(call.arguments["date"])
     return _WEATHER.row(world.draw("weather", city, day), {})
 
 
-def _get_bus_eta(world: World, call: ToolCall) -> Output:
+def _get_bus_eta(world: World, call: ToolCall) -> _Said:
     city, one, other = _way(world, call)
     return _BUSES.row(world.draw("bus", city, one.name, other.name), {})
 
 
-def _transport_recommendation(world: World, call: ToolCall) -> Output:
+def _transport_recommendation(world: World, call: ToolCall) -> _Said:
     _, one, other = _way(world, call)
     speed, lost, price, per_km = CONTENT["ways"][call.arguments["mode"]]
     distance = one.distance(other)
     return {"minutes": round(60 * distance / speed + lost), "cost": round(price + per_km * distance, 1)}
 
 
-def _request_ride(world: World, call: ToolCall) -> Output:
+def _request_ride(world: World, call: ToolCall) -> _Said:
     _, one, other = _way(world, call)
     price, per_km = CONTENT["rides"][call.arguments["ride_type"]]
     return {
@@ -122,96 +124,99 @@ def _request_ride(world: World, call: ToolCall) -> Output:
     }
 
 
-def _search_flight(world: World, call: ToolCall) -> Output:
+def _search_flight(world: World, call: ToolCall) -> _Said:
     day = world.day(call.arguments["date"])
     origin, target = (world.city(call.arguments[name], name) for name in ("from_city", "to_city"))
     _differ(call)
-    return [row for row in world.flights.at(day, origin, target) if not (call.arguments["direct"] and row["stops"])]
+    keep = (lambda row: not row[_STOPS]) if call.arguments["direct"] else None
+    return world.flights.rows(day, origin, target, keep=keep)
 
 
-def _book_flight(world: World, call: ToolCall) -> Output:
+def _book_flight(world: World, call: ToolCall) -> _Said:
     _, flight = world.flights.find(call.arguments["flight_id"])
     total = flight["price"] * _BOOKING["cabin"][call.arguments["cabin"]]
     total += _BOOKING["insurance"] * bool(call.arguments["insurance"])
     return {"booking_id": _id(world, call, "BK"), "total": round(total, 1)}
 
 
-def _search_hotel(world: World, call: ToolCall) -> Output:
+def _search_hotel(world: World, call: ToolCall) -> _Said:
     city, day = world.city(call.arguments["city"]), world.day(call.arguments["check_in"], "check_in")
-    stay = world.hotels.at(city, day, int(call.arguments["nights"]) - 1)
-    stars = int(call.arguments["stars"])
-    return [{name: hotel[name] for name in hotel if name != "stars"} for hotel in stay if hotel["stars"] >= stars]
+    nights, stars = int(call.arguments["nights"]), int(call.arguments["stars"])
+    return world.hotels.rows(city, day, nights - 1, keep=lambda row: row[-1] >= stars)
 
 
-def _book_hotel(world: World, call: ToolCall) -> Output:
+def _book_hotel(world: World, call: ToolCall) -> _Said:
     (_, _, nights), hotel = world.hotels.find(call.arguments["hotel_id"])
     night = hotel["price"] * _BOOKING["room_type"][call.arguments["room_type"]]
     night += _BOOKING["breakfast"] * bool(call.arguments["breakfast"])
     return {"booking_id": _id(world, call, "BK"), "total": round((nights + 1) * night, 1)}
 
 
-def _search_movie(world: World, call: ToolCall) -> Output:
+def _search_movie(world: World, call: ToolCall) -> _Said:
     day, known = world.day(call.arguments["date"]), TOOLS[call.name].parameters
-    return list(world.showings.at(day, *(known[name].of.index(call.arguments[name]) for name in ("genre", "cinema"))))
+    places = [known[name].of.index(call.arguments[name]) for name in ("genre", "cinema")]
+    return world.showings.rows(day, *places)
 
 
-def _book_movie_ticket(world: World, call: ToolCall) -> Output:
+def _book_movie_ticket(world: World, call: ToolCall) -> _Said:
     world.showings.find(call.arguments["movie_id"])
     draw = world.draw("seat", *call.arguments.values())
     return {"ticket_id": _id(world, call, "TK"), "seat": f"{draw.choice(_BOOKING['seat'])}{1 + draw.below(18)}"}
 
 
-def _search_music(world: World, call: ToolCall) -> Output:
+def _search_music(world: World, call: ToolCall) -> _Said:
     known = TOOLS[call.name].parameters
     places = [known[name].of.index(call.arguments[name]) for name in ("genre", "mood")]
-    return world.draw("order", *call.arguments.values()).shuffled(world.tracks.at(*places))
+    columns, found = world.tracks.rows(*places)
+    return TableRows(columns, world.draw("order", *call.arguments.values()).shuffled(found))
 
 
-def _search_beverage_id(world: World, call: ToolCall) -> Output:
+def _search_beverage_id(world: World, call: ToolCall) -> _Said:
+    """In the paper's shape, each id with its category."""
     found = world.beverages.at(world.city(call.arguments["city"]), world.day(call.arguments["date"]))
-    return [{row["beverage_id"]: row["category"]} for row in found]
+    return TableRows((), list(found))
 
 
-def _order_beverage(world: World, call: ToolCall) -> Output:
+def _order_beverage(world: World, call: ToolCall) -> _Said:
     world.beverages.find(call.arguments["beverage_id"])
     return {"order_id": _id(world, call, "OR"), "ready_min": _in_range(world, call, "ready_min")}
 
 
-def _order_food_delivery(world: World, call: ToolCall) -> Output:
+def _order_food_delivery(world: World, call: ToolCall) -> _Said:
     world.place(world.city(call.arguments["city"]), call.arguments["address"], "address")
     return {"order_id": _id(world, call, "OR"), "eta_min": _in_range(world, call, "delivery_min")}
 
 
-def _loan_repayment_calculator(_: World, call: ToolCall) -> Output:
+def _loan_repayment_calculator(_: World, call: ToolCall) -> _Said:
     amount, rate, years = (float(value) for value in call.arguments.values())
     months, monthly = 12 * years, rate / 1200
     part = amount * monthly / -math.expm1(-months * math.log1p(monthly)) if monthly else amount / months
     return {"monthly": round(part, 1), "total": round(part * months, 1)}
 
 
-def _investment_return_calculator(_: World, call: ToolCall) -> Output:
+def _investment_return_calculator(_: World, call: ToolCall) -> _Said:
     amount, rate, years = (float(value) for value in call.arguments.values())
     value = amount * (1 + rate / 100) ** years
     return {"value": round(value, 1), "gain": round(value - amount, 1)}
 
 
-def _currency_converter(_: World, call: ToolCall) -> Output:
+def _currency_converter(_: World, call: ToolCall) -> _Said:
     amount, worth = float(call.arguments["amount"]), CONTENT["money"]
     return {"amount": round(amount / worth[call.arguments["from_currency"]] * worth[call.arguments["to_currency"]], 1)}
 
 
-def _daily_water_intake(_: World, call: ToolCall) -> Output:
+def _daily_water_intake(_: World, call: ToolCall) -> _Said:
     millilitres = int(call.arguments["weight_kg"]) * CONTENT["water"][call.arguments["activity"]]
     return {"litres": round(millilitres / 1000, 1)}
 
 
-def _sleep_quality_checker(_: World, call: ToolCall) -> Output:
+def _sleep_quality_checker(_: World, call: ToolCall) -> _Said:
     """Twelve points for each hour off eight, five for each time that one woke."""
     score = round(100 - 12 * abs(8 - float(call.arguments["hours"])) - 5 * int(call.arguments["wake_ups"]))
     return {"score": max(0, score), "rating": "good" if score >= 75 else "fair" if score >= 50 else "poor"}
 
 
-def _sleep_duration(_: World, call: ToolCall) -> Output:
+def _sleep_duration(_: World, call: ToolCall) -> _Said:
     to_bed, up = (
         int(str(call.arguments[name])[:2]) * 60 + int(str(call.arguments[name])[3:])
         for name in ("bedtime", "wake_time")
@@ -219,13 +224,13 @@ def _sleep_duration(_: World, call: ToolCall) -> Output:
     return {"hours": round((up - to_bed) % 1440 / 60, 1)}
 
 
-def _nutrition_analysis(_: World, call: ToolCall) -> Output:
+def _nutrition_analysis(_: World, call: ToolCall) -> _Said:
     energy, protein = CONTENT["food"][call.arguments["food"]]
     portion = int(call.arguments["grams"]) / 100
     return {"kcal": round(energy * portion), "protein_g": round(protein * portion, 1)}
 
 
-_ANSWERS: Mapping[str, Callable[[World, ToolCall], Output]] = {
+_ANSWERS: Mapping[str, Callable[[World, ToolCall], _Said]] = {
     answer.__name__.removeprefix("_"): answer
     for answer in (
         _get_distance,

@@ -8,18 +8,22 @@ import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
+from functools import cache
+from itertools import permutations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from .calls import CallError, folded, shown
-from .draws import Columns, Draw, Row, RowIds
+from .draws import Columns, Draw, Row, RowIds, TableRows
 from .tools import CONTENT as TOOLS_CONTENT
 from .tools import TOOLS, Value
 
+T = TypeVar("T")
 CONTENT: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "world.toml").read_text(encoding="utf-8"))
 CITIES: tuple[str, ...] = tuple(CONTENT["cities"])
 CLASSES_OF_HOTELS = (5, 5, 5, 4, 4, 3, 3, 2)  # so that even who wants the best has three to choose from
 _GENRES, _CINEMAS = (TOOLS["search_movie"].parameters[name].of for name in ("genre", "cinema"))
+_BEVERAGES: tuple[str, ...] = tuple(CONTENT["beverages"]["category"])
 _KM_ACROSS = 10
 _FLIGHTS, _HOTELS, _SHOWINGS, _TRACKS = (Columns(CONTENT[name]) for name in ("flights", "hotels", "showings", "tracks"))
 
@@ -47,33 +51,38 @@ class RowTable:
     """Rows with ids, made when they are first asked for: what stands in a place depends on seed and place alone.
 
     Args:
-        id_column: The rows' first column, such as `flight_id`.
+        columns: Their names, the id's first, such as `flight_id`.
         prefix: Letters that the ids begin with.
         sizes: How many values each part of a place has, and last how many rows may stand in one.
-        make: From a draw and a place to the other columns of its rows.
+        make: From a draw and a place to the values of each column but the id's, for all of the place's rows.
     """
 
     def __init__(
         self,
         seed: int,
-        id_column: str,
+        columns: tuple[str, ...],
         prefix: str,
         sizes: Sequence[int],
-        make: Callable[[Draw, tuple[int, ...]], list[Row]],
+        make: Callable[[Draw, tuple[int, ...]], Sequence[Sequence[Any]]],
     ) -> None:
-        self._seed, self._id_column, self._make = seed, id_column, make
+        self.columns = columns
+        self._seed, self._make = seed, make
         self._ids = RowIds(prefix, sizes, seed)
-        self._kept: dict[tuple[int, ...], list[Row]] = {}
+        self._kept: dict[tuple[int, ...], list[tuple[Any, ...]]] = {}
 
-    def at(self, *place: int) -> Sequence[Row]:
-        """The rows of a place, for looking at."""
+    def at(self, *place: int) -> Sequence[tuple[Any, ...]]:
+        """The rows of a place, each the values of `columns`, and perhaps one more that is not told."""
         kept = self._kept.get(place)
         if kept is None:
-            made = self._make(Draw(self._seed, self._id_column, *place), place)
-            ids = self._ids.of(place, len(made))
-            kept = [{self._id_column: id_, **row} for id_, row in zip(ids, made, strict=True)]
+            made = self._make(Draw(self._seed, self.columns[0], *place), place)
+            kept = list(zip(self._ids.of(place, len(made[0]) if made else 0), *made, strict=True))
             self._kept[place] = kept
         return kept
+
+    def rows(self, *place: int, keep: Callable[[tuple[Any, ...]], bool] | None = None) -> TableRows:
+        """Those of a place that are kept, to be told."""
+        found = self.at(*place)
+        return TableRows(self.columns, [row for row in found if keep(row)] if keep else list(found))
 
     def find(self, row_id: Any) -> tuple[tuple[int, ...], Row]:
         """The place and the row of an id.
@@ -83,8 +92,8 @@ class RowTable:
         """
         place = self._ids.place(row_id)
         if place is not None and place[-1] < len(found := self.at(*place[:-1])):
-            return place[:-1], found[place[-1]]
-        raise CallError(f"{self._id_column} {shown(row_id)}: there is none; give one from the output of the search")
+            return place[:-1], dict(zip(self.columns, found[place[-1]], strict=False))
+        raise CallError(f"{self.columns[0]} {shown(row_id)}: there is none; give one from the output of the search")
 
 
 class World:
@@ -110,13 +119,19 @@ class World:
         self._day_numbers = {day: number for number, day in enumerate(self.days)}
         self._city_numbers = {folded(city): number for number, city in enumerate(CITIES)}
         self._places = [{folded(place.name): place for place in self._made_places(city)} for city in CITIES]
-        self.said: dict[tuple[Value, ...], dict[str, Any] | list[Row]] = {}
+        self.said: dict[tuple[Value, ...], Row | TableRows] = {}
         cities, days, music = len(CITIES), len(self.days), TOOLS["search_music"].parameters
-        self.flights = RowTable(seed, "flight_id", "FL", (days, cities, cities, 6), _flights)
-        self.hotels = RowTable(seed, "hotel_id", "HT", (cities, days, 14, len(CLASSES_OF_HOTELS)), _hotels)
-        self.showings = RowTable(seed, "movie_id", "MV", (days, len(_GENRES), len(_CINEMAS), 5), _showings)
-        self.beverages = RowTable(seed, "beverage_id", "BV", (cities, days, 5), _beverages)
-        self.tracks = RowTable(seed, "track_id", "TR", (len(music["genre"].of), len(music["mood"].of), 6), _tracks)
+        self.flights = RowTable(seed, ("flight_id", *CONTENT["flights"]), "FL", (days, cities, cities, 6), _flights)
+        self.hotels = RowTable(
+            seed, ("hotel_id", *CONTENT["hotels"]), "HT", (cities, days, 14, len(CLASSES_OF_HOTELS)), _hotels
+        )
+        self.showings = RowTable(
+            seed, ("movie_id", "title", *CONTENT["showings"]), "MV", (days, len(_GENRES), len(_CINEMAS), 5), _showings
+        )
+        self.beverages = RowTable(seed, ("beverage_id", "category"), "BV", (cities, days, 5), _beverages)
+        self.tracks = RowTable(
+            seed, ("track_id", "title", "artist"), "TR", (len(music["genre"].of), len(music["mood"].of), 6), _tracks
+        )
 
     def draw(self, *key: object) -> Draw:
         """What the world draws for a key."""
@@ -170,26 +185,32 @@ class World:
         return places
 
 
-def _flights(draw: Draw, place: tuple[int, ...]) -> list[Row]:
+@cache
+def _orders(values: tuple[T, ...]) -> Sequence[tuple[T, ...]]:
+    """All the orders that a few values can stand in, so that one number draws one."""
+    return sorted(set(permutations(values)))
+
+
+def _flights(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
     _, origin, target = place
-    return _FLIGHTS.rows(draw, {}, 6) if origin != target else []
+    return _FLIGHTS.drawn(draw, {}, 6) if origin != target else ()
 
 
-def _hotels(draw: Draw, _: tuple[int, ...]) -> list[Row]:
-    classes = draw.shuffled(CLASSES_OF_HOTELS)
-    found = _HOTELS.rows(draw, {}, len(classes))
-    return [{"name": hotel["name"], "stars": stars, **hotel} for hotel, stars in zip(found, classes, strict=True)]
+def _hotels(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
+    """A hotel's stars are not told: who asks for so many at least would see which of those found have just these."""
+    stars = draw.choice(_orders(CLASSES_OF_HOTELS))
+    return (*_HOTELS.drawn(draw, {}, len(stars)), stars)
 
 
-def _showings(draw: Draw, place: tuple[int, ...]) -> list[Row]:
-    films = draw.shuffled(CONTENT["films"][_GENRES[place[1]]])[: 3 + draw.below(3)]
-    return [{"title": film, **_SHOWINGS.row(draw, {})} for film in films]
+def _showings(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
+    films = draw.shuffled(CONTENT["films"][_GENRES[place[1]]], 3 + draw.below(3))
+    return (films, *_SHOWINGS.drawn(draw, {}, len(films)))
 
 
-def _beverages(draw: Draw, _: tuple[int, ...]) -> list[Row]:
-    return [{"category": category} for category in draw.shuffled(CONTENT["beverages"]["category"])[:5]]
+def _beverages(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
+    return (draw.choice(_orders(_BEVERAGES))[:5],)
 
 
-def _tracks(draw: Draw, _: tuple[int, ...]) -> list[Row]:
-    found = _TRACKS.rows(draw, {}, 6)
-    return [{"title": f"{track['first']} {track['second']}", "artist": track["artist"]} for track in found]
+def _tracks(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
+    first, second, artists = _TRACKS.drawn(draw, {}, 6)
+    return ([" ".join(words) for words in zip(first, second, strict=True)], artists)

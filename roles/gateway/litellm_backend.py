@@ -28,6 +28,7 @@ from .inline_preparation import prepared_inline
 from .reply_size import Bound, bounded_body
 from .structure import Form, Shapes, is_refused, response_format
 from .tool_wire import tool_options, wire_messages
+from .unpriced import Unpriced, pricing_only
 
 TIMEOUT = 600.0
 """Seconds after which an attempt that has not been answered is given up, and made again: the slowest models think for
@@ -58,6 +59,7 @@ class LiteLLMBackend:
         _prepare_calls()  # now, so that no call's latency counts it, and no event loop is held up by it
         self._timeout = timeout
         self._shapes = shapes or Shapes()
+        self._unpriced = Unpriced()
         self._admission = AdmissionGate()
 
     async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
@@ -73,7 +75,7 @@ class LiteLLMBackend:
         if request.model.startswith(OFFLINE):  # answers at once, by code of our own
             try:
                 with prepared_inline(True), _asking(request):
-                    return completion_of(await _unlogged(litellm, litellm.acompletion(**options)), request.model)
+                    return completion_of(await self._unlogged(litellm, litellm.acompletion(**options)), request.model)
             except Exception as error:  # LiteLLM takes it for a lost connection
                 if isinstance(error.__context__, offline.UnderstudyError):
                     raise PermanentProviderError(f"{request.model}: {error.__context__}") from None
@@ -89,7 +91,7 @@ class LiteLLMBackend:
                     shown.append(details.get("original_response"))
 
                 with prepared_inline(_provider(litellm, request.model) == "openai"), bounded_body(body):
-                    response = await _unlogged(litellm, litellm.acompletion(**options, logger_fn=note))
+                    response = await self._unlogged(litellm, litellm.acompletion(**options, logger_fn=note))
         except Exception as error:
             if _UNREADABLE in str(error) and (kept := _salvaged(shown, request.model)) is not None:
                 return kept
@@ -122,6 +124,20 @@ class LiteLLMBackend:
         if (shape := response_format(request, form)) is not None:
             options["response_format"] = shape
         return options
+
+    async def _unlogged(self, litellm: ModuleType, call: Awaitable[Any]) -> Any:
+        """The call's answer, without what LiteLLM does for those who listen to it, unless somebody does.
+
+        Its log takes a sixth of a call's time, and looking in vain for a price a quarter.
+        """
+        is_heard = any(getattr(litellm, name, None) for name in _LISTENERS)
+        context = importlib.import_module("litellm._internal_context")
+        token = context.is_internal_call.set(not is_heard)
+        try:
+            with pricing_only(None if is_heard else self._unpriced):
+                return await call
+        finally:
+            context.is_internal_call.reset(token)
 
     def _failure(self, error: Exception, request: Request, form: Form) -> ProviderError:
         """What the error is; the refusal of a shape is passing, since the next attempt asks for it in another form."""
@@ -217,10 +233,11 @@ def _imported() -> ModuleType:
     with _variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR", LITELLM_MODE="PRODUCTION"):
         import litellm
 
+    from . import reply_size, unpriced
     from .offline_provider import OfflineProvider
-    from .reply_size import install
 
-    install()
+    reply_size.install()
+    unpriced.install(litellm)
 
     litellm.telemetry = False
     litellm.suppress_debug_info = True
@@ -299,16 +316,6 @@ def _ensure_key(litellm: ModuleType, request: Request) -> None:
 def _provider(litellm: ModuleType, model: str) -> str:
     """LiteLLM's word for who serves a model."""
     return str(litellm.get_llm_provider(model)[1])
-
-
-async def _unlogged(litellm: ModuleType, call: Awaitable[Any]) -> Any:
-    """The call's answer, without LiteLLM's log of it unless somebody listens: that takes a sixth of a call's time."""
-    context = importlib.import_module("litellm._internal_context")
-    token = context.is_internal_call.set(not any(getattr(litellm, name, None) for name in _LISTENERS))
-    try:
-        return await call
-    finally:
-        context.is_internal_call.reset(token)
 
 
 def _salvaged(shown: list[object], model: str) -> Completion | None:

@@ -22,7 +22,7 @@ from .understudy import understudy
 from .words import Words
 
 WORDS = Words(Path(__file__).parent / "data" / "apollo_write" / "lines.toml")
-_KEY = re.compile(r'Answer: \{"(\w+)"')
+_KEY = re.compile(r'JSON object of[^"]*"(\w+)"')
 _CHANGING = ("instruction", "role", "so_far", "story", "written", "wrong")
 _Made = Mapping[str, Any]
 
@@ -69,9 +69,9 @@ def _profile(request: MarkedRequest, draws: Draws) -> _Made:
 
 def _preferences(request: MarkedRequest, draws: Draws) -> _Made:
     offers = [part.body.splitlines() for part in request.parts("offer")] or [[""] * 3]
-    bank = "story.none" if _fault(request, 12) == 0 else "story.told"
-    stories = [WORDS.say(bank, draws.fork(place)) for place in range(len(offers[0]))]
-    return {"choice": draws.number(1, len(offers)), "stories": stories}
+    bank, choice = "story.none" if _fault(request, 12) == 0 else "story.told", draws.number(1, len(offers))
+    told = enumerate(offers[choice - 1])
+    return {"choice": choice, "stories": [WORDS.say(bank, draws.fork(at), {"values": values}) for at, values in told]}
 
 
 def _session(request: MarkedRequest, draws: Draws) -> _Made:

@@ -188,6 +188,13 @@ def show(
         typer.Option(metavar="EXPR", help="Of the list: by a metric or anything else that --where knows, e.g. turns."),
     ] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Of the list: the highest first.")] = False,
+    said: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORDS",
+            help="Of the list: where a message has these words; '\"in quotes\"' beside each other, 'begin*'.",
+        ),
+    ] = None,
     calls: Annotated[
         bool, typer.Option("--calls", help="The calls of SCENARIO instead, with what was wrong with each line.")
     ] = False,
@@ -199,9 +206,9 @@ def show(
     if scenario is None and calls:
         raise typer.BadParameter("--calls is for one scenario; say which")
     if scenario is None:
-        list_scenarios(run, json, judging, where, sort, reverse, trust)
-    elif where or sort or reverse:
-        raise typer.BadParameter("--where, --sort and --reverse are for the list; leave out SCENARIO")
+        list_scenarios(run, json, judging, where, sort, reverse, said, trust)
+    elif where or sort or reverse or said:
+        raise typer.BadParameter("--where, --sort, --reverse and --said are for the list; leave out SCENARIO")
     elif calls:
         from .scenario_calls import show_calls
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -159,15 +160,19 @@ def list_scenarios(
     where: str | None = None,
     sort: str | None = None,
     is_reversed: bool = False,
+    said: str | None = None,
     is_trusted: bool = False,
 ) -> None:
-    """Every scenario, or those that an expression holds of: number, state, ending, mean scores, id."""
+    """Every scenario, or those that an expression holds of or that have some words: number, state, scores, id."""
     with RunFile(path, trust=trust(is_trusted)) as run:
         chosen = run.judgement_set(judging)
         metrics = [] if chosen is None else run.metrics_of(chosen.name, _recipe(run))
         metrics += ["faults"] if run.is_gated else []
         by = None if sort is None else Where.parse(sort, run, "sort")
+        texts = None if said is None else _said_in(run, said)
         found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where, by)
+        if texts is not None:
+            found = (each for each in found if each[0] in texts)
         if by is not None:
             found = in_order(found, by, is_reversed)
         elif is_reversed:
@@ -176,16 +181,48 @@ def list_scenarios(
             say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
         for position, episode in found:
             scores, faults = dict(scores_of(episode)), episode.outcome.faults
+            words = None if texts is None else texts[position]
             ending = episode.outcome.ended_by
             if as_json:
                 known = {"number": position + 1, "id": episode.id, "state": episode.state, "ended_by": ending or None}
                 told = {"scores": {name: float(score) for name, score in scores.items()}}
-                say_json({**known, **told, "faults": None if faults is None else dialogue_faults(faults)})
+                told_faults = {"faults": None if faults is None else dialogue_faults(faults)}
+                say_json({**known, **told, **told_faults, **({} if words is None else {"said": words})})
                 continue
             known = {**scores, **({} if faults is None or not ending else {"faults": dialogue_faults(faults)})}
             cells = [f"{known[name]:.3g}" if name in known else "-" for name in metrics]
             figures = "".join(f"{cell:>{len(name)}} " for cell, name in zip(cells, metrics, strict=True))
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
+            if words is not None:
+                say(f"{'':>9}{_snippet(words, said or '')}")
+
+
+def _said_in(run: RunFile, said: str) -> dict[int, str]:
+    """The positions of the scenarios in which something was said, each with the first message that has the words."""
+    from dialoom.runs.spoken import SpokenIndex
+
+    found = SpokenIndex(run).search(said, _progress())
+    texts = dict(run.spoken().contents([*{*found.values()}]))
+    return {position: texts[id_] for position, id_ in found.items()}
+
+
+def _snippet(words: str, said: str) -> str:
+    from dialoom.runs.viewing import snippet
+
+    return snippet(words, said)
+
+
+def _progress() -> Callable[[str, int, int], None]:
+    """Tells, where somebody sees it, that an index is being made."""
+    is_told = False
+
+    def tell(_what: str, _done: int, of: int) -> None:
+        nonlocal is_told
+        if not is_told and sys.stderr.isatty():
+            is_told = True
+            say(f"taking in what was said in {of:,} conversations; the next search has it", err=True)
+
+    return tell
 
 
 def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_trusted: bool = False) -> None:

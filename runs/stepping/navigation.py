@@ -95,12 +95,7 @@ class Navigation(SessionView):
         Raises:
             SteppingError: If it is met nowhere.
         """
-        line = self.context.line(self._end())
-        for end in range(1, len(line) + 1):
-            there = SessionView(self.context, self._branch, line[end - 1].id)
-            if await there.meets([condition], await self._stop(line[:end])):
-                return await self._stand(line[end - 1])
-        raise SteppingError(f"nowhere on {self.branch} is {condition} met")
+        return await self.goto((await self.first_where(condition)).number)
 
     async def _ensure_more(self) -> None:
         if not await self.context.nodes_after(self.context.points()[self._head]):

@@ -13,7 +13,7 @@ from dialoom.runs.store.branches import Branch, Point
 from .changes import changes
 from .conditions import Condition, Position
 from .context import START, ScenarioContext, at, one_step, steps
-from .gateway import NextRequest, NotSentError, RecordingGateway
+from .gateway import NextRequest, NotSentError, RecordingGateway, SteppingError
 from .stop import Stop
 
 
@@ -150,6 +150,20 @@ class SessionView:
         """
         counts = self.context.recipe.counted(self.context.recipe.initial(self.context.work.scenario))
         return Condition.parse(text, self.nodes, self.roles, counts, self.context.graph.stream_channels_list)
+
+    async def first_where(self, condition: Condition) -> Stop:
+        """The first stop of this branch's line where a condition is met.
+
+        Raises:
+            SteppingError: If it is met nowhere.
+        """
+        line = self.context.line(self._end())
+        for end in range(1, len(line) + 1):
+            there = SessionView(self.context, self._branch, line[end - 1].id)
+            stop = await self._stop(line[:end])
+            if await there.meets([condition], stop):
+                return stop
+        raise SteppingError(f"nowhere on {self.branch} is {condition} met")
 
     async def _stop(self, line: Sequence[Point]) -> Stop:
         context, reached = self.context, await self._reached(line)

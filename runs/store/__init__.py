@@ -2,7 +2,7 @@
 
 from .errors import StoreError
 from .judgement_sets import OWN_JUDGEMENTS, JudgementSet
-from .listing import Choices, ScenarioPage, ScenarioQuery, ScenarioRow
+from .listing import Choices, Neighbours, ScenarioPage, ScenarioQuery, ScenarioRow
 from .panel import PANEL, judges_of, panel_of
 from .runfile import RunFile
 from .status import Status, Usage
@@ -15,6 +15,7 @@ __all__ = [
     "Choices",
     "JudgeWork",
     "JudgementSet",
+    "Neighbours",
     "PlayWork",
     "RejudgeWork",
     "RunFile",

@@ -87,6 +87,23 @@ class ScenarioRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What stands beside a scenario among those that a query finds.
+
+    Attributes:
+        before: The position of the one before it; `None` if it is the first.
+        after: The position of the one after it; `None` if it is the last.
+        place: Its place among them, from 1.
+        total: How many there are.
+    """
+
+    before: int | None
+    after: int | None
+    place: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScenarioPage:
     """Some of the scenarios that a query finds.
 
@@ -120,9 +137,7 @@ def read_page(
     """
     parts = _Conditions(judging)
     chosen = parts.of(query)
-    key, values = _key(query.sort or "number", judging)
-    way = "DESC" if query.is_descending else "ASC"
-    order = f"position {way}" if key == "position" else f"sorted IS NULL, sorted {way}, position {way}"
+    key, values, order = _ordered(query, judging)
     selected = f"SELECT position, {key} AS sorted {_FROM} {chosen} ORDER BY {order} LIMIT ? OFFSET ?"
     connection.execute("BEGIN")
     try:
@@ -132,6 +147,33 @@ def read_page(
         return ScenarioPage(_rows(connection, judging, positions), total, offset)
     finally:
         connection.execute("COMMIT")
+
+
+def read_neighbours(
+    connection: sqlite3.Connection, judging: str, query: ScenarioQuery, position: int
+) -> Neighbours | None:
+    """What stands beside a scenario; `None` if the query does not find it.
+
+    Args:
+        connection: Reads the run.
+        judging: The set of judgements.
+        query: Which scenarios, and in which order.
+        position: The scenario's.
+
+    Raises:
+        StoreError: If a state or an order is none.
+    """
+    parts = _Conditions(judging)
+    chosen = parts.of(query)
+    key, values, order = _ordered(query, judging)
+    found = connection.execute(
+        "SELECT before, after, place, total FROM (SELECT position, lag(position) OVER line AS before, "
+        "lead(position) OVER line AS after, row_number() OVER line AS place, count(*) OVER () AS total "
+        f"FROM (SELECT position, {key} AS sorted {_FROM} {chosen}) WINDOW line AS (ORDER BY {order})) "
+        "WHERE position = ?",
+        (*values, *parts.values, position),
+    ).fetchone()
+    return None if found is None else Neighbours(*found)
 
 
 def read_choices(connection: sqlite3.Connection) -> Choices:
@@ -206,6 +248,13 @@ def _key(sort: str, judging: str) -> tuple[str, list[str]]:
             return "(facets ->> ('$.' || json_quote(?)))", [name]
     known = ", ".join((*_PLAIN_KEYS, "score:METRIC", "count:NAME", "facet:NAME"))
     raise StoreError(f"sort {sort!r:.80}: there are {known}", setting="sort")
+
+
+def _ordered(query: ScenarioQuery, judging: str) -> tuple[str, list[str], str]:
+    """What a query's scenarios are ordered by, as SQL, its parameters, and the order of the column `sorted`."""
+    key, values = _key(query.sort or "number", judging)
+    way = "DESC" if query.is_descending else "ASC"
+    return key, values, f"position {way}" if key == "position" else f"sorted IS NULL, sorted {way}, position {way}"
 
 
 class _Conditions:

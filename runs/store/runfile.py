@@ -31,7 +31,7 @@ from .damage import SIGNS, damaged, is_of_the_store, reading
 from .episodes import read_episode, read_episodes, read_figures, read_outcome
 from .errors import StoreError
 from .judgement_sets import OWN_JUDGEMENTS, JudgementSet, read_judgement_sets
-from .listing import Choices, ScenarioPage, ScenarioQuery, read_choices, read_page
+from .listing import Choices, Neighbours, ScenarioPage, ScenarioQuery, read_choices, read_neighbours, read_page
 from .panel import panel_of
 from .queue import WorkQueue
 from .requests import Asked, read_request
@@ -333,8 +333,19 @@ class RunFile:
         Raises:
             StoreError: If the query cannot be told, or there is no such set of judgements.
         """
+        return read_page(self._reader, self._judging_of(query), query, offset, limit)
+
+    def neighbours(self, position: int, query: ScenarioQuery) -> Neighbours | None:
+        """What stands beside a scenario among those that a query finds; `None` if it does not find it.
+
+        Raises:
+            StoreError: As `page`.
+        """
+        return read_neighbours(self._reader, self._judging_of(query), query, position)
+
+    def _judging_of(self, query: ScenarioQuery) -> str:
         chosen = self.judgement_set(query.judging)
-        return read_page(self._reader, chosen.name if chosen else OWN_JUDGEMENTS, query, offset, limit)
+        return chosen.name if chosen else OWN_JUDGEMENTS
 
     def choices(self) -> Choices:
         """What scenarios can be chosen by: `state`, `ended_by`, `fault`, `fault_of` and `facet:NAME`, with counts."""

@@ -113,11 +113,11 @@ def go_on() -> Action:
     return act
 
 
-def play_on(where: str = "") -> Action:
-    """Play on to the end, or until a condition is met."""
+def play_on(*conditions: str) -> Action:
+    """Play on to the end, or until one of some conditions is met."""
 
     async def act(session: Session, tell: Callable[[Stop], None]) -> Session:
-        await session.run([session.condition(where)] if where.strip() else [], tell)
+        await session.run([session.condition(each) for each in conditions if each.strip()], tell)
         return session
 
     return act

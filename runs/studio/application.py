@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.middleware import Middleware
 from fastapi.responses import Response
-from nicegui import ui
+from nicegui import __version__, ui
+from nicegui import app as library
 
+from .access import Application, Receive, Scope, Send
 from .page import Page, View
 from .pages import PAGES
 from .shell import show
@@ -19,6 +23,8 @@ _STYLES = sorted(Path(__file__).parent.glob("*.css"), key=lambda each: (each.ste
 """The studio's own first, then those of single pages."""
 _PATIENCE = 60.0
 """Seconds that making a page may take."""
+_OF_LIBRARY = f"/_nicegui/{__version__}/"
+_KEPT = {"cache-control": "max-age=31536000, immutable"}
 
 
 def build(studio: Studio) -> Any:
@@ -28,8 +34,40 @@ def build(studio: Studio) -> Any:
     application.add_api_route(style, _style)
     for page in PAGES:
         _add(page, studio, style)
-    ui.run_with(application, dark=None, tailwind=False, language="en-US", show_welcome_message=False)
+    # Nothing is compressed: on this machine that only takes time.
+    ui.run_with(
+        application,
+        dark=None,
+        tailwind=False,
+        language="en-US",
+        show_welcome_message=False,
+        gzip_middleware_factory=None,
+    )
+    # The library's own of this kind take a browser that goes away before it is answered for an error of theirs, and
+    # say so with a traceback; of what they do, only what follows is of use here.
+    others = [each for each in library.user_middleware if not hasattr(each.cls, "dispatch")]
+    library.user_middleware[:] = [*others, Middleware(_Keeping)]
     return application
+
+
+class _Keeping:
+    """Lets browsers keep the library's files, which are another version's under another address."""
+
+    def __init__(self, app: Application) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, and say how long the answer holds."""
+        path = scope.get("path", "")
+        is_kept = path.startswith(_OF_LIBRARY) and not path.startswith(f"{_OF_LIBRARY}dynamic_resources/")
+        kept = [(name.encode(), value.encode()) for name, value in _KEPT.items()] if is_kept else []
+
+        async def sent(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), *kept]}
+            await send(message)
+
+        await self._app(scope, receive, sent)
 
 
 def _add(page: Page, studio: Studio, style: str) -> None:
@@ -41,7 +79,7 @@ def _add(page: Page, studio: Studio, style: str) -> None:
 
 
 def _style() -> Response:
-    return Response(_styles(), media_type="text/css", headers={"cache-control": "max-age=31536000, immutable"})
+    return Response(_styles(), media_type="text/css", headers=_KEPT)
 
 
 def _styles() -> str:

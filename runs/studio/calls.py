@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from nicegui import ui
-
 from dialoom import Run
 from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import call_text
@@ -35,7 +33,7 @@ def figures(call: Mapping[str, Any]) -> str:
     return " · ".join(told)
 
 
-def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[str, Any] | None) -> ui.element:
+def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
     """A part that opens to a call's request, against the one before, and its reply."""
     with folded(summary, "call") as part:
         pass
@@ -54,7 +52,6 @@ def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[s
         reply(call)
 
     on_opening(part, fill)
-    return part
 
 
 def request(shown: RequestShown) -> None:

@@ -8,35 +8,27 @@ from typing import Any
 
 from nicegui import ui
 
-from dialoom.shown import harmless
-
 from .parts import element, text
+from .wording import many
+from .written import WrittenElement
 
 LONG = 6_000
 """Letters of a text that a page holds at once; the rest comes when it is asked for."""
 
 
 def said(words: str, classes: str = "said", marks: Sequence[str] = ()) -> None:
-    """What somebody said, as it is; of a long text the beginning, and the rest on demand.
+    """What somebody said, as it is; of a long text the beginning, and what follows on demand.
 
     Args:
         words: The text.
         classes: Its classes.
         marks: Stretches of it that are to stand out, such as the words of a fault.
     """
-    rest = len(words) - LONG
-    if rest <= 0:
-        _marked(words, classes, marks)
-        return
-    with element("div", "stack") as holder:
-        shown = text("div", words[:LONG] + " …", classes)
-
-        def whole() -> None:
-            shown.set_text(harmless(words))
-            more.delete()
-
-        with holder:
-            more = button(f"Show all {len(words):,} letters", whole, "button small")
+    _marked(words[:LONG], classes, marks)
+    if rest := words[LONG:]:
+        with folded(many(len(rest), "letter more", "letters more")) as more:
+            pass
+        on_opening(more, lambda: text("div", rest, classes))
 
 
 def button(label: str, on_click: Callable[[], Any], classes: str = "button", **attributes: str) -> ui.element:
@@ -48,17 +40,18 @@ def button(label: str, on_click: Callable[[], Any], classes: str = "button", **a
 
 
 @contextmanager
-def folded(summary: str, classes: str = "", is_open: bool = False) -> Iterator[ui.element]:
+def folded(summary: str, classes: str = "", is_open: bool = False) -> Iterator[Any]:
     """A part that opens at a click, in the browser alone."""
-    with element("details", classes) as made:
-        if is_open:
-            made.props["open"] = True
+    with element("details", classes, **({"open": ""} if is_open else {})) as made:
         text("summary", summary)
         yield made
 
 
-def on_opening(folded_part: ui.element, fill: Callable[[], Any]) -> None:
+def on_opening(folded_part: ui.element | WrittenElement, fill: Callable[[], Any]) -> None:
     """Fill a folded part when it is opened for the first time."""
+    if isinstance(folded_part, WrittenElement):
+        folded_part.fill_on_opening(fill)
+        return
     is_filled = False
 
     async def opened(_event: Any) -> None:

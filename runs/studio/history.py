@@ -9,7 +9,8 @@ from nicegui import ui
 from dialoom.runs.stepping.tree import TreeNode, columns_of
 from dialoom.runs.stepping.view import HistoryEntry
 
-from .parts import element, text
+from .parts import element, link, text
+from .written import written
 
 _ROW, _COLUMN, _MARGIN = 28, 16, 11
 """Pixels."""
@@ -39,17 +40,16 @@ def draw(
     columns = columns_of([TreeNode(each.number, each.parent, "") for each in entries])
     rows = {each.number: place for place, each in enumerate(entries)}
     width = _MARGIN * 2 + _COLUMN * max(columns.values(), default=0)
-    with element("div", "history"):
+    with written("div", "history"):
         _lines(entries, columns, rows, width, frozenset(line), here)
         with element("ol", style=f"padding-inline-start: {width}px"):
             for each in entries:
-                with element("li"), ui.link(target=address(each.number)) as row:
+                is_here = {"aria_current": "step"} if each.number == here else {}
+                with element("li"), link("", address(each.number), **is_here):
                     text("span", str(each.number), "number quiet")
                     text("span", label(each), "clipped")
                     for name in each.branches:
                         text("span", name, "badge accent")
-                if each.number == here:
-                    row.props('aria-current="step"')
     ui.run_javascript(_SHOW_HERE)
 
 

@@ -17,8 +17,9 @@ from dialoom.runs.report import texts_of
 from dialoom.runs.store import JudgementSet
 from dialoom.runs.viewing import Conversation
 
+from .chosen import kept
 from .elements import button, folded, on_opening, said
-from .page import Query, View
+from .page import View
 from .parts import element, text
 from .shell import problem
 from .wording import many
@@ -72,8 +73,7 @@ class JudgementBox:
             self._agreement()
 
     def _address(self, **changed: str) -> str:
-        query: Query = {**{name: self._view.one(name) for name in ("judging", "blind", "as")}, **changed}
-        return self._view.path(_PATH, query)
+        return self._view.path(_PATH, {**kept(self._view), **changed})
 
     def _which(self) -> None:
         """Of several sets, the one that is shown."""

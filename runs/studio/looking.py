@@ -102,6 +102,45 @@ async def state_at(run: Run, scenario: str, place: Spot) -> dict[str, Any]:
     return await asyncio.to_thread(lambda: asyncio.run(look()))
 
 
+async def number_where(run: Run, scenario: str, branch: str, where: str) -> int:
+    """The checkpoint of a branch where a condition, in the words of `until`, is met first.
+
+    Raises:
+        DialoomError: If it is met nowhere.
+        ConditionError: If it is no condition.
+    """
+
+    async def look() -> int:
+        async with run.look(scenario, branch=branch) as looking:
+            return (await looking.first_where(looking.condition(where))).number
+
+    return await asyncio.to_thread(lambda: asyncio.run(look()))
+
+
+async def number_before(run: Run, scenario: str, branch: str, step: int) -> int:
+    """The checkpoint from which a step of a branch was played.
+
+    Raises:
+        DialoomError: If there is none.
+    """
+
+    async def look() -> int:
+        async with run.look(scenario, branch=branch) as looking:
+            return looking.number_before(step)
+
+    return await asyncio.to_thread(lambda: asyncio.run(look()))
+
+
+async def checked(run: Run, scenario: str, where: str) -> None:
+    """Raises a `ConditionError` if this is no condition."""
+
+    async def look() -> None:
+        async with run.look(scenario) as looking:
+            looking.condition(where)
+
+    await asyncio.to_thread(lambda: asyncio.run(look()))
+
+
 def as_json(value: Any) -> str:
     """A value of a state as a person edits it: a text as it is, else JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,8 @@ from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
 from dialoom.shown import harmless
+
+from .written import part
 
 
 def text(tag: str, words: str, classes: str = "", **attributes: str) -> Any:
@@ -21,26 +23,31 @@ def text(tag: str, words: str, classes: str = "", **attributes: str) -> Any:
         classes: Its classes in the style sheet.
         attributes: Its attributes; an underscore stands for a hyphen.
     """
-    made = TextElement(tag=tag, text=harmless(words)).classes(classes)
-    _set(made, attributes)
-    return made
+    told = _named(attributes)
+    made = part(tag, harmless(words), {"class": classes, **told})
+    return made or _with(TextElement(tag=tag, text=harmless(words)).classes(classes), told)
 
 
 def element(tag: str, classes: str = "", **attributes: str) -> Any:
     """An element for others to stand in."""
-    made = ui.element(tag).classes(classes)
-    _set(made, attributes)
+    told = _named(attributes)
+    return part(tag, "", {"class": classes, **told}) or _with(ui.element(tag).classes(classes), told)
+
+
+def _named(attributes: Mapping[str, str]) -> dict[str, str]:
+    return {name.strip("_").replace("_", "-"): harmless(value) for name, value in attributes.items()}
+
+
+def _with(made: Any, attributes: Mapping[str, str]) -> Any:
+    for name, value in attributes.items():
+        made.props[name] = value
     return made
 
 
-def _set(made: Any, attributes: dict[str, str]) -> None:
-    for name, value in attributes.items():
-        made.props[name.strip("_").replace("_", "-")] = harmless(value)
-
-
-def link(words: str, target: str, classes: str = "") -> Any:
+def link(words: str, target: str, classes: str = "", **attributes: str) -> Any:
     """A link within the studio."""
-    return ui.link(words, target).classes(classes)
+    told = {"class": f"nicegui-link {classes}", "href": target, **_named(attributes)}
+    return part("a", harmless(words), told) or _with(ui.link(words, target).classes(classes), _named(attributes))
 
 
 def heading(words: str, level: int = 2) -> Any:

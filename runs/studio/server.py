@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -56,6 +57,8 @@ def serve(
         keys = Keys(lambda token: on_address(address_of(name, number, token)))
         application = Doorkeeper(build(studio), keys, number, _names(host, allow_remote), allow_remote)
         on_address(address_of(name, number, keys.token))
+        gc.collect()
+        gc.freeze()  # what is imported stays: looking through all of it would hold up pages time and again
         settings = uvicorn.Config(application, log_level="warning", lifespan="on", timeout_graceful_shutdown=1)
         uvicorn.Server(settings).run(sockets=[bound])
 

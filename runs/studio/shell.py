@@ -11,6 +11,7 @@ from nicegui import ui
 
 from dialoom.errors import DialoomError
 
+from .chosen import kept
 from .page import Page, View
 
 _SHADE = """
@@ -88,6 +89,6 @@ def _tabs(page: Page, view: View, pages: Sequence[Page]) -> None:
         return
     with ui.element("nav").classes("tabs").props('aria-label="Pages"'):
         for each in beside:
-            link = ui.link(each.title, view.path(each.path))
+            link = ui.link(each.title, view.path(each.path, kept(view) if page.scope == "scenario" else None))
             if each is page:
                 link.props('aria-current="page"')

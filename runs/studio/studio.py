@@ -10,8 +10,9 @@ from pathlib import Path
 from dialoom import Run, open_run
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import Choices
+from dialoom.runs.store.signature import Signature, signature
 
-from .watching import Signature, Watch, signature
+from .watching import Watch
 
 
 @dataclass(slots=True)

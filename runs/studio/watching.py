@@ -6,10 +6,10 @@ import asyncio
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from dialoom import Run
 from dialoom.runs.progress import RunProgress
+from dialoom.runs.store.signature import Signature, signature
 
 _LEAST = 1.0
 """Seconds from one reading to the next, at the least."""
@@ -21,8 +21,6 @@ _WINDOW = 60.0
 """Seconds over which rates are told."""
 _SOON = 3.0
 """Seconds that have to pass before there is a rate."""
-
-Signature = tuple[tuple[int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +97,3 @@ class Watch:
         tokens = None if first.tokens is None or last.tokens is None else (last.tokens - first.tokens) / seconds
         cost = None if first.cost is None or last.cost is None else (last.cost - first.cost) / seconds
         return Pace((last.finished - first.finished) / seconds, tokens, cost)
-
-
-def signature(path: Path) -> Signature:
-    """What changes when somebody has written the file."""
-    found: list[tuple[int, int] | None] = []
-    for each in (path, path.with_name(path.name + "-wal")):
-        try:
-            status = each.stat()
-        except OSError:
-            found.append(None)
-        else:
-            found.append((status.st_mtime_ns, status.st_size))
-    return tuple(found)

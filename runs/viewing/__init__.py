@@ -2,7 +2,7 @@
 
 from .conversation import Conversation, SpokenMessage, conversation
 from .requests import MarkedMessage, RequestShown, request_shown
-from .words import Piece, beside
+from .words import Piece, beside, snippet
 
 __all__ = [
     "Conversation",
@@ -13,4 +13,5 @@ __all__ = [
     "beside",
     "conversation",
     "request_shown",
+    "snippet",
 ]

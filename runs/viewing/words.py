@@ -18,6 +18,21 @@ class Piece(NamedTuple):
     is_shared: bool
 
 
+def snippet(text: str, words: str, length: int = 160) -> str:
+    """The part of a text in which the first of some words stands.
+
+    Args:
+        text: The text.
+        words: What was looked for, as `dialoom.Run.scenarios` takes it.
+        length: Letters of it at the most.
+    """
+    lowered = text.casefold()
+    found = [lowered.find(word.casefold()) for word in words.replace('"', " ").replace("*", " ").split()]
+    start = max(min([at for at in found if at >= 0], default=0) - length // 4, 0)
+    part = " ".join(text[start : start + length].split())
+    return f"{'…' if start else ''}{part}{'…' if start + length < len(text) else ''}"
+
+
 def beside(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
     """Two texts in pieces, each with whether the other has it, too."""
     ours, theirs = _WORDS.findall(left), _WORDS.findall(right)

@@ -110,6 +110,25 @@ def test_a_value_has_three_names_and_facts_and_two_grumbles() -> None:
             assert all(re.search(r"\w", word) for words in facet.words.values() for word in words or {""} if words)
 
 
+@pytest.mark.parametrize(
+    ("flow", "facet", "against_it", "against_none"),
+    [
+        ("flight", "direct", "stops leaves me with hardly", "sitting around at some airport"),
+        ("flight", "insurance", "forms that nobody reads", "without insurance"),
+        ("hotel", "breakfast", "breakfast lies like a stone", "without breakfast"),
+        ("food", "cutlery", "cutlery in the bag is more rubbish", "without cutlery"),
+    ],
+)
+def test_who_wants_a_thing_complains_of_going_without(
+    flow: str, facet: str, against_it: str, against_none: str
+) -> None:
+    """Of two values a user speaks against the other one, which no reader of marks would miss: it has to be read."""
+    draw, said = random.Random(0), phrases()[flow][facet]
+    for wanted, heard, unheard in ((True, against_none, against_it), (False, against_it, against_none)):
+        replies = " ".join(said.exchange(wanted, "anti", draw, set())[1].casefold() for _ in range(20))
+        assert heard in replies and unheard not in replies
+
+
 def test_what_is_asked_about_one_facet_is_not_asked_about_another() -> None:
     """A question tells what is answered: no one holds another of the same flow, or one of another flow that is it."""
     for flow, facets in phrases().items():

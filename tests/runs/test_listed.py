@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import dialoom
 from dialoom import DialoomError
-from dialoom.runs.store import ScenarioQuery
+from dialoom.runs.selection import every
+from dialoom.runs.store import Neighbours, RunFile, ScenarioQuery
 from tests.conftest import Command, MadeOnce, quick_players
 
 pytestmark = pytest.mark.usefixtures("_cache")
@@ -101,6 +104,60 @@ def test_an_expression_and_words_narrow_a_query(run: dialoom.Run) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "where"),
+    [
+        (ScenarioQuery(), None),
+        (ScenarioQuery(sort="score:coherence", is_descending=True), None),
+        (ScenarioQuery(state="done", sort="score:coherence"), "coherence >= 1"),
+    ],
+)
+def test_neighbours_are_those_of_the_list(run: dialoom.Run, query: ScenarioQuery, where: str | None) -> None:
+    """In its order and by its filters; of what is not in it there are none."""
+    positions = [row.position for row in run.scenarios(query, where=where).rows]
+    for place, position in enumerate(positions):
+        before, after = [None, *positions][place], [*positions, None][place + 1]
+        found = run.neighbours(position + 1, query, where=where)
+        assert found == Neighbours(before, after, place + 1, len(positions))
+    for position in {*range(6)} - {*positions}:
+        assert run.neighbours(position + 1, query, where=where) is None
+
+
+def test_an_expression_is_asked_once_for_all_pages_of_a_list(run: dialoom.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the run's file is written."""
+    asked: list[str] = []
+
+    def counted(file: RunFile, judging: str | None, where: str, **more: Any) -> Any:
+        asked.append(where)
+        return every(file, judging, where, **more)
+
+    monkeypatch.setattr("dialoom.runs.listed.every", counted)
+    where = "coherence >= 1 and number > 0"
+    assert [run.scenarios(where=where, offset=offset, limit=2).total for offset in (0, 2)] == [4, 4]
+    assert asked == [where]
+    with sqlite3.connect(run.path) as connection:
+        connection.execute("UPDATE judgements SET score = 0 WHERE metric = 'coherence' AND scenario = 5")
+    assert run.scenarios(where=where).total == 3
+    assert asked == [where, where]
+
+
+def test_looking_for_long_tells_how_far_it_is_and_can_be_ended(run: dialoom.Run) -> None:
+    """While an expression is asked about each, and while the index is made; the next time there is nothing to tell."""
+    told: list[str] = []
+
+    def gone(what: str, _done: int, of: int) -> None:
+        told.append(what)
+        assert of > 0
+        raise InterruptedError
+
+    for more in ({"where": "lines > 1"}, {"said": "reply"}):
+        with pytest.raises(InterruptedError):
+            run.scenarios(on_progress=gone, **more)  # type: ignore[arg-type]
+        assert run.scenarios(**more).total == 6  # type: ignore[arg-type]
+        assert run.scenarios(on_progress=gone, **more).total == 6  # type: ignore[arg-type]
+    assert told == ["looking at scenarios", "reading conversations"]
+
+
+@pytest.mark.parametrize(
     ("words", "found"),
     [
         ("Reply LINE", 6),
@@ -155,3 +212,13 @@ def test_what_cannot_be_told_is_said(run: dialoom.Run, query: ScenarioQuery, sai
     """With what there is."""
     with pytest.raises(DialoomError, match=message):
         run.scenarios(query, said=said)
+
+
+def test_the_terminal_finds_what_was_said(run: dialoom.Run, dialoom: Command) -> None:
+    """With the words around it; as lines of JSON with the whole message."""
+    told = dialoom("show", run.path, "--said", '"line 1 of mine"', "--where", "coherence == 4").stdout.splitlines()
+    assert len(told) == 3  # what stands above the list, the scenario, its words
+    assert "ine 1 of mine" in told[2]
+    (line,) = dialoom("show", run.path, "--said", "reply", "--where", "coherence == 4", "--json").stdout.splitlines()
+    assert "eply" in json.loads(line)["said"]
+    assert dialoom("show", run.path, 1, "--said", "reply", code=2).stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import re
+import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -81,6 +82,19 @@ def test_asking_writes_nothing(studio: Served, runs: Path) -> None:
             assert _ask(studio, "POST", path + query, Cookie=cookie, Origin=studio.url)[0] == 405
     after = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in runs.iterdir() if path.is_file()}
     assert after == before
+
+
+def test_a_browser_that_leaves_before_it_is_answered_is_no_error(studio: Served) -> None:
+    """Whenever that is: the studio prints nothing of it, and answers the next one."""
+    cookie, host = _let_in(studio), urlsplit(studio.url)
+    for number in range(12):
+        with socket.create_connection((host.hostname or "", host.port or 0)) as left:
+            asked = (
+                f"GET /runs/talk/scenarios?page={number} HTTP/1.1\r\nHost: {host.netloc}\r\nCookie: {cookie}\r\n\r\n"
+            )
+            left.sendall(asked.encode())
+    assert _ask(studio, "GET", "/runs/talk", Cookie=cookie)[0] == 200
+    assert "Traceback" not in studio.log.read_text()
 
 
 def test_a_link_from_elsewhere_can_be_opened(studio: Served, browse: Open) -> None:

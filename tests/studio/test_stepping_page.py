@@ -44,7 +44,7 @@ def test_a_dialogue_is_rewound_changed_forked_compared_promoted_and_exported_as_
     page.wait_for_selector("text=the state was edited")
 
     page.get_by_role("button", name="Play to the end").click()
-    page.wait_for_selector("text=The end: nothing comes next.")
+    page.wait_for_selector("text=The end: nothing comes next")
     page.get_by_role("link", name="Compare by-hand with it").click()
     page.wait_for_selector(".versus")
     assert page.locator(".versus .side-name").all_inner_texts() == ["main", "by-hand"]
@@ -52,7 +52,7 @@ def test_a_dialogue_is_rewound_changed_forked_compared_promoted_and_exported_as_
     assert page.locator(".versus b").count() == 0  # what a person wrote is text
 
     page.get_by_role("button", name="Make it the outcome").click()
-    page.wait_for_selector(".branches li:has-text('by-hand') >> text=the outcome")
+    page.wait_for_selector(".branches li:has(a[aria-current]) >> text=the outcome")
     run = dialoom.open_run(path)
     run.export("dialogues", tmp_path / "out.jsonl")
     exported = json.loads((tmp_path / "out.jsonl").read_text())
@@ -80,10 +80,24 @@ def test_every_other_command_of_the_debugger_is_there(made_once: MadeOnce, serve
     page.wait_for_selector("h1:text('main 2')")
     page.get_by_role("button", name="Next step").click()
     page.wait_for_selector("h1:text('main 3')")
-    page.get_by_label("Until").fill("turn 2")
-    page.get_by_role("button", name="Play until").click()
-    page.wait_for_selector("text=turn 2")
+    page.get_by_label("Where", exact=True).fill("turn 2")
+    page.get_by_role("button", name="Play until there").click()
+    page.wait_for_selector(".head >> text=turn 2")
     assert page.locator(".branches li").count() == 1  # it walked along what was there
+    stop = page.locator("h1").inner_text()
+    page.get_by_label("Where", exact=True).fill("turn 2")
+    page.get_by_role("button", name="Break there").click()
+    page.get_by_text("breakpoint: turn 2").wait_for()
+    page.get_by_label("Where", exact=True).fill("turn 1")
+    page.get_by_role("button", name="Go there").click()
+    page.wait_for_selector(".head >> text=turn 1")
+    page.get_by_role("button", name="Play to a breakpoint").click()
+    page.wait_for_selector(f"h1:text('{stop}')")
+    page.get_by_label("Where", exact=True).fill("turn of fate")
+    page.get_by_role("button", name="Break there").click()
+    page.get_by_text("is no condition").wait_for()
+    page.get_by_role("button", name="Clear breakpoint 1").click()
+    page.get_by_role("button", name="Play to the end").wait_for()
 
     page.get_by_text("Another model from here on").click()
     page.get_by_label("Model").fill("python:os:system")

@@ -7,7 +7,8 @@ from collections.abc import Hashable, Iterator
 from typing import TypeVar
 
 from dialoom.graphs.fault import DialogueFault
-from dialoom.graphs.gate.talk import STRETCH, Said, Talk
+from dialoom.graphs.gate.talk import LONGEST, STRETCH, Said, Talk
+from dialoom.graphs.gate.vocabulary import spelt, words_of
 
 _FEWEST_WORDS, _FEWEST_LONG = 6, 5
 """Shorter lines are alike in sound conversations, too: thanks, yes please, all done. So are names that are spelt."""
@@ -84,13 +85,21 @@ def _are_alike(line: Said, before: Said, talk: Talk) -> bool:
         return False
     mine, yours = line.counted.keys() - before.counted.keys(), before.counted.keys() - line.counted.keys()
     words = talk.vocabulary
-    if line.role == before.role:  # the same request for another thing is no copy
+    if line.role == before.role:  # the same request for another thing is no copy, nor is who insists
+        if words.reminders.search(spelt(line.own)):
+            return False
         exchanged = mine - words.stop and yours - words.stop
-        content = (Counter(each.counted.keys() - words.stop) for each in (line, before))
+        content = (Counter(_asked(each) - words.stop) for each in (line, before))
         return not exchanged or _dice(*content) > _LIKE_WORDS or again >= 2 * STRETCH
     # Who reads a wish back turns `my` into `your`, and does not say `I` where the other did.
     is_turned = mine & words.persons and yours & words.persons
     return not is_turned or sum(line.counted[word] for word in words.oneself & before.counted.keys()) >= _SPOKEN_AS
+
+
+def _asked(line: Said) -> set[str]:
+    """The words of what a line asks, without the choices that may follow; all its words if it asks nothing."""
+    question, mark, _ = line.text[:LONGEST].partition("?")
+    return set(words_of(question)) if mark else set(line.words)
 
 
 def _is_near(line: Said, before: Said) -> bool:

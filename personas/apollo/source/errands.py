@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -52,6 +53,26 @@ def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -
             used.add(text)
             sessions.append(session)
     return sessions
+
+
+def interests_shown(sessions: Iterable[ApolloSession]) -> dict[str, Value]:
+    """What a user's calls of unrelated tools ask for more than once, and most: a value by the parameter's name.
+
+    Of parameters that have a list of values, as the number of minutes is no interest.
+    """
+    asked: dict[str, Counter[Value]] = {}
+    for session in sessions:
+        calls = [turn for turn in session.turns if isinstance(turn, PastCall) and turn.name in UNRELATED_TOOLS]
+        listed = [(name, value) for call in calls for name, value in call.arguments.items() if _is_listed(call, name)]
+        for name, value in dict.fromkeys(listed):
+            asked.setdefault(name, Counter())[value] += 1
+    most = {name: values.most_common(1)[0] for name, values in asked.items()}
+    return {name: value for name, (value, count) in sorted(most.items()) if count > 1}
+
+
+def _is_listed(call: PastCall, name: str) -> bool:
+    parameter = TOOLS[call.name].parameters.get(name)
+    return parameter is not None and parameter.kind == "text" and bool(parameter.of)
 
 
 def errand_turns(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
 from ..flows import FLOWS, FlowError, FlowPair, find_sets
 from ..flows.expressions import Flow
@@ -47,33 +48,51 @@ def scripted_source(
     world = World(world_seed)
     people = drawn_users(world, users, seed)
     made = [user_part(world, user, pairs_of_set, errands, seed) for user in people]
+    for why in (why for part in made for why in part.left_out.values()):
+        raise FlowError(why)
     return ApolloSource.of(
         people,
-        (session for sessions, _ in made for session in sessions),
-        (pair for _, pairs in made for pair in pairs),
+        (session for part in made for session in part.sessions),
+        (pair for part in made for pair in part.pairs),
         ApolloMeta(seed=seed, world_seed=world_seed, world=world.hash),
     )
 
 
-def user_part(
-    world: World, user: ApolloUser, pairs_of_set: int, errands: int, seed: int
-) -> tuple[list[ApolloSession], list[ApolloPair]]:
+class UserPart(NamedTuple):
+    """What is made for a user.
+
+    Attributes:
+        sessions: All of them.
+        pairs: Of the flows that there are pairs for.
+        left_out: Of each other flow: why no pairs can be had for it.
+    """
+
+    sessions: list[ApolloSession]
+    pairs: list[ApolloPair]
+    left_out: dict[str, str]
+
+
+def user_part(world: World, user: ApolloUser, pairs_of_set: int, errands: int, seed: int) -> UserPart:
     """A user's sessions and pairs, which depend on nobody else's.
 
     Raises:
-        FlowError: As `scripted_source`.
+        PairError: If a session about other things does not pass its checks.
     """
-    sessions, pairs = [], []
+    part = UserPart([], [], {})
     for place, flow in enumerate(FLOWS.values()):
-        for pair, session in _user_pairs(world, user, flow, pairs_of_set, place + int(user.id[1:]), seed):
-            pairs.append(pair)
-            sessions.append(session)
+        try:
+            made = list(_user_pairs(world, user, flow, pairs_of_set, place + int(user.id[1:]), seed))
+        except FlowError as error:  # from this home and work nothing can be asked that tells preferences apart
+            part.left_out[flow.name] = str(error)
+            continue
+        part.pairs.extend(pair for pair, _ in made)
+        part.sessions.extend(session for _, session in made)
     for session in unrelated_sessions(world, user, errands, seed):
         refused = unrelated_refusal(world, session)
         if refused is not None:
             raise PairError(f"session {session.id}: {refused}")
-        sessions.append(session)
-    return sessions, pairs
+        part.sessions.append(session)
+    return part
 
 
 class PairError(FlowError):

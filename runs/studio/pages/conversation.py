@@ -6,22 +6,24 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nicegui import ui
-
 from dialoom.graphs import DialogueFault, Outline
 from dialoom.graphs.fault import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.agreement import Item
+from dialoom.runs.store import Neighbours
 from dialoom.runs.studio.calls import call_fold, figures
+from dialoom.runs.studio.chosen import kept, list_of, query_of
 from dialoom.runs.studio.elements import definitions, folded, on_opening, said
 from dialoom.runs.studio.judgements import JudgementBox, judged_word
 from dialoom.runs.studio.keys import listen
 from dialoom.runs.studio.page import Page, View
-from dialoom.runs.studio.parts import element, text
+from dialoom.runs.studio.parts import element, link, text
 from dialoom.runs.studio.wording import many
+from dialoom.runs.studio.written import written
 from dialoom.runs.viewing import Conversation, SpokenMessage
 
 PATH = "/runs/{run}/scenarios/{scenario}"
+STEP_PATH = f"{PATH}/step"
 _MANY, _ENDS = 120, 40
 """Of so many messages only the first and the last are shown at once."""
 _LONG_NOTE = 400
@@ -31,8 +33,10 @@ _LONG_NOTE = 400
 async def build(view: View) -> None:
     """The page."""
     run = view.run.run
-    shown = await asyncio.to_thread(run.conversation, view.scenario, view.one("judging") or None)
-    _head(view, shown)
+    shown, beside = await asyncio.gather(
+        asyncio.to_thread(run.conversation, view.scenario, view.one("judging") or None), _neighbours(view)
+    )
+    _head(view, shown, beside or Neighbours(*_in_the_plan(shown)), beside is not None)
     with element("div", "talk"):
         with element("section", "lines", aria_label="What was said"):
             _lines(view, shown)
@@ -44,23 +48,38 @@ async def build(view: View) -> None:
     listen()
 
 
-def _head(view: View, shown: Conversation) -> None:
+async def _neighbours(view: View) -> Neighbours | None:
+    """What stands beside it in the list that one has come from; `None` if that is the plan, or it is not in it."""
+    if not list_of(view):
+        return None
+    where, said = view.one("where") or None, view.one("said") or None
+    return await asyncio.to_thread(view.run.run.neighbours, view.scenario, query_of(view), where=where, said=said)
+
+
+def _in_the_plan(shown: Conversation) -> tuple[int | None, int | None, int, int]:
+    position, count = shown.number - 1, shown.of
+    return position - 1 if position else None, position + 1 if shown.number < count else None, shown.number, count
+
+
+def _head(view: View, shown: Conversation, beside: Neighbours, is_chosen: bool) -> None:
     """Where it stands among the others, and how it ended."""
     episode = shown.episode
     with element("div", "row-of head"):
-        text("div", f"{shown.number:,} of {shown.of:,}", "number quiet")
+        place = f"{beside.place:,} of {beside.total:,}"
+        text("div", f"{place} chosen, number {shown.number:,}" if is_chosen else place, "number quiet")
         ended = episode.outcome.ended_by or {"pending": "not finished yet"}.get(episode.state, episode.state)
         text("div", ended.replace("_", " "), f"badge {'bad' if episode.state == 'failed' else ''}")
         if episode.branch is not None:
             text("div", episode.branch.told(), "badge accent")
         if count := dialogue_faults(episode.outcome.faults or ()):
-            text("div", f"{count} {'fault' if count == 1 else 'faults'}", "badge warn")
+            text("div", many(count, "fault"), "badge warn")
         text("div", _taken(shown), "quiet small number")
         with element("nav", "row-of push", aria_label="Other conversations"):
-            for label, number, rel in (("← Previous", shown.number - 1, "prev"), ("Next →", shown.number + 1, "next")):
-                if 1 <= number <= shown.of:
-                    target = view.path(PATH, _kept(view), scenario=number)
-                    ui.link(label, target).classes("button").props(f"rel={rel}")
+            if is_chosen:
+                link("The list", view.path("/runs/{run}/scenarios", {**list_of(view), "judging": view.one("judging")}))
+            for label, position, rel in (("← Previous", beside.before, "prev"), ("Next →", beside.after, "next")):
+                if position is not None:
+                    link(label, view.path(PATH, kept(view), scenario=position + 1), "button", rel=rel)
     if episode.error:
         said(episode.error, "said problem")
 
@@ -73,11 +92,6 @@ def _taken(shown: Conversation) -> str:
     told = "tokens unknown" if any(None in pair for pair in tokens) else f"{total:,} tokens"
     cost = "price unknown" if None in costs else f"${sum(costs):,.4f}"
     return f"{many(len(calls), 'call')} · {told} · {cost}"
-
-
-def _kept(view: View) -> dict[str, str]:
-    """What stays the same on the way to another conversation."""
-    return {name: view.one(name) for name in ("judging", "blind", "as")}
 
 
 def _lines(view: View, shown: Conversation) -> None:
@@ -102,8 +116,9 @@ def _lines(view: View, shown: Conversation) -> None:
 def _messages(
     view: View, shown: Conversation, messages: Sequence[SpokenMessage], sides: Mapping[str, str], is_blind: bool
 ) -> None:
-    for message in messages:
-        _message(view, shown, message, sides.get(message.line.role, "note"), is_blind)
+    with written("div", "as-is"):
+        for message in messages:
+            _message(view, shown, message, sides.get(message.line.role, "note"), is_blind)
 
 
 def _sides(shown: Conversation) -> dict[str, str]:
@@ -123,9 +138,12 @@ def _message(view: View, shown: Conversation, message: SpokenMessage, side: str,
     ):
         with element("div", "meta"):
             text("div", line.role, "who")
-            ui.link(f"{message.place + 1}", f"#m{message.place + 1}").classes("place")
+            link(f"{message.place + 1}", f"#m{message.place + 1}", "place")
             if message.call is not None:
                 text("div", figures(message.call), "number taken")
+                branch = "" if shown.episode.branch is None else shown.episode.branch.name
+                before = {"branch": branch, "before": str(message.call["step"])}
+                link("change it", view.path(STEP_PATH, {**kept(view), **before}), "change", title="step from here")
         words = line.spoken
         if side in ("note", "tool") and len(words) > _LONG_NOTE:
             with folded(" ".join(words[:120].split()) + " …", "bubble"):
@@ -208,8 +226,9 @@ def _calls(view: View, shown: Conversation) -> None:
         pass
 
     def fill() -> None:
-        for call in calls:
-            call_fold(view.run.run, _named(call), call, shown.call_before(call))
+        with written("div", "stack"):
+            for call in calls:
+                call_fold(view.run.run, _named(call), call, shown.call_before(call))
 
     on_opening(part, fill)
 

@@ -3,43 +3,82 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from nicegui import ui
 
 from dialoom.runs.errors import RunError
-from dialoom.runs.store import Choices, ScenarioPage, ScenarioQuery, ScenarioRow
+from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
 from dialoom.runs.studio import wording
+from dialoom.runs.studio.chosen import FACET, LEAST, MOST, kept, named, query_of
 from dialoom.runs.studio.forms import choice, entry, form, submit
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import badge, element, link, table_head, text
+from dialoom.runs.studio.written import written
+from dialoom.runs.viewing import snippet
 
 _LIMIT = 50
-_FACET, _LEAST, _MOST = "facet.", "min.", "max."
+_SOON = 0.4
+"""Seconds after which a page says that it is being looked for."""
+_EVERY = 0.5
+"""Seconds from one word of progress to the next."""
 _STATE_KINDS = {"done": "good", "failed": "bad", "pending": ""}
-_SNIPPET = 160
-_MOST_FACETS = 8
+_ERROR = 160
+"""Letters of an error in the list."""
+_MOSTFACETS = 8
 """Columns of facets; a recipe's scenarios may have more."""
 
 
 async def build(view: View) -> None:
-    """The filters, and the page that they give."""
-    run, query = view.run.run, _query(view)
+    """The filters, and the page that they give; what takes long comes when the page is there."""
     page_number = max(view.number("page", 1), 1)
-    where, said = view.one("where") or None, view.one("said") or None
     text("h1", f"Scenarios of {view.run.name}", "hidden-label")
     filters = element("div", "stack")
     results = element("div", "stack")
     metrics = await asyncio.to_thread(_metrics, view)
     with filters:
-        _filters(view, metrics)
-    found = await asyncio.to_thread(
-        run.scenarios, query, where=where, said=said, offset=(page_number - 1) * _LIMIT, limit=_LIMIT
-    )
+        count = _filters(view, metrics)
+    search = _Search(view, (page_number - 1) * _LIMIT)
+    if not await search.is_soon_done():
+        with results:
+            search.tell()
+        await ui.context.client.connected()
+    found = await search.found
+    results.clear()
     with results:
         _results(view, found, page_number, metrics)
+    if count is not None:
+        with filters:
+            ui.timer(0.01, count, once=True)
+
+
+class _Search:
+    """A page that is looked for: in a thread, which ends when the browser has gone away."""
+
+    def __init__(self, view: View, offset: int) -> None:
+        self._client = ui.context.client
+        self._told = "looking"
+        where, said = view.one("where") or None, view.one("said") or None
+        look = partial(view.run.run.scenarios, query_of(view), where=where, said=said, on_progress=self._on_progress)
+        self.found = asyncio.ensure_future(asyncio.to_thread(look, offset=offset, limit=_LIMIT))
+
+    async def is_soon_done(self) -> bool:
+        """Whether it is done before anybody wonders."""
+        done, _ = await asyncio.wait([self.found], timeout=_SOON)
+        return bool(done)
+
+    def tell(self) -> None:
+        """Say how far it is, as it goes on."""
+        shown = text("p", f"{self._told} …", "empty", role="status")
+        ui.timer(_EVERY, lambda: shown.set_text(f"{self._told} …"))
+
+    def _on_progress(self, what: str, done: int, of: int) -> None:
+        if self._client.is_deleted:
+            raise asyncio.CancelledError
+        self._told = f"{what}: {done:,} of {of:,}"
 
 
 def _metrics(view: View) -> list[str]:
@@ -51,36 +90,8 @@ def _metrics(view: View) -> list[str]:
     return [*view.run.run.metrics(judging)] if judging else []
 
 
-def _query(view: View) -> ScenarioQuery:
-    """What the address asks for."""
-    return ScenarioQuery(
-        state=view.one("state"),
-        ended_by=view.one("ended_by"),
-        facets=_named(view, _FACET),
-        at_least={name: _number(name, value) for name, value in _named(view, _LEAST).items()},
-        at_most={name: _number(name, value) for name, value in _named(view, _MOST).items()},
-        fault=view.one("fault"),
-        sort=view.one("sort"),
-        is_descending=view.one("order") == "desc",
-        judging=view.one("judging") or None,
-    )
-
-
-def _named(view: View, prefix: str) -> dict[str, str]:
-    return {
-        name.removeprefix(prefix): view.one(name) for name in view.query if name.startswith(prefix) and view.one(name)
-    }
-
-
-def _number(name: str, value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise RunError(f"{name} {value!r:.40} is no number") from None
-
-
-def _filters(view: View, metrics: Sequence[str]) -> None:
-    """One form; it is sent as an address. What can be chosen is counted while the page is there already."""
+def _filters(view: View, metrics: Sequence[str]) -> Callable[[], Awaitable[None]] | None:
+    """One form; it is sent as an address. What can be chosen is counted by what this gives, when the page is there."""
     with form(view.path(PAGE.path), "Filters"):
         for name in ("sort", "order"):
             if view.one(name):
@@ -92,7 +103,7 @@ def _filters(view: View, metrics: Sequence[str]) -> None:
             if any(view.one(name) for name in view.query if name != "page"):
                 link("Clear", view.path(PAGE.path), "button")
         more = element("details")
-        if any(name.startswith((_FACET, _LEAST, _MOST)) or name in ("where", "judging") for name in view.query):
+        if any(name.startswith((FACET, LEAST, MOST)) or name in ("where", "judging") for name in view.query):
             more.props("open")
         with more:
             text("summary", "More filters")
@@ -106,8 +117,7 @@ def _filters(view: View, metrics: Sequence[str]) -> None:
 
     known = view.run.known_choices
     _choices(view, known or {}, first, facets)
-    if known is None:
-        ui.timer(0.01, count, once=True)
+    return count if known is None else None
 
 
 def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
@@ -119,10 +129,10 @@ def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
         choice("ended_by", "Ended by", choices.get("ended_by", {}), view.one("ended_by"))
         kinds = {**choices.get("fault", {}), **choices.get("fault_of", {})}
         choice("fault", "Fault", {ANY: None, NONE: None, **kinds}, view.one("fault"))
-    named = {name.removeprefix("facet:"): values for name, values in choices.items() if name.startswith("facet:")}
+    values_of = {name.removeprefix("facet:"): values for name, values in choices.items() if name.startswith("facet:")}
     with facets:
-        for name in {**named, **_named(view, _FACET)}:
-            choice(_FACET + name, name, named.get(name, {}), view.one(_FACET + name))
+        for name in {**values_of, **named(view, FACET)}:
+            choice(FACET + name, name, values_of.get(name, {}), view.one(FACET + name))
 
 
 def _bounds(view: View, metrics: Sequence[str]) -> None:
@@ -131,7 +141,7 @@ def _bounds(view: View, metrics: Sequence[str]) -> None:
         with element("div", "field"):
             text("span", metric)
             with element("div", "row-of tight"):
-                for prefix, what in ((_LEAST, "at least"), (_MOST, "at most")):
+                for prefix, what in ((LEAST, "at least"), (MOST, "at most")):
                     _bound(f"{prefix}{metric}", f"{metric} {what}", view.one(f"{prefix}{metric}"), what)
     sets = [each.name for each in view.run.run.judgement_sets]
     if len(sets) > 1:
@@ -155,14 +165,12 @@ def _results(view: View, page: ScenarioPage, number: int, metrics: Sequence[str]
     if not page.rows:
         text("p", "None fits." if page.total == 0 else "There are no more.", "empty")
         return
-    facets = [name for name in _names(row.facets for row in page.rows) if not _is_in_ids(name, page.rows)][
-        :_MOST_FACETS
-    ]
+    facets = [name for name in _names(row.facets for row in page.rows) if not _is_in_ids(name, page.rows)][:_MOSTFACETS]
     counts = [*_names(row.counts for row in page.rows)][:1]
     with element("div", "scroll", tabindex="0", role="region", aria_label="Scenarios"), element("table", "data"):
         with element("thead"), element("tr"):
             _heads(view, facets, metrics, counts)
-        with element("tbody"):
+        with written("tbody"):
             for row in page.rows:
                 _row(view, row, facets, metrics, counts, page.said.get(row.position))
     with element("div", "row-of"), element("div", "push"):
@@ -199,11 +207,11 @@ def _row(
     with element("tr"):
         text("td", f"{row.position + 1:,}", "number quiet")
         with element("th", "of-id" if said is None else "of-id found", scope="row"):
-            link(row.id, view.path("/runs/{run}/scenarios/{scenario}", scenario=row.id))
+            link(row.id, view.path("/runs/{run}/scenarios/{scenario}", kept(view), scenario=row.id))
             if said is not None:
-                _snippet(said, view.one("said"))
+                text("div", snippet(said, view.one("said")), "quiet small said")
             elif row.error:
-                text("div", row.error[:_SNIPPET], "quiet small said")
+                text("div", row.error[:_ERROR], "quiet small said")
         with element("td"):
             badge(row.state, _STATE_KINDS.get(row.state, ""))
             if row.is_changed:
@@ -220,16 +228,6 @@ def _row(
         )
         text("td", wording.count(row.tokens), "number")
         text("td", wording.money(row.cost), "number")
-
-
-def _snippet(said: str, words: str) -> None:
-    """The part of a message in which the first of the words stands."""
-    wanted = words.replace('"', " ").replace("*", " ").split()
-    lowered = said.casefold()
-    found = [lowered.find(word.casefold()) for word in wanted]
-    start = max(min([at for at in found if at >= 0], default=0) - 40, 0)
-    part = said[start : start + _SNIPPET]
-    text("div", f"{'…' if start else ''}{part}{'…' if start + _SNIPPET < len(said) else ''}", "quiet small said")
 
 
 def _pager(view: View, page: ScenarioPage, number: int) -> None:

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from nicegui import ui
 
 from dialoom.errors import DialoomError
 from dialoom.runs.errors import Fault, fault_of
+from dialoom.runs.stepping import ConditionError
 from dialoom.runs.stepping.wording import label
+from dialoom.runs.store.signature import signature
 from dialoom.runs.studio import acting, history, stops
 from dialoom.runs.studio.acting import Action, Spot, Work
+from dialoom.runs.studio.chosen import kept
 from dialoom.runs.studio.elements import button, folded
 from dialoom.runs.studio.fields import Field, entered
-from dialoom.runs.studio.looking import Looked, compared, looked, saved
+from dialoom.runs.studio.looking import Looked, checked, compared, looked, number_before, number_where, saved
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import card, element, text
 from dialoom.runs.studio.shell import problem
 from dialoom.runs.studio.step_forms import Forms
-from dialoom.runs.studio.watching import signature
 from dialoom.runs.studio.wording import many
 
-PATH = "/runs/{run}/scenarios/{scenario}/step"
+from .conversation import STEP_PATH as PATH
+from .conversation import fault_line
+
 _POLL = 2.0
 """Seconds after which the page looks whether somebody else has played on."""
 
@@ -37,6 +42,7 @@ class StepPage:
         number = view.one("at")
         self.place = Spot(view.one("branch") or "main", view.number("at", 0) if number else None)
         self.compare = view.one("with")
+        self.breaks = tuple(dict.fromkeys(each for each in view.query.get("break", ()) if each.strip()))
         self._work: Work | None = None
         self._seen: Any = None
         self._stamp: Any = signature(self.run.path)
@@ -44,6 +50,10 @@ class StepPage:
 
     async def build(self) -> None:
         """Make it, and keep it up to date."""
+        if self.place.number is None and self.view.one("before"):
+            step = self.view.number("before", 0)
+            number = await number_before(self.run, self.view.scenario, self.place.branch, step)
+            self.place = Spot(self.place.branch, number)
         seen = await looked(self.run, self.view.scenario, self.place)
         self._content = element("div", "stepping")
         self._status = element("div", "stack status", aria_live="polite")
@@ -62,7 +72,8 @@ class StepPage:
         """The address of a place in this conversation."""
         at = "" if number is None else str(number)
         wanted = self.compare if compare is None else compare
-        return self.view.path(PATH, {"branch": branch or self.place.branch, "at": at, "with": wanted})
+        stands = {"branch": branch or self.place.branch, "at": at, "with": wanted, "break": self.breaks}
+        return self.view.path(PATH, {**kept(self.view), **stands})
 
     async def act(self, make: Callable[[], Action], place: Spot | None = None) -> None:
         """Carry something out, and show where one stands then."""
@@ -148,6 +159,7 @@ class StepPage:
                     self._branches(seen)
                 with element("div", "stack stop"):
                     self._moves(seen)
+                    self._places(seen)
                     await self._compared()
                     self._stop_card(seen)
                     if not seen.closed:
@@ -197,10 +209,47 @@ class StepPage:
             if seen.closed or seen.stop is None or seen.stop.is_end:
                 return
             button("Next step", lambda: self.act(acting.go_on), "button primary")
-            button("Play to the end", lambda: self.act(acting.play_on))
-            until = Field("Until", hint="turn 3, a role, a node, an expression", classes="field inline")
-            entered(until, lambda: self.act(lambda: acting.play_on(until.value)))
-            button("Play until", lambda: self.act(lambda: acting.play_on(until.value)))
+            words = "Play to a breakpoint" if self.breaks else "Play to the end"
+            button(words, lambda: self.act(lambda: acting.play_on(*self.breaks)))
+
+    def _places(self, seen: Looked) -> None:
+        """To a place that a condition tells: look there, play until there, and stop there every time."""
+        with element("div", "row-of moves", role="toolbar", aria_label="Places"):
+            place = Field("Where", hint="turn 3, a role, a node, an expression", classes="field inline")
+            button("Go there", lambda: self._go_where(place.value))
+            if not seen.closed and seen.stop is not None and not seen.stop.is_end:
+                entered(place, lambda: self.act(lambda: acting.play_on(place.value, *self.breaks)))
+                button("Play until there", lambda: self.act(lambda: acting.play_on(place.value, *self.breaks)))
+            else:
+                entered(place, lambda: self._go_where(place.value))
+            if not seen.closed:
+                button("Break there", lambda: self._break(place.value))
+            for number, each in enumerate(self.breaks, start=1):
+                with element("span", "chip"):
+                    text("span", f"breakpoint: {each}")
+                    button("×", partial(self._clear, each), "bare", aria_label=f"Clear breakpoint {number}")
+
+    async def _go_where(self, where: str) -> None:
+        try:
+            number = await number_where(self.run, self.view.scenario, self.place.branch, where)
+        except (DialoomError, ConditionError) as error:
+            self._told(DialoomError(str(error)))
+        else:
+            await self.go(Spot(self.place.branch, number))
+
+    async def _break(self, where: str) -> None:
+        """Stop there whenever the conversation is played on; the address keeps it."""
+        try:
+            await checked(self.run, self.view.scenario, where)
+        except (DialoomError, ConditionError) as error:
+            self._told(DialoomError(str(error)))
+        else:
+            self.breaks = tuple(dict.fromkeys((*self.breaks, where.strip())))
+            await self.go(self.place)
+
+    async def _clear(self, each: str) -> None:
+        self.breaks = tuple(one for one in self.breaks if one != each)
+        await self.go(self.place)
 
     def _stop_card(self, seen: Looked) -> None:
         assert seen.stop is not None
@@ -208,12 +257,14 @@ class StepPage:
             stops.heading(seen.stop)
             stops.calls(seen.stop, seen.parsed)
             stops.changed(seen.stop.changes)
-            with element("div", "stack so-far"):
-                text("h2", "The conversation")
-                stops.transcript(seen.stop.transcript)
             if seen.outcome is not None and seen.outcome.judgements and seen.stop.is_end:
                 with folded(many(len(seen.outcome.judgements), "judgement"), is_open=True):
                     stops.judgements(seen.outcome.judgements)
+            with element("div", "stack so-far"):
+                text("h2", "The conversation")
+                stops.transcript(seen.stop.transcript)
+                for fault in seen.stop.faults:
+                    fault_line(fault)
 
     async def _compared(self) -> None:
         if not self.compare or self.compare == self.place.branch:

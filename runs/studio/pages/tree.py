@@ -10,6 +10,7 @@ from dialoom.graphs import Outline, Recipe, Span
 from dialoom.runs.studio.elements import said
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import element, text
+from dialoom.runs.studio.written import written
 from dialoom.runs.viewing import Conversation
 
 from .conversation import fault_line, outline_lines
@@ -43,7 +44,7 @@ async def build(view: View) -> None:
             for part in outline.parts:
                 outline_lines(part)
         return
-    with element("section", "tree-scroll", tabindex="0", aria_label="The tree"), element("div", "tree"):
+    with element("section", "tree-scroll", tabindex="0", aria_label="The tree"), written("div", "tree"):
         _parts(view, shown, outline.parts)
 
 

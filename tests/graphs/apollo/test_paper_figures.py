@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
+from itertools import count
+from typing import Any
 
 import pytest
 
+from dialoom.graphs import Episode
+from dialoom.graphs.apollo import RECIPE
 from dialoom.graphs.apollo.gains import gains
 from dialoom.graphs.apollo.results import ApolloResults, HistorySize, SampleResult, accuracy, f1
 from dialoom.graphs.reporting.statistics import Estimate, paired_difference, share_of
+from tests.graphs.apollo.test_report import rows, sample, tables
 
 N = 2192
 LENGTHS = (2000, 4000, 8000, 12000)
@@ -31,6 +36,14 @@ TABLE_1 = {
     "GPT-4o": ((1245, 1102, 1080, 1059), ".5680 .5027 .4927 .4831", ".5116", ".7408 .7086 .7057 .6987", ".7135"),
 }
 """Right samples by length; accuracy by length and its mean; F1 by length and its mean."""
+
+ALL_ACCURACIES = (
+    ".3066 .4407 .4649 .4206 .3508 .5123 .4179 .3859 .4813 .5680".split(),
+    ".2258 .3755 .4731 .3047 .3102 .4179 .3545 .2984 .4051 .5027".split(),
+    ".1834 .3098 .4557 .2906 .3066 .2842 .2728 .2619 .3736 .4927".split(),
+    ".1693 .2605 .3727 .2514 .2559 .1820 .2742 .2418 .3704 .4831".split(),
+)
+"""Of ten models, by length."""
 
 
 def samples(right: int, length: int, mean_f1: str = "1", evolving: bool = False) -> Iterator[SampleResult]:
@@ -128,7 +141,58 @@ def test_training_was_tested_on_five_hundred_and_sixteen_pairs() -> None:
 
 def least_n(cells: Sequence[str]) -> int:
     """The least number of samples of which each of these can be the share of some."""
-    n = 1
-    while not all(printed(share_of(round(Fraction(cell) * n), n)) == cell for cell in cells):
-        n += 1
-    return n
+    return next(n for n in count(1) if _can_have(n, cells))
+
+
+def test_the_paper_has_two_thousand_one_hundred_and_ninety_two_samples_of_each_length() -> None:
+    """No other number up to 2,599 has all accuracies of a length of its table 1, of any length."""
+    for cells in ALL_ACCURACIES:
+        assert [n for n in range(20, 2600) if _can_have(n, cells)] == [N]
+
+
+def test_longer_is_not_always_worse_and_f1_is_never_below_accuracy() -> None:
+    """What the paper says of lengths fails in two places of its table; a right sample has an F1 of 1."""
+    worse: list[tuple[str, int]] = []
+    for model, (counts, cells, _, f1_cells, _) in TABLE_1.items():
+        worse += [(model, at) for at in range(3) if counts[at] < counts[at + 1]]
+        assert all(Decimal(one) <= Decimal(two) for one, two in zip(cells.split(), f1_cells.split(), strict=True))
+    assert worse == [("Qwen3-8B (think)", 0), ("GPT-OSS-120B", 2)]
+
+
+def test_table_3_stands_beside_the_samples_without_earlier_preferences() -> None:
+    """Qwen3-8B at 8k: accuracy and F1 of both, from one table of a run that has both."""
+    made = _episodes(679, N, mean_f1=0.5248, length=8000) + _episodes(395, N, 0.3962, length=8000, evolving=True)
+    found = [row[3:] for row in rows(tables(*made)["evolving"])]
+    assert found == [["no", 0.3098, 0.5248, None], ["yes", 0.1802, 0.3962, None]]
+
+
+def test_figure_4() -> None:
+    """GPT-4o where the session is the third, sixth and ninth of ten, with the least samples that have such shares."""
+    fewest = {3: (13, 24), 6: (106, 205), 9: (1, 5)}
+    made = [each for place, (right, n) in fewest.items() for each in _episodes(right, n, length=0, place=place)]
+    found = [(row[2], row[3], row[4]) for row in rows(tables(*made)["place"])]
+    assert found == [("10 sessions", 3, 0.5417), ("10 sessions", 6, 0.5171), ("10 sessions", 9, 0.2)]
+    (chart,) = [each for each in RECIPE.charts([("GPT-4o", made)]) if each.name == "place-10"]
+    ((x, y),) = [(list(line.x), [round(value or 0, 4) for value in line.y]) for line in chart.series]
+    assert (x, y) == ([3, 6, 9], [0.5417, 0.5171, 0.2])
+
+
+def test_figure_6() -> None:
+    """Users that were not trained on, at 4k and 12k; trained at 4k alone."""
+    before = _episodes(229, 516, length=4000, split="test")
+    after = _episodes(383, 516, length=4000, split="test") + _episodes(365, 516, length=12000, split="test")
+    (table,) = [each for each in RECIPE.compared([("before", before), ("RL", after)]) if each.name == "users"]
+    assert list(table.columns)[2:5] == ["users", "4k %", "12k %"]
+    assert [row[:5] for row in rows(table)] == [
+        ["before", "function-calling", "test", 0.4438, None],
+        ["RL", "function-calling", "test", 0.7422, 0.7074],
+    ]
+
+
+def _episodes(right: int, n: int, mean_f1: float = 1.0, **facets: Any) -> list[Episode]:
+    """As many samples, each of a pair of its own, of which so many are right."""
+    return [sample(at < right, mean_f1, pair=str(at), **{"sessions": 10, **facets}) for at in range(n)]
+
+
+def _can_have(n: int, cells: Sequence[str]) -> bool:
+    return all(rounded(Decimal(round(Fraction(cell) * n)) / n) == cell for cell in cells)

@@ -6,13 +6,18 @@ import json
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 import dialoom as door
 from dialoom.graphs.apollo.gold_played import gold_refusal
-from dialoom.personas.apollo.source import ApolloSource, read_source
+from dialoom.personas.apollo import World, flows
+from dialoom.personas.apollo.flows import FlowError
+from dialoom.personas.apollo.flows.expressions import Flow
+from dialoom.personas.apollo.source import ApolloSource, read_source, scripted
+from dialoom.personas.apollo.source.scripted import UserPart
 from dialoom.runs.export.pushing import pushed
 from tests.conftest import Command, MadeOnce
 from tests.personas.test_apollo_source import FOLDER, SOURCE
@@ -106,7 +111,29 @@ def test_gold_that_the_agents_loop_does_not_give_a_full_score_is_refused(
     assert "not played: the loop ends (turn_limit) after 12 of 12 calls" in (gold_refusal(SOURCE.world, many) or "")
     refused = gold_refusal(SOURCE.world, wrong) or ""
     assert "not played" in refused and "nowhere" in refused.casefold()
-    monkeypatch.setattr("dialoom.graphs.apollo_build.recipe.user_part", lambda *_: ([], [wrong]))
+    monkeypatch.setattr("dialoom.graphs.apollo_build.recipe.user_part", lambda *_: UserPart([], [wrong], {}))
     run = door.play("apollo-build", path=tmp_path / "run.db", options={"users": 1})
     (failed,) = run.episodes()
     assert failed.state == "failed" and f"flow {pair.flow}, pair {pair.id}: not played" in str(failed.error)
+
+
+def test_a_flow_that_nothing_can_be_asked_about_is_left_out_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's other flows are made as ever, and the report says which is missing, and why."""
+    found = flows.find_sets
+
+    def without_hotels(world: World, flow: Flow, *others: Any) -> Any:
+        if flow.name == "hotel":
+            raise FlowError("flow hotel: idle facet stars")
+        return found(world, flow, *others)
+
+    monkeypatch.setattr(scripted, "find_sets", without_hotels)
+    run = door.play("apollo-build", path=tmp_path / "run.db", options={"users": 1, "pairs": 1}, folder=tmp_path / "out")
+    (episode,) = run.episodes()
+    assert episode.state == "done"
+    source = read_source(tmp_path / "out")
+    shipped = [pair for pair in SOURCE.pairs.values() if pair.user == "u01" and pair.flow != "hotel"]
+    assert list(source.pairs.values()) == shipped
+    (table,) = [each for each in run.report().tables if each.name == "left-out"]
+    assert table.rows == [["u01", "hotel", "flow hotel: idle facet stars"]]

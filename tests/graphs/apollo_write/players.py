@@ -43,10 +43,14 @@ class Players:
         self.heard.append((kind, text))
         say = self._instead.get(kind)
         said = say(text) if say else None
-        if said is None:
-            mended = [{**message, "content": _faultless(message["content"])} for message in messages]
-            said = offline.answer("attentive", mended, system="apollo_write", role=part(text, "role"))
+        said = self.said(text) if said is None else said
         return said if isinstance(said, str) else json.dumps(said)
+
+    @staticmethod
+    def said(text: str) -> str:
+        """What an understudy says that makes no fault on purpose."""
+        mended = [{"role": "user", "content": _faultless(text)}]
+        return str(offline.answer("attentive", mended, system="apollo_write", role=part(text, "role")))
 
     def told(self, kind: str) -> list[str]:
         """What the writer was told to be wrong, each time."""
@@ -55,10 +59,10 @@ class Players:
 
 def _kind(text: str) -> str:
     role = part(text, "role")
-    found = re.search(r'Answer: \{"(\w+)"', text)
+    found = re.search(r'JSON object of[^"]*"(\w+)"', part(text, "instruction"))
     if role == "writer" and found:
         return found[1]
-    return {"solver": "solve"}.get(role, "read" if '{"facets"' in text else "check")
+    return {"solver": "solve"}.get(role, "read" if found and found[1] == "facets" else "check")
 
 
 def _faultless(text: str) -> str:

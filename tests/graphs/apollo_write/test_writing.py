@@ -11,6 +11,7 @@ import pytest
 
 import dialoom as door
 from dialoom.personas.apollo.source.drafts import read_drafts
+from dialoom.personas.apollo.source.session import PastCall
 from tests.conftest import Command, MadeOnce
 from tests.graphs.apollo_write.players import Players, details, part, played, source
 
@@ -39,6 +40,10 @@ def test_a_written_source_passes_all_checks_and_is_played(made_once: MadeOnce, d
     folder = made_once(write)
     run = door.open_run(folder / "write.db")
     made = source(run, folder / "source")
+    (user,) = made.users.values()
+    calls = [turn.arguments for each in made.unrelated[user.id] for turn in each.turns if isinstance(turn, PastCall)]
+    assert user.interests
+    assert all(sum(each.get(name) == value for each in calls) > 1 for name, value in user.interests.items())
     assert made.meta.maker == "written"
     assert len(made.pairs) == 6
     assert len(made.unrelated["u01"]) == 31
@@ -181,6 +186,32 @@ def test_what_the_checker_says_nothing_of_is_out_at_once(tmp_path: Path) -> None
     assert not details(run)["pairs"]
 
 
+def test_what_was_written_passes_the_gate_text_by_text_and_session_by_session(tmp_path: Path) -> None:
+    """A tag and a label are the writer's faults; drafts that were given are somebody's own."""
+
+    def tagged(_text: str) -> dict[str, Any]:
+        return {
+            "choice": 1,
+            "stories": ["<story>A cousin had told her.</story>", "Then it was dear.", "Then she moved."],
+        }
+
+    def labelled(text: str) -> dict[str, Any]:
+        made: dict[str, Any] = json.loads(Players.said(text))
+        if "<so_far>" in text and not part(text, "so_far"):
+            made["turns"][0]["text"] = f"User: {made['turns'][0]['text']}"
+        return made
+
+    run = played(tmp_path, Players(choice=tagged, turns=labelled), **FOOD)
+    (episode,) = run.episodes()
+    found = {(fault.who, fault.kind, fault.where) for fault in episode.outcome.faults or ()}
+    told = {("writer", "glued_lines", f"s-u01-food-{number}-1, turn 1") for number in (1, 2, 3)}
+    assert found == {("writer", "prompt_leak", "u01-food, story 1"), *told}
+    assert run.report(tables=["faults"]).tables[0].rows
+    run.export("drafts", tmp_path / "drafts")
+    again = played(tmp_path, name="again", drafts=tmp_path / "drafts")
+    assert not any(episode.outcome.faults for episode in again.episodes())
+
+
 def test_a_query_that_is_answered_without_the_history_is_out(tmp_path: Path) -> None:
     """One right answer of two is enough; a wrong one does no harm."""
     wanted: dict[str, list[dict[str, Any]]] = {}
@@ -188,7 +219,8 @@ def test_a_query_that_is_answered_without_the_history_is_out(tmp_path: Path) -> 
     def noted(text: str) -> None:
         if "<query>" in text:
             values = re.findall(r"<part name=\"(\w+)\" wanted='([^']*)'", text)
-            wanted[part(text, "query")] = [{"facet": name, "value": json.loads(value)} for name, value in values]
+            facets = [{"facet": name, "value": json.loads(value)} for name, value in values]
+            wanted.setdefault(part(text, "query"), facets)  # another set's request may be in the same words
 
     answers = [0]
 

@@ -1,0 +1,288 @@
+"""What can be asked of a run's file: what was planned, said, judged and labelled, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dialoom.graphs import DialogueFault, Recipe, Scenario
+from dialoom.runs.branch_taken import RecordedEpisode
+from dialoom.runs.config import RunConfig
+from dialoom.runs.recipes import find_recipe
+from dialoom.runs.selection import selected
+from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
+from dialoom.runs.trust import Trust
+
+from .settings import PathLike, RecipeLike
+
+if TYPE_CHECKING:  # heavy, or an extra
+    from dialoom.runs.agreement import Agreement
+    from dialoom.runs.progress import RunProgress
+    from dialoom.runs.viewing import Conversation, RequestShown
+
+
+_ALL = ScenarioQuery()
+
+
+class RecordedRun:
+    """A run's file as it is read, at any time, also while another process plays it; `Run` goes on with it, too.
+
+    Args:
+        path: The file.
+        recipe: The recipe, if it was given as an object when the run was made.
+        trust: Use the code and the addresses that the file names, whoever made it. Without it, only what this user has
+            given on this machine when the run was made, which is known from a private list.
+
+    Attributes:
+        path: The file.
+
+    Raises:
+        StoreError: If there is no such file, or it is no run.
+        RunError: If its recipe is not to be had, as soon as the recipe is needed; if another recipe made it.
+        TrustError: If the recipe is a file that only the run's author has named, as soon as it is needed.
+    """
+
+    def __init__(self, path: PathLike, recipe: RecipeLike | None = None, *, trust: bool = False) -> None:
+        self._trust = trust
+        self.path = Path(path)
+        self._given = None if recipe is None else find_recipe(recipe)[1]
+        with self._opened():
+            pass
+
+    def __len__(self) -> int:
+        """How many scenarios are planned."""
+        return self.status().total
+
+    @property
+    def config(self) -> RunConfig:
+        """All that decides what the run does: recipe, options, models, seed."""
+        with self._opened() as file:
+            return file.config
+
+    @property
+    def recipe(self) -> Recipe:
+        """The run's recipe."""
+        with self._opened() as file:
+            return file.recipe
+
+    @property
+    def judgement_sets(self) -> list[JudgementSet]:
+        """The sets of judgements, oldest first."""
+        with self._opened() as file:
+            return file.judgement_sets()
+
+    def metrics(self, judging: str | None = None) -> list[str]:
+        """What a set of judgements (by default the oldest) judges, in the recipe's order."""
+        with self._opened() as file:
+            chosen = file.judgement_set(judging)
+            return [] if chosen is None else file.metrics_of(chosen.name, file.recipe)
+
+    def status(self) -> Status:
+        """How far the run is, and what its calls have taken."""
+        with self._opened() as file:
+            return file.status()
+
+    def scenarios(
+        self,
+        query: ScenarioQuery = _ALL,
+        *,
+        where: str | None = None,
+        said: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+        on_progress: Callable[[str, int, int], None] | None = None,
+    ) -> ScenarioPage:
+        """A page of scenarios, finished or not, with their figures; quick however many there are, unless by `where`.
+
+        Args:
+            query: Which, and in which order; by default all, in plan order.
+            where: Of these, those that an expression holds of; see `episodes`.
+            said: Of these, those in which something was said: words of one message, in any order; `"in quotes"` beside
+                each other; `begin*` for what begins so. They are looked up in an index in the user's folder for caches,
+                which is made when it is first needed; see `dialoom.runs.spoken`.
+            offset: How many of them are passed over.
+            limit: How many there are on a page.
+            on_progress: Is told what is being done, how much of it and of how much, while an expression is asked about
+                every scenario, or the index is made; what it raises ends that.
+
+        Raises:
+            RunError: If the expression cannot be told, or there is no word in `said`.
+            StoreError: If the query cannot be told, or there is no such set of judgements.
+            OutputError: If the index cannot be kept.
+        """
+        from dialoom.runs.listed import listed, unheard
+
+        with self._opened() as file:
+            return listed(file, query, where, said, offset, limit, on_progress or unheard)
+
+    def neighbours(
+        self, scenario: str | int, query: ScenarioQuery = _ALL, *, where: str | None = None, said: str | None = None
+    ) -> Neighbours | None:
+        """What stands beside a scenario in the list that `scenarios` gives for the same; `None` if it is not in it.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            query: Which scenarios, and in which order; by default all, in plan order.
+            where: As for `scenarios`.
+            said: As for `scenarios`.
+
+        Raises:
+            RunError, StoreError, OutputError: As `scenarios`; also if there is no such scenario.
+        """
+        from dialoom.runs.listed import neighbours
+
+        with self._opened() as file:
+            return neighbours(file, scenario, query, where, said)
+
+    def choices(self) -> Choices:
+        """What scenarios can be chosen by in a `ScenarioQuery`, with how many have each value."""
+        with self._opened() as file:
+            return file.choices()
+
+    def progress(self) -> RunProgress:
+        """How it gets on, also while another process plays it: status, budget, calls by model, what failed of what."""
+        from dialoom.runs.progress import RunProgress
+
+        with self._opened() as file:
+            return RunProgress.of(file)
+
+    def episodes(self, judging: str | None = None, *, where: str | None = None) -> Iterator[RecordedEpisode]:
+        """What came of each finished scenario (done or failed), in plan order, read a page at a time.
+
+        Args:
+            judging: The set of judgements that they are given with; by default the oldest.
+            where: Only those that this expression holds of: over the recipe's facets, counts and metrics by their
+                names, and `state`, `ended_by`, `changed`, `unparsed` and others; e.g. `personalization >= 3 and
+                ended_by == 'user_terminated'`. No comparison with a score that was not had holds.
+
+        Raises:
+            StoreError: If there is no such set.
+            RunError: If the expression is wrong.
+        """
+        with self._opened() as file:
+            yield from selected(file, judging, where)
+
+    def episode(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode | None:
+        """What came of one scenario; `None` while it is pending.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            judging: The set of judgements; by default the oldest.
+
+        Raises:
+            StoreError: If there is no such scenario or set.
+        """
+        with self._opened() as file:
+            return file.episode(file.resolve(str(scenario)), judging)
+
+    def so_far(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode:
+        """As `episode`; of a scenario that is pending, what it has come to by its last step (`ended_by` is empty)."""
+        with self._opened() as file:
+            position = file.resolve(str(scenario))
+            return file.episode(position, judging) or file.so_far(position)
+
+    def conversation(self, scenario: str | int, judging: str | None = None) -> Conversation:
+        """What has come of a scenario, finished or not: each message with its faults, judgements and call.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            judging: The set of judgements; by default the oldest.
+
+        Raises:
+            StoreError: If there is no such scenario or set.
+        """
+        from dialoom.runs.viewing import conversation
+
+        with self._opened() as file:
+            return conversation(file, scenario, judging)
+
+    def request(self, call: int, before: int | None = None) -> RequestShown:
+        """What a call asked, message by message, and what of it is new.
+
+        Args:
+            call: The call's row in the ledger.
+            before: The row of the call that it is compared with.
+
+        Raises:
+            RunError: If there is no such call.
+        """
+        from dialoom.runs.viewing import request_shown
+
+        with self._opened() as file:
+            return request_shown(file, call, before)
+
+    def label(
+        self, scenario: str | int, item: str, annotator: str, label: str, *, path: PathLike | None = None
+    ) -> None:
+        """Write down what a person says of a judgement, in the file from which kappas are made.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            item: The judgement's id, as `conversation` has it.
+            annotator: Who says it.
+            label: A value of the metric's scale (`yes`, `4`); empty to take it back.
+            path: The labels file, made if it is not there; by default `NAME.labels.csv` beside the run.
+
+        Raises:
+            RunError: If there is no such judgement, or the label is none of its scale.
+            DataError: If the file cannot be read.
+            OutputError: If it cannot be written.
+        """
+        from dialoom.runs.agreement import LabelFile, labels_beside
+
+        labels = LabelFile(labels_beside(self.path) if path is None else Path(path))
+        with self._opened() as file:
+            labels.put(file, file.resolve(str(scenario)), item, annotator, label)
+
+    def labels(self, annotator: str, *, path: PathLike | None = None) -> dict[str, str]:
+        """What a person has said of judgements, by their ids; see `label`."""
+        from dialoom.runs.agreement import LabelFile, labels_beside
+
+        return LabelFile(labels_beside(self.path) if path is None else Path(path)).labels(annotator)
+
+    def agreement(self, *, path: PathLike | None = None, judging: str | None = None) -> Agreement:
+        """How far people agree with a judge, by the labels that they have given; needs the extra `agree`.
+
+        Args:
+            path: The labels file; by default that of `label`.
+            judging: The set of judgements; by default the oldest.
+
+        Raises:
+            RunError: If statsmodels is not installed.
+            DataError: If the file cannot be read, or holds what is no label of this run.
+            StoreError: If there is no such set.
+        """
+        from dialoom.runs.agreement import agreement, labels_beside, read_labels
+
+        labels = read_labels(labels_beside(self.path) if path is None else Path(path))
+        with self._opened() as file:
+            return agreement(file, labels, judging=judging)
+
+    def scenario(self, scenario: str | int) -> Scenario:
+        """A scenario as it was planned, finished or not; named as for `episode`."""
+        with self._opened() as file:
+            return file.scenario(file.recipe, file.resolve(str(scenario)))
+
+    def faults(
+        self, judging: str | None = None, *, where: str | None = None
+    ) -> Iterator[tuple[RecordedEpisode, DialogueFault]]:
+        """What is wrong with the conversations, fault by fault with the scenario that it belongs to, in plan order.
+
+        Args:
+            judging: The set of judgements whose judges' faults are among them; by default the oldest.
+            where: Only those of scenarios that this expression holds of, such as `faults.user > 0`; see `episodes`.
+
+        Raises:
+            StoreError: If there is no such set.
+            RunError: If the expression is wrong.
+        """
+        for episode in self.episodes(judging, where=where):
+            for fault in episode.outcome.faults or ():
+                yield episode, fault
+
+    @contextmanager
+    def _opened(self) -> Iterator[RunFile]:
+        with RunFile(self.path, recipe=self._given, trust=Trust(self._trust)) as file:
+            yield file

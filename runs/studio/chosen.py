@@ -1,0 +1,59 @@
+"""Which scenarios an address asks for: the list's filters and its order, which a conversation's address keeps."""
+
+from __future__ import annotations
+
+from dialoom.runs.errors import RunError
+from dialoom.runs.store import ScenarioQuery
+
+from .page import Query, View
+
+FACET, LEAST, MOST = "facet.", "min.", "max."
+_OF_A_LIST = frozenset({"state", "ended_by", "fault", "where", "said", "sort", "order"})
+
+
+def query_of(view: View) -> ScenarioQuery:
+    """What the address asks for, but for `where` and `said`.
+
+    Raises:
+        RunError: If a bound is no number.
+    """
+    return ScenarioQuery(
+        state=view.one("state"),
+        ended_by=view.one("ended_by"),
+        facets=named(view, FACET),
+        at_least={name: _number(name, value) for name, value in named(view, LEAST).items()},
+        at_most={name: _number(name, value) for name, value in named(view, MOST).items()},
+        fault=view.one("fault"),
+        sort=view.one("sort"),
+        is_descending=view.one("order") == "desc",
+        judging=view.one("judging") or None,
+    )
+
+
+def named(view: View, prefix: str) -> dict[str, str]:
+    """The values whose names begin so, by the rest of their names."""
+    return {
+        name.removeprefix(prefix): view.one(name) for name in view.query if name.startswith(prefix) and view.one(name)
+    }
+
+
+def list_of(view: View) -> Query:
+    """What of the address says which list one has come from; empty for all scenarios in plan order."""
+    return {
+        name: view.one(name)
+        for name in view.query
+        if (name in _OF_A_LIST or name.startswith((FACET, LEAST, MOST))) and view.one(name)
+    }
+
+
+def kept(view: View) -> dict[str, str]:
+    """What stays the same on the way to another conversation: the list, and how conversations are looked at."""
+    own = {name: view.one(name) for name in ("judging", "blind", "as") if view.one(name)}
+    return {**{name: view.one(name) for name in list_of(view)}, **own}
+
+
+def _number(name: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise RunError(f"{name} {value!r:.40} is no number") from None
