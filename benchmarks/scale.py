@@ -1,10 +1,11 @@
 """Several processes: what a second worker brings, what the first one costs, and where more of them meet a wall.
 
-    python benchmarks/scale.py [--pairs 40] [--methods 10] [--repeat 3] [--latency 0.3] [--skip-served]
+    python benchmarks/scale.py [--served 288] [--turns 5] [--repeat 3] [--latency 0.3] [--skip-served]
 
-Three parts. *Served*: one run by this process alone, by one worker and by two, in turns, against a model on a server
+Three parts. *Served*: one run by the command alone, with one worker and with two, in turns, against a model on a server
 process of its own that answers after 0.3 s; calls per second are the server's own count over the middle of each run, so
-that starting Ray, which takes seconds once, is not in them. *Costs*: what the run's own process spends on a scenario
+that starting Ray, which takes seconds once, is not in them. What each process took of the processors in that time says
+what there was to be had (as /proc tells it: on Linux only). *Costs*: what the run's own process spends on a scenario
 (dealing it, folding what came back), and the process that lends out the budget on a call, in seconds of processor time,
 measured on the same machine. *Simulated*: with these costs, the full plan of 122,133 scenarios in virtual time on 1 to
 1,000 workers.
@@ -22,10 +23,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,86 +39,119 @@ from dialoom.runs.workers.cluster import manners
 from dialoom.runs.workers.commons import Commons
 from dialoom.runs.workers.purse import LeaseStanding
 
-RECIPE = f"{Path(__file__).parent}/long_requests.py:Recalling"
 PLAN = 122_133
-SERVER = """
-import asyncio, json, sys, time
-times = []
-async def handle(reader, writer):
-    try:
-        while True:
-            head = await reader.readuntil(b"\\r\\n\\r\\n")
-            length = 0
-            for line in head.split(b"\\r\\n"):
-                if line.lower().startswith(b"content-length:"):
-                    length = int(line.split(b":")[1])
-            await reader.readexactly(length)
-            if head.startswith(b"GET"):
-                body = json.dumps(times).encode()
-                times.clear()
-            else:
-                await asyncio.sleep(float(sys.argv[1]))
-                times.append(time.monotonic())
-                usage = {"prompt_tokens": 900, "completion_tokens": 40, "total_tokens": 940}
-                message = {"role": "assistant", "content": "That is how it is."}
-                choice = {"index": 0, "finish_reason": "stop", "message": message}
-                body = json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "m",
-                                   "choices": [choice], "usage": usage}).encode()
-            writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\n")
-            writer.write(b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
-            await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
-async def main():
-    server = await asyncio.start_server(handle, "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-asyncio.run(main())
-"""
+SERVER = f"{Path(__file__).parent}/quick_server.py"
+TICKS = os.sysconf("SC_CLK_TCK")
+OFTEN, GATHERED = 1.0, 0.5
+
+Used = dict[str, float]
+"""Seconds of processor time by who took them."""
+
+
+class Watch(threading.Thread):
+    """Looks again and again what a command and the processes that it has started have taken of the processors."""
+
+    def __init__(self, command: int, server: int) -> None:
+        super().__init__(daemon=True)
+        self._command, self._server = command, server
+        self._seen: list[tuple[float, Used]] = []
+        self._over = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        """Until it is over."""
+        by_process: dict[int, tuple[str, float]] = {}
+        while not self._over.wait(OFTEN):
+            by_process |= dict(processes(self._command, self._server))
+            used: Used = {}
+            for kind, seconds in by_process.values():
+                used[kind] = used.get(kind, 0.0) + seconds
+            self._seen.append((time.monotonic(), used))
+
+    def end(self, since: float, until: float) -> Used:
+        """Stop; what was taken between two moments, in parts of one processor."""
+        self._over.set()
+        self.join()
+        within = [(at, used) for at, used in self._seen if since <= at <= until]
+        (begun, before), (ended, after) = within[0], within[-1]
+        return {kind: (after[kind] - before.get(kind, 0.0)) / (ended - begun) for kind in after}
+
+
+def processes(command: int, server: int) -> Iterator[tuple[int, tuple[str, float]]]:
+    """What kind each process is that matters, and the seconds of processor time that it has taken."""
+    parents: dict[int, int] = {}
+    found: dict[int, tuple[str, float]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with suppress(OSError):
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+                line = (entry / "cmdline").read_text()
+                kind = "workers" if line.startswith("ray::Worker") else "Ray"
+                kind = "who lends" if line.startswith("ray::Commons") else kind
+                parents[int(entry.name)] = int(stat[1])
+                found[int(entry.name)] = kind, (int(stat[11]) + int(stat[12])) / TICKS
+    for pid, (kind, seconds) in found.items():
+        above = pid
+        while above > 1 and above != command:
+            above = parents.get(above, 0)
+        if pid in (command, server):
+            yield pid, ("the command" if pid == command else "the server", seconds)
+        elif above == command:
+            yield pid, (kind, seconds)
 
 
 @contextmanager
-def serving(latency: float) -> Iterator[str]:
-    """The model, on a process of its own."""
-    process = subprocess.Popen([sys.executable, "-c", SERVER, str(latency)], stdout=subprocess.PIPE, text=True)
+def serving(latency: float) -> Iterator[tuple[str, int]]:
+    """The model, on a process of its own: its address and the process."""
+    process = subprocess.Popen([sys.executable, SERVER, str(latency)], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1", process.pid
     finally:
         process.kill()
 
 
-def rate(url: str) -> float:
-    """Answers per second over the middle eight tenths of those since this was asked last."""
+def commanded(path: Path, url: str, server: int, workers: int, chosen: argparse.Namespace) -> tuple[float, Used]:
+    """One run by a command of its own: answers per second over the middle eight tenths, and who took what for them."""
+    arguments = ["run", "personalens", "--limit", chosen.served, "--turn-limit", chosen.turns, "-o", path]
+    arguments += ["--model", "openai/m", "--api-base", url, "--concurrency", chosen.concurrency]
+    command = subprocess.Popen(
+        [sys.executable, "-m", "dialoom", *map(str, arguments), *(("--workers", str(workers)) if workers else ())],
+        env=os.environ | {"OPENAI_API_KEY": "none"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    watch = Watch(command.pid, server)
+    if command.wait():
+        raise RuntimeError(f"the run ended with {command.returncode}: the figures would compare different things")
     with urllib.request.urlopen(url) as response:
         times: list[float] = sorted(json.load(response))
     middle = times[len(times) // 10 : -len(times) // 10]
-    return (len(middle) - 1) / (middle[-1] - middle[0])
+    return (len(middle) - 1) / (middle[-1] - middle[0]), watch.end(middle[0], middle[-1])
 
 
-def served(options: dict[str, int], repeat: int, latency: float, concurrency: int) -> None:
+def served(chosen: argparse.Namespace) -> None:
     """The rates of one process alone, one worker and two, in turns."""
-    os.environ.setdefault("OPENAI_API_KEY", "none")
-    rates: dict[int | None, list[float]] = {None: [], 1: [], 2: []}
-    with serving(latency) as url, tempfile.TemporaryDirectory() as folder:
-        for turn in range(repeat):
+    rates: dict[int, list[float]] = {0: [], 1: [], 2: []}
+    used: dict[int, Used] = {}
+    with serving(chosen.latency) as (url, server), tempfile.TemporaryDirectory() as folder:
+        for turn in range(chosen.repeat):
             for workers, found in rates.items():
-                dialoom.play(
-                    RECIPE,
-                    path=Path(folder) / f"{turn}-{workers}.db",
-                    options=options,
-                    models={"assistant": "openai/m"},
-                    api_base=url,
-                    concurrency=concurrency,
-                    workers=workers,
-                )
-                found.append(rate(url))
+                rate, used[workers] = commanded(Path(folder) / f"{turn}-{workers}.db", url, server, workers, chosen)
+                found.append(rate)
             alone, one, two = (found[-1] for found in rates.values())
             print(f"  turn {turn + 1}: alone {alone:.0f}, 1 worker {one:.0f} ({one / alone:.2f} of alone), "
-                  f"2 workers {two:.0f} ({two / one:.2f} of one)")  # fmt: skip
-    pairs = list(zip(rates[None], rates[1], rates[2], strict=True))
-    print(f"  medians: 1 worker {statistics.median(b / a for a, b, _ in pairs):.2f} of alone, "
-          f"2 workers {statistics.median(c / b for _, b, c in pairs):.2f} of one")  # fmt: skip
+                  f"2 workers {two:.0f} ({two / one:.2f} of one)", flush=True)  # fmt: skip
+    alone, one, two = (statistics.median(found) for found in rates.values())
+    print(f"  medians: 1 worker {one / alone:.2f} of alone, 2 workers {two / one:.2f} of one")
+    print("  in parts of a processor, in the last turn:")
+    for workers, name in ((0, "alone"), (1, "1 worker"), (2, "2 workers")):
+        parts = sorted(used[workers].items(), key=lambda each: -each[1])
+        took = ", ".join(f"{kind} {part:.2f}" for kind, part in parts)
+        print(f"    {name}: {took}; a call {sum(used[workers].values()) / rates[workers][-1] * 1e3:.1f} ms")
+    others = sum(part for kind, part in used[2].items() if kind != "workers")
+    print(f"  two processors less all but the workers, {others:.2f}, are at most {(os.cpu_count() or 1) - others:.2f} "
+          "of one worker's processor")  # fmt: skip
 
 
 class Costs:
@@ -191,22 +226,24 @@ def carried(messages: int = 300) -> float:
         ray.shutdown()
 
 
-def simulated(workers: int, seconds: float, at_once: int, each: float, message: float) -> tuple[float, float, float]:
+def together(at_once: int, rate: float) -> float:
+    """How many scenarios a worker hands over at once that finishes so many a second; see `Worker.report`."""
+    ahead = at_once // 4 + 1
+    return max(1.0, min(ahead - ahead // 2, rate * GATHERED))
+
+
+def simulated(workers: int, seconds: float, at_once: int, service: float) -> tuple[float, float, float]:
     """The whole plan in virtual time: hours, how busy the owner is, how busy the workers' places are.
 
     Args:
         workers: How many.
         seconds: Of a conversation, at a worker that has as many under way as it can.
         at_once: Conversations under way at a worker.
-        each: Seconds that the owner spends on a scenario.
-        message: Seconds that it spends on a message; there is one for each that comes back, at most 50 a second of a
-            worker.
+        service: Seconds that the owner spends on a scenario: dealing it, folding it, and its part of the messages.
     """
     left, owner_free, owner_busy, busy = PLAN, 0.0, 0.0, 0.0
     under_way: list[float] = []
     places = workers * at_once
-    per_message = max(1.0, at_once / seconds / 50)
-    service = each + message / per_message
     for number in range(min(places, left)):
         # As conversations differ, they do not end together.
         heapq.heappush(under_way, seconds * (0.5 + number % 97 / 97))
@@ -227,19 +264,17 @@ def simulated(workers: int, seconds: float, at_once: int, each: float, message: 
 def main() -> None:
     """Print all three parts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--pairs", type=int, default=40)
-    parser.add_argument("--methods", type=int, default=10)
-    parser.add_argument("--turns", type=int, default=4)
+    parser.add_argument("--served", type=int, default=288)
+    parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--latency", type=float, default=0.3)
-    parser.add_argument("--concurrency", type=int, default=128)
+    parser.add_argument("--concurrency", type=int, default=192)
     parser.add_argument("--scenarios", type=int, default=40)
     parser.add_argument("--skip-served", action="store_true")
     chosen = parser.parse_args()
     if not chosen.skip_served:
         print("served (answers per second, by the server's count):")
-        options = {"pairs": chosen.pairs, "methods": chosen.methods, "turns": chosen.turns}
-        served(options, chosen.repeat, chosen.latency, chosen.concurrency)
+        served(chosen)
     found = asyncio.run(costs(chosen.scenarios))
     message = carried()
     print("costs (milliseconds of processor time, of a judged PersonaLens dialogue):")
@@ -249,14 +284,14 @@ def main() -> None:
     # A call takes the latency, or where a worker's processor is the bottleneck, its part of that.
     at_once = 16
     seconds = max(found.calls * chosen.latency, at_once * found.play)
-    each = found.deal + found.fold
+    rate_each = at_once / seconds
+    each = found.deal + found.fold + 2 * message / together(at_once, rate_each)  # a report, and what is dealt for it
     print(f"simulated ({PLAN:,} scenarios, {at_once} at once a worker, {seconds:.1f} s each there):")
     for workers in (1, 4, 16, 64, 256, 1000):
-        hours, owner, places = simulated(workers, seconds, at_once, each, message)
+        hours, owner, places = simulated(workers, seconds, at_once, each)
         print(f"  {workers:5,} workers: {hours:7.2f} h, the owner at work {owner:.0%}, workers' places {places:.0%}")
-    rate_each = at_once / seconds
     lending = (found.lease + message) * rate_each * found.calls
-    print(f"walls: the owner at {1 / ((each + message) * rate_each):,.0f} workers (dealing alone "
+    print(f"walls: the owner at {1 / (each * rate_each):,.0f} workers (dealing alone "
           f"{1 / (found.deal * rate_each):,.0f}, folding alone {1 / (found.fold * rate_each):,.0f}); "
           f"who lends the budget, asked for each call as near its end, at {1 / lending:,.0f}, for 64 calls at once at "
           f"{64 / lending:,.0f}")  # fmt: skip

@@ -75,6 +75,7 @@ def open_gateway(
     patience: float = 0.0,
     sharing: Sharing | None = None,
     replies: Replies | None = None,
+    shapes: Shapes | None = None,
 ) -> Iterator[Gateway]:
     """The way to the models of a run: its ledger, and what bounds it.
 
@@ -84,13 +85,14 @@ def open_gateway(
         patience: Seconds to wait for a provider that is away; somebody who looks on does not want to.
         sharing: What it has in common with gateways of other processes, if there are others.
         replies: Where replies of other runs are found, if somebody else has that file open.
+        shapes: What the run knows of the shapes that models can be held to; by default it is read from the file.
     """
     limits = policy.limits.for_gateway(policy.concurrency, policy.replay_only, patience)
     spent = store.taken(limits.prices) if limits.budget.is_bounded and sharing is None else None
     with ExitStack() as opened:
         cache = replies if policy.cache is None else opened.enter_context(ResponseCache(policy.cache))
         tracing = opened.enter_context(open_tracing()) if policy.otel else None
-        shapes = Shapes(store.shapes)
+        shapes = shapes or Shapes(store.shapes)
         try:
             yield Gateway(store.ledger, limits, spent, cache, tracing, policy.objects, shapes, sharing)
         finally:

@@ -28,6 +28,7 @@ from .limits import FailOnError
 from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
 from .store.errors import is_about_the_file, store_error
 from .supply import Supply
+from .tally import WorkTally
 from .trust import loads_named
 
 _NO_LIMIT = 1_000_000
@@ -54,9 +55,7 @@ class Engine:
         drain_calls: Ends the pauses of calls; called when it begins to stop.
 
     Attributes:
-        done: Scenarios that came out.
-        failed: Scenarios that failed.
-        stopped: Why it stopped of its own accord.
+        tally: What has come of the work, and why it stopped if it did so of its own accord.
     """
 
     def __init__(
@@ -80,21 +79,18 @@ class Engine:
         self._concurrency = concurrency
         self._on_event = on_event
         self._drain_calls = drain_calls
-        self._fail_on_error = fail_on_error or FailOnError()
-        self.done = self.failed = 0
-        self.stopped: Stopping | None = None
+        self.tally = WorkTally(on_event, fail_on_error or FailOnError(), self.drain)
         self._control: dict[str, RunControl] = {}
-        self._draining = False
         self._workers: list[asyncio.Task[None]] = []
 
     @property
     def is_draining(self) -> bool:
         """Whether it was asked to stop."""
-        return self._draining
+        return self.tally.is_draining
 
     def drain(self) -> None:
         """Begin nothing new; let each conversation reach its next checkpoint, and stop there."""
-        self._draining = True
+        self.tally.is_draining = True
         for control in self._control.values():
             control.request_drain("interrupted")
         self._drain_calls()
@@ -114,7 +110,7 @@ class Engine:
             f"provider {tidings.provider} could not be reached for {duration(tidings.seconds)} ({tidings.reason}), "
             "which is as long as patience lasts"
         )
-        self._give_up(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
+        self.tally.stop(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
 
     async def run(self, work: Supply, resuming: bool) -> None:
         """Carry out all work.
@@ -134,7 +130,7 @@ class Engine:
             try:
                 await asyncio.gather(*self._workers)
             except asyncio.CancelledError:
-                if not self._draining:
+                if not self.is_draining:
                     raise
             finally:
                 await self._abandon()
@@ -145,7 +141,7 @@ class Engine:
         await asyncio.gather(*self._workers, return_exceptions=True)
 
     async def _work_through(self, work: Supply, graph: Compiled, resuming: bool) -> None:
-        while not self._draining and (piece := await work.take()) is not None:
+        while not self.is_draining and (piece := await work.take()) is not None:
             self._store.queue.begin(piece)
             try:
                 await self._carry_out(piece, graph, resuming)
@@ -161,26 +157,13 @@ class Engine:
         except (GraphDrained, DrainedError):
             return
         except BudgetError as error:
-            self._give_up(Stopping(Fault.BUDGET, str(error), error.setting))
+            self.tally.stop(Stopping(Fault.BUDGET, str(error), error.setting))
         except Exception as error:
             await self._failed(work, graph, config, error)
         else:
-            self.done += 1
-            self._on_event(ScenarioDone(work.position + 1, work.scenario.id))
-            self._stop_if_too_many_failed()
+            self.tally.count(ScenarioDone(work.position + 1, work.scenario.id))
         finally:
             del self._control[work.thread]
-
-    def _stop_if_too_many_failed(self) -> None:
-        if reason := self._fail_on_error.exceeded(self.failed, self.failed + self.done):
-            self._give_up(Stopping(None, reason, "fail_on_error"))
-
-    def _give_up(self, stopping: Stopping) -> None:
-        """Stop as an interrupt does; the first reason is the one that counts."""
-        if not self._draining:
-            self.stopped = stopping
-            self._on_event(stopping)
-            self.drain()
 
     async def _play(
         self, work: Work, graph: Compiled, config: RunnableConfig, control: RunControl, resuming: bool
@@ -230,9 +213,7 @@ class Engine:
                 break
             except Exception as another:  # what it had come to cannot be told, or not be kept: then without it
                 self._raise_if_fatal(another)
-        self.failed += 1
-        self._on_event(ScenarioFailed(work.position + 1, work.scenario.id, fault, text))
-        self._stop_if_too_many_failed()
+        self.tally.count(ScenarioFailed(work.position + 1, work.scenario.id, fault, text))
 
     def _raise_if_fatal(self, error: Exception) -> None:
         """Raise what every other scenario would meet as well."""

@@ -22,7 +22,9 @@ _WRITER = "writer"
 
 
 def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Facts) -> Iterator[Talk]:
-    """All texts of what is not out in one, and each session; drafts that were given, and stayed so, are somebody's own.
+    """The texts of each draft that is not out, and each session; drafts that were given, and stayed so, are left out.
+
+    Requests of the same occasion may well be in the same words, so texts are compared within a draft alone.
 
     Args:
         scenario: Whose source it is, with the drafts that were given.
@@ -31,32 +33,32 @@ def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Fa
     """
     given = {(draft.id, draft.own_id) for draft in scenario.drafts.all()}
     found = [type_.model_validate(row) for kind, type_ in DRAFTS.items() for row in drafts[kind].values()]
-    left = [draft for draft in found if not draft.problem]
-    own = [draft for draft in left if (draft.id, draft.own_id) in given]
-    made = [draft for draft in left if (draft.id, draft.own_id) not in given]
-    texts = {where: text for draft in [*own, *made] for where, text in _texts(draft)}
-    since = sum(len(_texts(draft)) for draft in own)
-    if len(texts) > since:
-        yield Talk.of_texts(_WRITER, texts, facts, since)
-    for draft in made:
+    for draft in found:
+        if draft.problem or (draft.id, draft.own_id) in given:
+            continue
         if isinstance(draft, SessionDraft):
-            turns = enumerate(draft.turns, start=1)
-            said = [
-                Said(turn.speaker, turn.text, where=f"{draft.id}, turn {place}")
-                for place, turn in turns
-                if isinstance(turn, Speech)
-            ]
-            yield Talk(said, facts, author=_WRITER)
+            yield Talk(_said(draft), facts, author=_WRITER)
+        else:
+            yield Talk.of_texts(_WRITER, _texts(draft), facts)
 
 
-def _texts(draft: ApolloDraft) -> list[tuple[str, str]]:
+def _said(draft: SessionDraft) -> list[Said]:
+    turns = enumerate(draft.turns, start=1)
+    return [
+        Said(turn.speaker, turn.text, where=f"{draft.id}, turn {place}")
+        for place, turn in turns
+        if isinstance(turn, Speech)
+    ]
+
+
+def _texts(draft: ApolloDraft) -> dict[str, str]:
     """What stands in a draft and nobody says, by its place."""
     match draft:
         case UserDraft():
-            return [(f"{draft.id}, persona", draft.persona)]
+            return {f"{draft.id}, persona": draft.persona}
         case PreferencesDraft():
-            return [(f"{draft.id}, story {place}", each.story) for place, each in enumerate(draft.sets, start=1)]
+            return {f"{draft.id}, story {place}": each.story for place, each in enumerate(draft.sets, start=1)}
         case QueryDraft():
-            return [(f"{draft.id}, query", draft.query)]
+            return {f"{draft.id}, query": draft.query}
         case _:
-            return []
+            return {}

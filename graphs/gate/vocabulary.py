@@ -34,6 +34,7 @@ class Vocabulary:
         closings: Ways of saying that one is content and goes.
         dealt: Ways of saying that something is done, or cannot be.
         asks: Words with which a question begins that wants more than a yes.
+        reminders: Ways of saying that one says something again.
     """
 
     code: str
@@ -50,6 +51,7 @@ class Vocabulary:
     closings: re.Pattern[str] = _NEVER
     dealt: re.Pattern[str] = _NEVER
     asks: re.Pattern[str] = _NEVER
+    reminders: re.Pattern[str] = _NEVER
 
 
 def words_of(text: str) -> list[str]:

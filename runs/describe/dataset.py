@@ -42,6 +42,11 @@ class DescribedDialogue:
     faults: Sequence[DialogueFault] | None = None
 
     @property
+    def text(self) -> str:
+        """All that is said, a line each."""
+        return "\n".join(line.content for line in self.lines)
+
+    @property
     def opening(self) -> str:
         """What the user says first, behind instructions and contexts; where nobody is called so, the first line."""
         said = [line.content for line in self.lines if line.role == "user"]
@@ -108,7 +113,8 @@ class RowsDataset:
     """A file of rows, JSON Lines or Parquet, each with a conversation or a text.
 
     A conversation is a list under `messages` (or `conversations`, `turns`, ...), of objects with `role` and `content`
-    (or `from` and `value`); TRL's `prompt` with `chosen` or `completion` is one as well.
+    (or `from` and `value`), or of rounds as in ALOE's release; TRL's `prompt` with `chosen` or `completion` is one as
+    well.
 
     Raises:
         RunError: If there is no such file, or it is of another kind.
@@ -186,7 +192,7 @@ class RowsDataset:
 def whole_texts(dataset: Dataset) -> Iterator[tuple[str, str]]:
     """Each dialogue's id and all that is said in it."""
     for dialogue in dataset.dialogues():
-        yield dialogue.id, "\n".join(line.content for line in dialogue.lines)
+        yield dialogue.id, dialogue.text
 
 
 def first_texts(dataset: Dataset) -> Iterator[tuple[str, str]]:
@@ -221,8 +227,21 @@ def _said(value: Any, speaker: str) -> list[Line]:
         return [Line(role=speaker, content=value)]
     found = []
     for each in value:
-        if isinstance(each, dict):
+        if isinstance(each, dict) and isinstance(each.get("user"), str):
+            found += _round(each)
+        elif isinstance(each, dict):
             role = next((str(each[key]) for key in _SPEAKERS if each.get(key)), speaker)
             words = next((each[key] for key in _WORDS if isinstance(each.get(key), str)), "")
             found.append(Line(role=_NAMES.get(role, role), content=words))
     return found
+
+
+def _round(both: Mapping[str, Any]) -> list[Line]:
+    """The lines of a round, as ALOE's release has it: of several replies the one that the conversation went on from."""
+    reply = both.get("assistant")
+    if isinstance(reply, dict):
+        reply = reply.get(str(both.get("chosen")), reply.get("preferred"))
+    if isinstance(reply, list):
+        reply = reply[0] if reply else None
+    user = Line(role="user", content=both["user"])
+    return [user, Line(role="assistant", content=reply)] if isinstance(reply, str) else [user]

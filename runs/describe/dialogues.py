@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import quantiles
 
@@ -14,8 +14,8 @@ from dialoom.shown import counted as said
 
 from .alike import Alike
 from .combinations import Combinations
-from .dataset import Dataset, DescribedDialogue, first_texts, whole_texts
-from .duplicates import NEAR, SHINGLE, TextIndex
+from .dataset import Dataset, DescribedDialogue
+from .duplicates import NEAR, SHINGLE, Duplicates, TextIndex
 from .languages import language_of
 from .lexical import MOST_COMPARED, SAMPLE_WORDS, SAMPLES, LexicalDiversity, published, varied
 from .personal_data import PersonalDatum, finder
@@ -23,6 +23,12 @@ from .surfacing import Surfacing
 
 MOST_LINES = 50_000
 """Lines by role of which lexical figures are made; of more, so many are drawn with a seed."""
+
+_COMPARED: Mapping[str, Callable[[DescribedDialogue], str]] = {
+    "dialogues": lambda dialogue: dialogue.text,
+    "first lines": lambda dialogue: dialogue.opening,
+}
+"""What of dialogues is looked for elsewhere: all that is said, and what is said first."""
 
 _SHOWN = 10
 _MOST_VALUES = 200
@@ -44,6 +50,7 @@ class DialogueCount:
     facets: dict[str, Counter[str]] = field(default_factory=dict)
     combinations: Combinations = field(default_factory=Combinations)
     surfacing: Surfacing = field(default_factory=Surfacing)
+    copies: dict[str, TextIndex] = field(default_factory=lambda: {what: TextIndex() for what in _COMPARED})
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
     looked_through: int = 0
     faulty: int = 0
@@ -53,7 +60,7 @@ class DialogueCount:
         """Count them.
 
         Raises:
-            RunError: If a library that looks for personal data is missing.
+            RunError: If a library that looks for copies or personal data is missing.
         """
         counted, find = cls(), finder()
         for dialogue in dialogues:
@@ -81,6 +88,8 @@ class DialogueCount:
         for name, value in dialogue.facets.items():
             for each in value if isinstance(value, list | tuple) else [value]:
                 self._count_facet(name, each)
+        for what, text in _COMPARED.items():
+            self.copies[what].add(dialogue.id, text(dialogue))
         self.combinations.add(dialogue.facets)
         self.surfacing.add(dialogue.lines, dialogue.preferences)
         if dialogue.faults is not None:
@@ -114,7 +123,7 @@ def describe_dialogues(
         _shares("endings", "How dialogues end", "ended by", counted.endings, counted.dialogues),
         _openings(counted),
         _lexical(counted),
-        _duplicates(dataset, against),
+        _duplicates(counted, dataset, against),
         *([] if alike is None else [alike.table(dataset, against)]),
         _shares("languages", "Languages of lines", "language", counted.languages, counted.languages.total()),
         _personal(counted),
@@ -184,26 +193,33 @@ def _figures(found: LexicalDiversity) -> list[Cell]:
     return [found.texts, found.words, found.dist_1, found.dist_2, found.ent_4, found.self_bleu, found.compared]
 
 
-def _duplicates(dataset: Dataset, against: Sequence[Dataset]) -> Table:
+def _duplicates(counted: DialogueCount, dataset: Dataset, against: Sequence[Dataset]) -> Table:
     columns = ["of", "looked for in", "texts", "word for word", "nearly", "both %"]
     table = Table("duplicates", "Copies", columns)
-    for what, texts in (("dialogues", whole_texts), ("first lines", first_texts)):
-        index = TextIndex()
-        found = index.within(texts(dataset))
-        table.rows.append(
-            [what, "itself", found.texts, found.exact, found.near, _share(found.exact + found.near, found.texts)]
-        )
-        table.notes += [f"{what}: {one} is like {other}" for one, other in found.pairs]
-        for other in against:
-            found = index.against(texts(other))
+    others = [(other, _copies(counted, other)) for other in against]
+    for what, index in counted.copies.items():
+        rows = [(what, "itself", "", index.within)]
+        rows += [
+            (f"{what} of {other.name}", dataset.name, f" of {other.name}", copies[what]) for other, copies in others
+        ]
+        for of, looked_in, whose, found in rows:
             share = _share(found.exact + found.near, found.texts)
-            table.rows.append([f"{what} of {other.name}", dataset.name, found.texts, found.exact, found.near, share])
-            table.notes += [f"{what}: {one} of {other.name} is like {mine}" for one, mine in found.pairs]
+            table.rows.append([of, looked_in, found.texts, found.exact, found.near, share])
+            table.notes += [f"{what}: {one}{whose} is like {mine}" for one, mine in found.pairs]
     table.notes.insert(
         0,
         f"Nearly: at least {NEAR:.0%} of the sequences of {SHINGLE} words in common (MinHash), case and marks aside.",
     )
     return table
+
+
+def _copies(counted: DialogueCount, other: Dataset) -> dict[str, Duplicates]:
+    """What of another set is in the one that was counted."""
+    found = {what: Duplicates() for what in _COMPARED}
+    for dialogue in other.dialogues():
+        for what, text in _COMPARED.items():
+            counted.copies[what].look_for(dialogue.id, text(dialogue), found[what])
+    return found
 
 
 def _share(count: int, n: int) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,9 @@ class TextIndex:
 
     How alike two texts are is estimated from 128 hashes each, with a standard error of at most 0.045.
 
+    Attributes:
+        within: What was found among the texts of the set itself.
+
     Raises:
         RunError: If datasketch is not installed.
     """
@@ -67,35 +70,35 @@ class TextIndex:
         self._lsh = self._library.MinHashLSH(threshold=NEAR, num_perm=_PERMUTATIONS)
         self._hashes: dict[str, Any] = {}
         self._exact: dict[bytes, str] = {}
+        self.within = Duplicates()
 
-    def within(self, texts: Iterable[tuple[str, str]]) -> Duplicates:
-        """Each text against those before it, which it then joins."""
-        return self._compared(texts, joins=True)
+    def add(self, id_: str, text: str) -> None:
+        """A text of the set: looked for among those before it, which it joins if it is another."""
+        digest, minhash = self._compared(id_, text, self.within)
+        if minhash is not None:
+            key = f"{len(self._hashes)} {id_}"
+            self._exact[digest], self._hashes[key] = id_, minhash
+            self._lsh.insert(key, minhash)
 
-    def against(self, texts: Iterable[tuple[str, str]]) -> Duplicates:
-        """Each text against those that have joined."""
-        return self._compared(texts, joins=False)
+    def look_for(self, id_: str, text: str, found: Duplicates) -> None:
+        """A text of another set, looked for in this one."""
+        self._compared(id_, text, found)
 
-    def _compared(self, texts: Iterable[tuple[str, str]], *, joins: bool) -> Duplicates:
-        found = Duplicates()
-        for id_, text in texts:
-            found.texts += 1
-            words = _words(text)
-            digest = _digest(words)
-            if not words:
-                continue
-            if (same := self._exact.get(digest)) is not None:  # it stands for all that are equal to it
-                found.found(id_, same, is_exact=True)
-                continue
-            minhash = self._minhash(words)
-            near = [(minhash.jaccard(self._hashes[key]), key) for key in self._lsh.query(minhash)]
-            if near and max(near)[0] >= NEAR:
-                found.found(id_, max(near)[1].partition(" ")[2], is_exact=False)
-            if joins:
-                key = f"{len(self._hashes)} {id_}"
-                self._exact[digest], self._hashes[key] = id_, minhash
-                self._lsh.insert(key, minhash)
-        return found
+    def _compared(self, id_: str, text: str, found: Duplicates) -> tuple[bytes, Any]:
+        """Count a text; gives what it is known by, its hashes being `None` if it is empty or is there already."""
+        found.texts += 1
+        words = _words(text)
+        digest = _digest(words)
+        if not words:
+            return digest, None
+        if (same := self._exact.get(digest)) is not None:  # it stands for all that are equal to it
+            found.found(id_, same, is_exact=True)
+            return digest, None
+        minhash = self._minhash(words)
+        near = [(minhash.jaccard(self._hashes[key]), key) for key in self._lsh.query(minhash)]
+        if near and max(near)[0] >= NEAR:
+            found.found(id_, max(near)[1].partition(" ")[2], is_exact=False)
+        return digest, minhash
 
     def _minhash(self, words: Sequence[str]) -> Any:
         minhash = self._library.MinHash(num_perm=_PERMUTATIONS)

@@ -112,7 +112,7 @@ def entropy(texts: Iterable[Sequence[str]], n: int) -> float | None:
     """Entropy of the n-grams' counts, in nats (Zhang et al. 2018)."""
     grams = _counted(texts, n)
     total = grams.total()
-    return -math.fsum(count / total * math.log(count / total) for count in grams.values()) if total else None
+    return math.fsum(count / total * math.log(total / count) for count in grams.values()) if total else None
 
 
 def self_bleu(texts: Sequence[Sequence[str]]) -> float | None:
@@ -203,7 +203,7 @@ def _sample(texts: Sequence[str], drawing: random.Random) -> list[str]:
     taken: list[str] = []
     left = SAMPLE_WORDS
     for text in drawing.sample(texts, len(texts)):
-        words = text.split()
+        words = text.split(None, left)  # no more of a long text than is taken
         if len(words) >= left:
             return [*taken, " ".join(words[:left])]
         taken.append(text)

@@ -28,6 +28,7 @@ from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Work
 from dialoom.runs.supply import Listed
+from dialoom.runs.tally import WorkTally
 from dialoom.runs.threads import in_thread
 from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
 from dialoom.runs.workers.leftovers import take_leftovers
@@ -293,9 +294,7 @@ async def carry_out(
             await engine.run(Listed(work), is_resumed)
         finally:
             task.control.detach()
-    ended = Ended(store.path, engine.done, engine.failed, not engine.is_draining, engine.stopped, judging)
-    task.tell(ended)
-    return ended
+    return _ended(task, engine.tally, judging)
 
 
 async def _carried_out_by_workers(
@@ -303,14 +302,17 @@ async def _carried_out_by_workers(
 ) -> Ended:
     from dialoom.runs.workers.crew import Crew  # here, as a run of one process needs none of it
 
-    store = task.store
-    crew = Crew(store, task.recipe, models, task.policy, task.tell)
+    crew = Crew(task.store, task.recipe, models, task.policy, task.tell)
     task.control.attach(crew, crew)
     try:
         await crew.run(work, judging)
     finally:
         task.control.detach()
-    ended = Ended(store.path, crew.done, crew.failed, not crew.is_draining, crew.stopped, judging)
+    return _ended(task, crew.tally, judging)
+
+
+def _ended(task: OpenRun, tally: WorkTally, judging: str | None) -> Ended:
+    ended = Ended(task.store.path, tally.done, tally.failed, not tally.is_draining, tally.stopped, judging)
     task.tell(ended)
     return ended
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from posixpath import commonpath, dirname
 from typing import Any, get_args
 
 import yaml
@@ -88,10 +90,17 @@ class Card:
         return [{"config_name": "default", "data_files": files}]
 
     def _own_configs(self) -> list[dict[str, Any]]:
-        """One for each folder or file at the top, as their rows are of different shapes."""
+        """One for each folder or file at the top; several where its rows are of several shapes, which do not mix."""
+        shapes: dict[tuple[str, frozenset[str]], list[str]] = {}
+        for name, count in self._files.items():
+            top = name.partition("/")[0].partition(".")[0]
+            shapes.setdefault((top, frozenset(count.places)), []).append(name)
+        tops = Counter(top for top, _ in shapes)
         named: dict[str, list[str]] = {}
-        for name in self._files:
-            named.setdefault(name.partition("/")[0].partition(".")[0], []).append(name)
+        for (top, _), paths in shapes.items():
+            name = top if tops[top] == 1 else commonpath(map(dirname, paths)).replace("/", "-")
+            again = sum(other == name or other.startswith(f"{name} ") for other in named)
+            named[f"{name} {again + 1}" if again else name] = paths
         return [{"config_name": name, "data_files": paths} for name, paths in named.items()]
 
     def _title(self) -> Iterator[str]:

@@ -24,12 +24,14 @@ class RowCount:
         scenarios: How many gave one.
         left_out: Scenarios that were not wanted because of their faults, or of which faults are not known.
         groups: Of what is split by, e.g. the personas.
+        places: Where in its rows something stands (`.talk[].role`), where a format writes several files.
     """
 
     rows: int = 0
     scenarios: int = 0
     left_out: int = 0
     groups: set[str] = field(default_factory=set)
+    places: set[str] = field(default_factory=set)
 
 
 class Rows:

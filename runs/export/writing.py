@@ -185,7 +185,9 @@ def _write_lists(rows: Rows, target: Path) -> int:
             _check_names(names)
             with folder.text(*names, more=names in begun) as file:
                 file.write(_listed(names, row, names not in begun))
-            begun.setdefault(names, RowCount()).rows += 1
+            count = begun.setdefault(names, RowCount())
+            count.rows += 1
+            count.places.update(_places(row))
         for names in begun:
             if not _has_lines(names):
                 with folder.text(*names, more=True) as file:
@@ -201,6 +203,18 @@ def _listed(names: tuple[str, ...], row: Any, is_first: bool) -> str:
     if _has_lines(names):
         return json.dumps(row, ensure_ascii=False) + "\n"
     return ("[\n" if is_first else ",\n") + json.dumps(row, ensure_ascii=False, indent=2)
+
+
+def _places(value: Any, place: str = "") -> Iterator[str]:
+    """Where in a row something stands, whatever it is."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _places(each, f"{place}.{key}")
+    elif isinstance(value, list):
+        for each in value:
+            yield from _places(each, f"{place}[]")
+    else:
+        yield place
 
 
 def _has_lines(names: tuple[str, ...]) -> bool:

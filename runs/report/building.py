@@ -76,6 +76,11 @@ def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | No
     return _noted(tables, difference_note(chosen, recipe), *notes_on(chosen, where))
 
 
+def labels_of(runs: Sequence[RunFile], judging: str | None = None) -> list[str]:
+    """What the tables of several runs call each of them."""
+    return [each.label for each in reported_runs(runs, _common_recipe(runs), judging)]
+
+
 def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Chart]:
     """What the report of one run or several draws; of one run, all sets of judgements unless one is named.
 

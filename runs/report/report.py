@@ -11,7 +11,7 @@ from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import PANEL, RunFile
 
-from .building import build, charts, compare
+from .building import build, charts, compare, labels_of
 from .page import page
 from .set_comparison import file_name
 from .writing import markdown, write
@@ -25,11 +25,13 @@ class Report:
         title: How far the runs are.
         tables: The recipe's tables.
         charts: What the recipe would have drawn; drawing needs the extra `plots`.
+        labels: Of several runs, what tables call each of them in their column `run`.
     """
 
     title: str
     tables: Sequence[Table]
     charts: Sequence[Chart]
+    labels: Sequence[str] = ()
 
     @classmethod
     def of(
@@ -59,6 +61,7 @@ class Report:
             "; ".join(f"{path.name}: {each.done:,} of {each.total:,} scenarios done" for path, each in statuses),
             [table for table in tables if not names or table.name in wanted],
             [chart for chart in charts(runs, judging, where) if not names or chart.name in names],
+            labels_of(runs, judging) if len(runs) > 1 else (),
         )
 
     def __getitem__(self, name: str) -> Table:

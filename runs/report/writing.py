@@ -35,11 +35,11 @@ def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
     if cell is None:
         return "–"
     if isinstance(cell, Estimate):
-        ends = [f"{factor * end:.{places}f}" for end in (cell.low, cell.high) if end is not None]
+        ends = [f"{factor * end:z.{places}f}" for end in (cell.low, cell.high) if end is not None]
         interval = f" [{', '.join(ends)}]" if ends else ""
-        return f"{factor * cell.mean:.{places}f}{interval} n={cell.n:,}"
+        return f"{factor * cell.mean:z.{places}f}{interval} n={cell.n:,}"
     if isinstance(cell, float):
-        return f"{factor * cell:.{places}f}"
+        return f"{factor * cell:z.{places}f}"
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 

@@ -15,7 +15,7 @@ from .suite import Contrast
 _COLUMNS = ("system", "of", "assistant", "mean of the first", "mean", "difference", "p")
 _NOTE = (
     "Each assistant beside the first, {first}, on the scenarios that both have finished. Verdicts count as 1 and 0. "
-    "In brackets: 95 % intervals, bootstrapped over people, topics or users, as scores of one and the same are not "
+    "In brackets: 95 % intervals, bootstrapped over {units}, as scores of one and the same are not "
     f"independent (none for fewer than {FEWEST}). p: of the same bootstrap, corrected by Holm for all rows of this "
     f"table together; below {ALPHA} a difference is said to be one."
 )
@@ -42,10 +42,11 @@ def contrasts_table(systems: Sequence[PlayedSystem]) -> list[Table]:
         f"Lower than of {first}": lower,
         f"Higher than of {first}": higher,
         "No difference is shown": unsure,
-        "Too few people to be tested": untested,
+        "Too few to be tested": untested,
     }
     table.notes += [f"{what}: {'; '.join(names)}." for what, names in said.items() if names]
-    table.notes.append(_NOTE.format(first=first))
+    units = dict.fromkeys(played.recipe.resampled for played, _, _ in rows)
+    table.notes.append(_NOTE.format(first=first, units=" or ".join(units)))
     return [table]
 
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.branches import MAIN
 
-from .context import ScenarioContext, open_to_look
+from .context import ScenarioContext, open_to_look, steps
 from .gateway import SteppingError
 from .view import SessionView
 
@@ -56,6 +56,21 @@ class Looking(SessionView):
     def numbers(self) -> list[int]:
         """The checkpoints of this branch from its beginning to its end, by their numbers."""
         return [point.number for point in self.context.line(self._end()) if point.source != "fork"]
+
+    def number_before(self, step: int) -> int:
+        """The checkpoint of this branch from which a step was played: where its calls are asked next.
+
+        Args:
+            step: The step, as calls have it; the first is 0.
+
+        Raises:
+            SteppingError: If this branch has not come so far.
+        """
+        line = self.context.line(self._end())
+        found = [point.number for end, point in enumerate(line, start=1) if steps(line[:end]) == step]
+        if not found:
+            raise SteppingError(f"{self.branch} has no step {step}; it has {steps(line)}")
+        return found[-1]
 
     @classmethod
     def _of(cls, context: ScenarioContext, name: str, checkpoint: str | int | None) -> Looking:

@@ -10,6 +10,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 
+from .checkpoints.batch import Batches
 from .errors import StoreError
 from .kinds import CallKinds
 from .parcels import Parcel, Unpacking, pack, pack_common
@@ -32,6 +33,7 @@ class Deals:
         texts: Its texts.
         passages: Its passages.
         kinds: The kinds of its calls.
+        checkpoints: Gives out the ids of checkpoints' rows, and must hear of those that were written past it.
     """
 
     def __init__(
@@ -41,12 +43,14 @@ class Deals:
         texts: Texts,
         passages: Passages,
         kinds: CallKinds,
+        checkpoints: Batches,
     ) -> None:
         self._reader = reader
         self._transactions = transactions
         self._texts = texts
         self._passages = passages
         self._kinds = kinds
+        self._checkpoints = checkpoints
 
     async def deal(self, works: Sequence[Work]) -> list[Parcel]:
         """Pack scenarios to be worked on elsewhere, and keep in mind that they are.
@@ -72,7 +76,7 @@ class Deals:
                 Unpacking(connection, self._texts, self._passages, self._kinds, parcel).dealt()
             _note(connection, parcels)
             if any(parcel.of("threads") for parcel in parcels):
-                self._transactions.forget()  # rows were written past those who remember what there is
+                self._checkpoints.forget()
 
         await self._transactions.soon(keep)
 
@@ -130,7 +134,7 @@ class Deals:
             Unpacking(connection, self._texts, self._passages, self._kinds, parcel).returned()
             connection.execute("DELETE FROM run WHERE key = ?", (f"{_KEY}{parcel.position}",))
         if taken:
-            self._transactions.forget()  # rows were written past those who remember what there is
+            self._checkpoints.forget()
         return taken
 
     def _dealt(self) -> dict[int, tuple[int, str]]:

@@ -22,6 +22,7 @@ from dialoom.runs.trust import Trust
 from . import schema
 from .appearing import appear
 from .branches import BranchTable
+from .checkpoints.batch import Batches
 from .connections import Synchronous, ensure_file, open_for_writing
 from .damage import damaged, is_of_the_store
 from .deals import Deals
@@ -94,7 +95,8 @@ class RunStore(RunFile):
         self.retries = Retries(self._transactions)
         self.ledger = SQLiteLedger(self._writer, texts, passages, bookings)
         self.branches = BranchTable(self._reader, self._transactions.soon)
-        self.deals = Deals(self._reader, self._transactions, texts, passages, self._writer.only(CallKinds))
+        kinds, checkpoints = self._writer.only(CallKinds), self._writer.only(Batches)
+        self.deals = Deals(self._reader, self._transactions, texts, passages, kinds, checkpoints)
 
     @classmethod
     def create(

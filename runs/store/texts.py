@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 from .composed import Sources
 from .documents import canonical, digest
 from .references import ReadText
 
 _REMEMBERED = 4096
+_AT_ONCE = 500
 _SHORT = 1000
 """Letters; so short a text is remembered as it is: to hash hundreds of them at each call would take longer."""
 
@@ -26,8 +29,24 @@ class Texts:
 
     def id_of(self, connection: sqlite3.Connection, content: str) -> int:
         """The id of a text, which is kept if it was not yet."""
-        if (known := self.find(connection, content)) is not None:
-            return known
+        known = self.find(connection, content)
+        return self._kept(connection, content) if known is None else known
+
+    def ids_of(self, connection: sqlite3.Connection, contents: Collection[str]) -> list[int]:
+        """The ids of many texts, as `id_of` gives them; it asks SQLite but once which of them may be kept already."""
+        hashes = {content: text_hash(content) for content in contents if _name(content) not in self._ids}
+        query = "SELECT hash FROM kept_texts WHERE hash IN ({})"
+        kept = {row[0] for row in rows_of(connection, query, set(hashes.values()))}
+        ids: list[int] = []
+        for content in contents:
+            is_new = (hash_ := hashes.get(content)) is not None and hash_ not in kept
+            ids.append(self._kept(connection, content) if is_new else self.id_of(connection, content))
+            if hash_ is not None:
+                kept.add(hash_)
+        return ids
+
+    def _kept(self, connection: sqlite3.Connection, content: str) -> int:
+        """Keep a new text; returns its id."""
         (id_,) = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM kept_texts").fetchone()
         row = (id_, *row_of(id_, content, self._sources))
         connection.execute("INSERT INTO kept_texts (id, hash, content, parts) VALUES (?, ?, ?, ?)", row)
@@ -76,6 +95,14 @@ def find_text(connection: sqlite3.Connection, content: str) -> int | None:
     query = "SELECT id FROM texts WHERE hash = ? AND content = ?"
     row = connection.execute(query, (text_hash(content), content)).fetchone()
     return None if row is None else int(row[0])
+
+
+def rows_of(connection: sqlite3.Connection, query: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query for any number of values, which stand in it for `{}`."""
+    wanted = list(values)
+    for start in range(0, len(wanted), _AT_ONCE):
+        page = wanted[start : start + _AT_ONCE]
+        yield from connection.execute(query.format(",".join("?" * len(page))), page)
 
 
 def _name(content: str) -> str | bytes:

@@ -34,4 +34,6 @@ _LISTEN = """
 
 def listen() -> None:
     """Let the keys j and k (or the arrows on a message) go through the messages, n and p through the conversations."""
-    ui.run_javascript(_LISTEN)
+    ui.add_head_html(
+        f"<script>{_LISTEN}</script>"
+    )  # not a script that is sent when the page is there: keys come before

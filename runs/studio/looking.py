@@ -117,6 +117,20 @@ async def number_where(run: Run, scenario: str, branch: str, where: str) -> int:
     return await asyncio.to_thread(lambda: asyncio.run(look()))
 
 
+async def number_before(run: Run, scenario: str, branch: str, step: int) -> int:
+    """The checkpoint from which a step of a branch was played.
+
+    Raises:
+        DialoomError: If there is none.
+    """
+
+    async def look() -> int:
+        async with run.look(scenario, branch=branch) as looking:
+            return looking.number_before(step)
+
+    return await asyncio.to_thread(lambda: asyncio.run(look()))
+
+
 async def checked(run: Run, scenario: str, where: str) -> None:
     """Raises a `ConditionError` if this is no condition."""
 

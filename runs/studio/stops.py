@@ -26,7 +26,8 @@ from .wording import many
 
 _LAST = 6
 """So many lines of a conversation are shown at once."""
-_CHANGES = 8
+_CHANGES = 4
+"""So many changes of a step are shown at once."""
 _FEW = 2
 """So many calls of a step are shown at once."""
 
@@ -41,7 +42,11 @@ def heading(stop: Stop) -> None:
         for name, count in stop.counts.items():
             text("span", f"{name} {count}", "badge number")
     if stop.is_end:
-        text("p", "The end: nothing comes next.", "quiet")
+        text(
+            "p",
+            "The end: nothing comes next. To change something, go back: by a row of the tree, or with Back.",
+            "quiet",
+        )
     else:
         for why, nodes in _reasons(stop).items():
             text("p", f"Next: {', '.join(nodes)}" + (f" ({why})" if why else ""), "quiet")
@@ -110,13 +115,14 @@ def changed(changes: Sequence[Change]) -> None:
     """What has changed in the state since the stop before."""
     if not changes:
         return
-    with element("ul", "changes"):
-        for each in changes[:_CHANGES]:
-            _change(each)
-    if rest := changes[_CHANGES:]:
-        with folded(many(len(rest), "more change")), element("ul", "changes"):
-            for each in rest:
+    if len(changes) > _CHANGES:
+        with folded(f"{many(len(changes), 'change')} of the state"), element("ul", "changes"):
+            for each in changes:
                 _change(each)
+        return
+    with element("ul", "changes"):
+        for each in changes:
+            _change(each)
 
 
 def _change(change: Change) -> None:

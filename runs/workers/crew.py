@@ -24,6 +24,7 @@ from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed, Stopping, W
 from dialoom.runs.recipes import OBJECT
 from dialoom.runs.store import JudgeWork, PlayWork, RunStore, StoreError, Work
 from dialoom.runs.store.parcels import Parcel
+from dialoom.runs.tally import WorkTally
 
 from .cluster import Cluster, Hand, WorkerDiedError, WorkerLostError, cluster
 from .commons import Commons
@@ -49,7 +50,8 @@ class _Member:
 
     Attributes:
         name: What it is called.
-        share: How many scenarios it has under way at once.
+        most: How many scenarios it may have at once: a few lie ready, so that it never waits.
+        share: How many of them it has under way at once.
         hand: It.
         begun: Where it is, once it has begun.
         open: What was dealt to it and has not come back, in the order in which it was dealt.
@@ -59,6 +61,7 @@ class _Member:
     """
 
     name: str
+    most: int
     share: int
     hand: Hand
     begun: Begun | None = None
@@ -67,11 +70,6 @@ class _Member:
     is_alone: bool = False
     busy: list[float] = field(default_factory=lambda: [0.0])
     silent_deaths: int = 0
-
-    @property
-    def most(self) -> int:
-        """How many scenarios it may have at once: a few lie ready, so that it never waits."""
-        return self.share + self.share // 4 + 1
 
 
 class Crew:
@@ -85,9 +83,7 @@ class Crew:
         on_event: Is told of each result, in the event loop's thread.
 
     Attributes:
-        done: Scenarios that came out.
-        failed: Scenarios that failed.
-        stopped: Why it stopped of its own accord.
+        tally: What has come of the work, and why it stopped if it did so of its own accord.
     """
 
     def __init__(
@@ -103,9 +99,8 @@ class Crew:
         self._models = models
         self._policy = policy
         self._on_event = on_event
-        self.done = self.failed = 0
-        self.stopped: Stopping | None = None
-        self._is_draining = self._is_stopped = False
+        self.tally = WorkTally(on_event, policy.fail_on_error, self.drain)
+        self._is_stopped = False
         self._work: Iterator[Work] = iter(())
         self._is_all_dealt = False
         self._again: deque[Work] = deque()
@@ -120,7 +115,7 @@ class Crew:
     @property
     def is_draining(self) -> bool:
         """Whether it was asked to stop."""
-        return self._is_draining
+        return self.tally.is_draining
 
     @property
     def states(self) -> Mapping[str, LimitState]:
@@ -134,7 +129,7 @@ class Crew:
 
     def drain(self) -> None:
         """Deal nothing more; let each worker finish its conversations' steps, and hand back all."""
-        self._is_draining = True
+        self.tally.is_draining = True
         for member in self._members:
             if member.begun is not None:
                 member.hand.drain()
@@ -142,7 +137,7 @@ class Crew:
 
     def stop(self) -> None:
         """Drop what is in flight. What was committed is handed back."""
-        self._is_draining = self._is_stopped = True
+        self.tally.is_draining = self._is_stopped = True
         for member in self._members:
             if member.begun is not None:
                 member.hand.stop()
@@ -229,8 +224,9 @@ class Crew:
 
     def _hired(self, machines: Cluster, order: Order, number: int, share: int) -> _Member:
         name = f"worker-{number + 1}"
-        own = replace(order, policy=replace(order.policy, concurrency=share))
-        return _Member(name, share, machines.hire(own, name, self._line))
+        ahead = share // 4 + 1
+        own = replace(order, policy=replace(order.policy, concurrency=share), ahead=ahead)
+        return _Member(name, share + ahead, share, machines.hire(own, name, self._line))
 
     async def _serve(self, machines: Cluster, member: _Member) -> None:
         """See to one worker, from its beginning to the end of all work, over its deaths."""
@@ -257,11 +253,11 @@ class Crew:
 
     async def _work_with(self, member: _Member) -> None:
         member.heard = 0
-        if self._is_draining:
+        if self.is_draining:
             self.stop() if self._is_stopped else self.drain()
         while True:
             await self._deal(member)
-            if not member.open and not self._is_draining:
+            if not member.open and not self.is_draining:
                 if await self._nothing_left(member):
                     return
                 continue
@@ -273,7 +269,7 @@ class Crew:
 
     async def _deal(self, member: _Member) -> None:
         """Give a worker as much as it should have."""
-        if self._is_draining or member.is_alone:
+        if self.is_draining or member.is_alone:
             return
         if works := self._works_for(member):
             member.open |= {work.position: work for work in works}  # before anybody else looks what is left
@@ -303,7 +299,7 @@ class Crew:
             await self._changed.wait_for(
                 lambda: (
                     self._is_over()
-                    or self._is_draining
+                    or self.is_draining
                     or bool(self._again)
                     or (bool(self._suspects) and self._clearing in (None, member))
                 )
@@ -313,7 +309,7 @@ class Crew:
     def _is_over(self) -> bool:
         """Whether there is nothing more to do for anybody."""
         is_open = any(member.open for member in self._members)
-        if self._is_draining:
+        if self.is_draining:
             return not is_open
         return self._is_all_dealt and not (is_open or self._again or self._suspects)
 
@@ -321,11 +317,12 @@ class Crew:
         """Fold what a worker brings, then tell of it: whoever is told may look into the file."""
         member.heard = report.number
         member.busy[-1] = report.busy
+        self._keep_shapes(report.shapes)
         await self._store.deals.fold(report.parcels)
         for parcel in report.parcels:
             assert parcel.position is not None
             work = member.open.pop(parcel.position, None)
-            if work is not None and not self._is_draining and _is_unfinished(parcel, work):
+            if work is not None and not self.is_draining and _is_unfinished(parcel, work):
                 self._again.append(work)
         if not member.open:
             member.is_alone = False
@@ -335,31 +332,20 @@ class Crew:
             raise report.error
         self._wake()
 
+    def _keep_shapes(self, found: Mapping[str, Sequence[str]]) -> None:
+        """Keep what a worker has found out about the shapes that models take, so that nobody asks in vain again."""
+        if found and found != (known := self._store.shapes):
+            places = {*known, *found}
+            self._store.keep_shapes({each: sorted({*known.get(each, ()), *found.get(each, ())}) for each in places})
+
     def _hear(self, event: Event) -> None:
         match event:
-            case ScenarioDone():
-                self.done += 1
-                self._on_event(event)
-                self._stop_if_too_many_failed()
-            case ScenarioFailed():
-                self.failed += 1
-                self._on_event(event)
-                self._stop_if_too_many_failed()
+            case ScenarioDone() | ScenarioFailed():
+                self.tally.count(event)
             case Stopping():
-                self._give_up(event)
+                self.tally.stop(event)
             case _:
                 self._on_event(event)
-
-    def _stop_if_too_many_failed(self) -> None:
-        if reason := self._policy.fail_on_error.exceeded(self.failed, self.failed + self.done):
-            self._give_up(Stopping(None, reason, "fail_on_error"))
-
-    def _give_up(self, stopping: Stopping) -> None:
-        """Stop as an interrupt does; the first reason is the one that counts."""
-        if not self._is_draining:
-            self.stopped = stopping
-            self._on_event(stopping)
-            self.drain()
 
     async def _bury(self, machines: Cluster, member: _Member, error: WorkerDiedError) -> None:
         """Take what a dead worker has left, and have the rest of what it had done by others."""

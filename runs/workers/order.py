@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -33,6 +33,7 @@ class Order:
         is_review: Whether the judging is the reviewing of the recipe.
         policy: How calls are made; its concurrency is the worker's share.
         has_cache: Whether replies are shared with other runs.
+        ahead: How many scenarios lie ready for it, as long as there are any.
         synchronous: What commits survive.
     """
 
@@ -46,6 +47,7 @@ class Order:
     is_review: bool
     policy: CallPolicy
     has_cache: bool = False
+    ahead: int = 0
     synchronous: Synchronous = "normal"
 
 
@@ -86,6 +88,7 @@ class Delivery:
         is_over: Whether it is done for good: it was drained or stopped, or has stopped of its own accord.
         error: What it has broken off by, if it has: every other scenario would meet it, too.
         busy: Seconds in which it had a scenario under way.
+        shapes: What it knows of the shapes that models can be held to; see `Shapes.found`.
     """
 
     number: int = 0
@@ -94,3 +97,4 @@ class Delivery:
     is_over: bool = False
     error: Exception | None = None
     busy: float = 0.0
+    shapes: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from dialoom.graphs import Recipe
 from dialoom.graphs.recipe import Graph
 from dialoom.graphs.review import Review
 from dialoom.roles.gateway.litellm_backend import tune_process
+from dialoom.roles.gateway.structure import Shapes
 from dialoom.runs.calling import cast_of, open_gateway
 from dialoom.runs.engine import Engine
 from dialoom.runs.errors import RunError
@@ -31,8 +32,9 @@ from .common_gateway import CommonGateway, CommonReplies
 from .commons import Commons
 from .order import Delivery, Order
 
-_AT_LEAST = 0.02
-"""Seconds between two reports: what is finished together comes together."""
+_AT_LEAST, _GATHERING = 0.02, 0.5
+"""Seconds between two reports: what is finished together comes together; and for which a report waits for more, as
+long as there is enough left to do."""
 
 _AT_MOST = 30.0
 """Seconds after which a report comes though there is nothing to say: it says that this is alive."""
@@ -54,6 +56,7 @@ class Worker:
         self._outbox: deque[tuple[int, Parcel | Event]] = deque()
         self._number = 0
         self._news = asyncio.Event()
+        self._enough = asyncio.Event()
         self._over = False
         self._error: Exception | None = None
         self._busy = 0.0
@@ -83,7 +86,8 @@ class Worker:
         recipe: Recipe = Review(store.recipe) if order.is_review else store.recipe
         common = CommonGateway(line, path.stem, store)
         replies = CommonReplies(line) if order.has_cache else None
-        opening = open_gateway(store, order.policy, order.policy.patience, common, replies)
+        self._shapes = Shapes(store.shapes)
+        opening = open_gateway(store, order.policy, order.policy.patience, common, replies, self._shapes)
         gateway = self._opened.enter_context(opening)
         models = order.models
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
@@ -137,11 +141,15 @@ class Worker:
             async with asyncio.timeout(_AT_MOST):
                 await self._news.wait()
         await asyncio.sleep(_AT_LEAST)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GATHERING):
+                await self._enough.wait()
         while self._outbox and self._outbox[0][0] <= heard:
             self._outbox.popleft()
         said = list(self._outbox)
         if not self._over:
             self._news.clear()
+            self._enough.clear()
         return Delivery(
             number=said[-1][0] if said else heard,
             parcels=[each for _, each in said if isinstance(each, Parcel)],
@@ -149,6 +157,7 @@ class Worker:
             is_over=self._over,
             error=self._error,
             busy=self._busy_seconds(),
+            shapes=self._shapes.found,
         )
 
     async def drain(self) -> None:
@@ -199,6 +208,7 @@ class Worker:
             self._hand_back(position)
         self._over = True
         self._news.set()
+        self._enough.set()
 
     def _tell(self, event: Event) -> None:
         if isinstance(event, ScenarioDone | ScenarioFailed):
@@ -210,6 +220,8 @@ class Worker:
         if not self._threads:
             self._busy = self._busy_seconds()
             self._busy_since = None
+        if len(self._threads) <= self._order.policy.concurrency + self._order.ahead // 2:
+            self._enough.set()
 
     def _busy_seconds(self) -> float:
         return self._busy + (0.0 if self._busy_since is None else time.monotonic() - self._busy_since)

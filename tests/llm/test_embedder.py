@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
+from pathlib import Path
 
+import dialoom
 from dialoom.personas import local_embedder
 
 SAME_IN_OTHER_WORDS = (
@@ -21,6 +24,20 @@ def test_it_knows_the_same_in_other_words(minilm: str) -> None:
         assert similarity(minilm, *texts) > 0.5 > 0.2 > similarity("lexical", *texts)
     for first, second in pairwise(texts[0] for texts in SAME_IN_OTHER_WORDS):
         assert max(similarity(minilm, first, second), similarity("lexical", first, second)) < 0.3
+
+
+def test_it_retrieves_a_preference_that_shares_no_word_with_the_question(minilm: str, tmp_path: Path) -> None:
+    """Among eight other turns; by words alone another message is nearer."""
+    told = "I only take in old animals that nobody else wants, never a young one."
+    asked = "We'd love a dog. What should we look for in a puppy, or in a breeder?"
+    pair = {"topic": "pets", "preference": told, "question": asked}
+    (tmp_path / "pairs.json").write_text(json.dumps([pair]))
+    options = {"pairs": tmp_path / "pairs.json", "method": ["rag"], "retrieved": [1], "turns": [8], "judge": False}
+    for embedder, is_found in ((minilm, True), ("lexical", False)):
+        path = tmp_path / f"{embedder[:2]}.db"
+        run = dialoom.play("prefeval", path=path, options={**options, "embedder": embedder})
+        (episode,) = run.episodes()
+        assert episode.outcome.details["hit"] is is_found
 
 
 def similarity(embedder: str, first: str, second: str) -> float:

@@ -17,7 +17,7 @@ from tests.llm.conftest import Server
 
 RECIPES = (
     *("personalens", "personalens-people", "aloe", "aloe-eval", "prefeval", "prefeval-pairs", "persona-pool"),
-    *("apollo-text", "apollo-native"),
+    *("apollo-text", "apollo-native", "apollo-write"),
 )
 _PATIENCE = 7200.0
 DRAFT = {
@@ -62,6 +62,8 @@ def told(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]
         (folder / "personas.json").write_text(json.dumps([{"persona": "A welder who sings"}]))
         files = {name: folder / f"{name}.json" for name in ("rated", "personas")} | {"drafts": folder / "drafts.jsonl"}
         options = {**files, "candidates": 1, "shortest": 2, "longest": 2}
+    elif recipe == "apollo-write":
+        options = {"users": 1, "flows": "movie", "pairs": 1, "errands": 0, "offers": 1, "rewrites": 0}
     elif recipe.startswith("apollo"):
         options = {"history_sessions": [1], "limit": 1, "turn_limit": 2, "protocol": recipe.removeprefix("apollo-")}
     else:
@@ -70,6 +72,7 @@ def told(recipe: str, folder: Path, people: Path, minilm: str) -> dict[str, Any]
     longer = {
         **dict.fromkeys(("persona-pool", "apollo-text", "apollo-native"), ()),
         **{"aloe": ("judge", "induction"), "prefeval-pairs": ("judge", "writer", "rater")},
+        "apollo-write": ("writer", "checker"),
     }
     return {"options": options, "max_reply": {"": 24, **dict.fromkeys(longer.get(recipe, ("judge",)), 64)}}
 

@@ -21,6 +21,8 @@ from benchmarks.long_requests import assistant
 from dialoom import Run
 from dialoom.prompts import ChatMessage
 from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed
+from dialoom.runs.store import StoreError
+from dialoom.runs.workers import cluster as cluster_module
 from dialoom.runs.workers.leftovers import folder_of
 from tests.conftest import ROOT
 from tests.server import Answer, ChatServer, Response, completion, serving
@@ -146,6 +148,46 @@ def test_what_kills_its_worker_fails_and_the_rest_is_done(tmp_path: Path) -> Non
     (failed,) = [each for each in seen if isinstance(each, ScenarioFailed)]
     assert failed.number == 1 * 4 + 2 + 1
     assert (run.status().done, run.status().failed) == (SCENARIOS - 1, 1)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_who_finds_no_place_is_not_waited_for(
+    tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others do its part; with no place for anybody the run ends with an error, and can be gone on with."""
+    told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=3, **told)
+    assert run.status().done == SCENARIOS
+    assert_books_are_right(run.path, server)
+    import ray
+
+    class Occupant:
+        def is_there(self) -> bool:
+            return True
+
+    maker: Any = ray.remote(num_cpus=2)(Occupant)
+    occupant = maker.remote()
+    assert ray.get(occupant.is_there.remote())
+    monkeypatch.setattr(cluster_module, "_BEGINNING", 2.0)
+    with pytest.raises(StoreError, match=r"no worker is left .*no machine had a place"):
+        door.play(RECIPE, path=tmp_path / "other.db", options=OPTIONS, workers=2, **told)
+    ray.kill(occupant)
+    monkeypatch.undo()
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    assert door.resume(tmp_path / "other.db", workers=2).status().done == SCENARIOS
+
+
+@pytest.mark.usefixtures("cluster")
+def test_who_no_longer_answers_is_ended(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is there and does nothing counts as dead; what it had written is read from its file."""
+    monkeypatch.setattr(cluster_module, "_ANSWERING", 4.0)
+    told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
+    hang = once(lambda: os.kill(workers_of(os.getpid())[0], signal.SIGSTOP))
+    run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=2, on_event=hang, **told)
+    assert run.status().done == SCENARIOS
+    assert_books_are_right(run.path, server)
+    assert exported(run) == alone(tmp_path / "alone.db")
+    assert not folder_of(run.path).exists()
 
 
 @pytest.mark.usefixtures("cluster")

@@ -44,6 +44,25 @@ from dialoom.runs.cli import main
 main()
 """
 
+
+def killed(folder: Path, place: str, count: int, *command: object, **options: object) -> Path:
+    """A run in a folder whose process is killed before the n-th statement that holds a text; the run's path.
+
+    Args:
+        folder: Where it is to be; it is made.
+        place: The text.
+        count: Which statement, from 1.
+        command: `run` and all that it needs, or what else plays the folder's `run.db`.
+        options: More of them, by name.
+    """
+    folder.mkdir(exist_ok=True)
+    flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
+    with Started(folder, place, count, *command, *flags, "-o", "run.db", script=KILLER) as process:
+        _, errors = process.communicate()
+        assert process.returncode == -signal.SIGKILL, errors
+    return folder / "run.db"
+
+
 PLACES = [
     ("INSERT INTO kept_calls", 5),  # before a request is sent
     ("UPDATE kept_calls SET attempts", 9),  # between a reply and the ledger
@@ -121,9 +140,7 @@ def test_a_log_cut_short_anywhere_still_opens_and_resumes(
     plan = ["run", "personalens", "--profiles", "release", *players, "--concurrency", "2"]
     dialoom(*plan, "-o", "whole.db")
     dialoom("export", "whole.db", "-o", "whole.jsonl")
-    with Started(tmp_path, "INSERT INTO outcomes", 4, *plan, "-o", "run.db", script=KILLER) as process:
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
+    killed(tmp_path, "INSERT INTO outcomes", 4, *plan)
     log = (tmp_path / "run.db-wal").read_bytes()
     assert len(log) > 100_000
     monkeypatch.chdir(tmp_path)

@@ -119,6 +119,7 @@ def test_a_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> Non
 def test_figures_have_as_many_decimals_as_asked_for() -> None:
     """Two by default, one for percentages."""
     assert text_of(0.12345, "IR") == "0.12"
+    assert text_of(-0.001, "kappa") == "0.00", "what rounds to nothing has no sign"
     assert text_of(0.12345, "IR", 3) == "0.123"
     assert text_of(0.12345, "TCR %") == "12.3"
     assert text_of(0.12345, "TCR %", 0) == "12"

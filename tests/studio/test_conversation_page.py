@@ -73,6 +73,28 @@ def test_a_request_says_what_is_new_in_it(made_once: MadeOnce, serve: Serve, bro
     expect(side.locator(".asked").first).to_contain_text("system")
 
 
+def test_from_a_message_one_comes_to_where_it_can_be_changed(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    """There the one who said it is asked next."""
+    run = dialoom.open_run(dialogue(made_once))
+    page = browse(serve(run.path), SCENARIO)
+    page.locator(".message").nth(3).get_by_role("link", name="change it").click()
+    page.get_by_role("heading", name="Next, assistant is asked").wait_for()
+    expect(page.locator(".so-far .spoken")).to_have_count(3)
+
+
+def test_next_is_the_next_of_the_list_that_one_has_come_from(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
+    """In its order, by its filters; and back to it."""
+    run = dialoom.open_run(made_once(_sixty) / "run.db")
+    page = browse(serve(run.path), "/runs/run/scenarios?sort=number&order=desc&state=done")
+    page.locator("tbody th a").first.click()
+    expect(page.get_by_text("1 of 2 chosen, number 2")).to_be_visible()
+    page.keyboard.press("n")
+    expect(page.get_by_text("2 of 2 chosen, number 1")).to_be_visible()
+    expect(page.get_by_role("link", name="Next →")).to_have_count(0)
+    page.get_by_role("link", name="The list").click()
+    expect(page).to_have_url(re.compile(r"scenarios\?.*order=desc"))
+
+
 def test_labels_given_blind_in_the_studio_become_kappas(
     made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command
 ) -> None:

@@ -136,6 +136,8 @@ def test_runs_of_one_recipe_are_compared(studio: Served, browse: Open) -> None:
     beside.click()
     expect(page).to_have_url(re.compile("with=other"))
     expect(page.locator("section#scores thead")).to_contain_text("run")
+    for name in ("talk", "other"):  # a figure leads to the conversations of its own run
+        expect(page.locator(f"section#scores a.cell[href^='/runs/{name}/scenarios?facet.']").first).to_be_visible()
 
 
 @pytest.mark.parametrize("path", ["/", "/runs/talk", "/runs/talk/scenarios", "/runs/talk/report", "/runs/tree/report"])

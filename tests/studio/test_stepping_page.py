@@ -44,7 +44,7 @@ def test_a_dialogue_is_rewound_changed_forked_compared_promoted_and_exported_as_
     page.wait_for_selector("text=the state was edited")
 
     page.get_by_role("button", name="Play to the end").click()
-    page.wait_for_selector("text=The end: nothing comes next.")
+    page.wait_for_selector("text=The end: nothing comes next")
     page.get_by_role("link", name="Compare by-hand with it").click()
     page.wait_for_selector(".versus")
     assert page.locator(".versus .side-name").all_inner_texts() == ["main", "by-hand"]
@@ -52,7 +52,7 @@ def test_a_dialogue_is_rewound_changed_forked_compared_promoted_and_exported_as_
     assert page.locator(".versus b").count() == 0  # what a person wrote is text
 
     page.get_by_role("button", name="Make it the outcome").click()
-    page.wait_for_selector(".branches li:has-text('by-hand') >> text=the outcome")
+    page.wait_for_selector(".branches li:has(a[aria-current]) >> text=the outcome")
     run = dialoom.open_run(path)
     run.export("dialogues", tmp_path / "out.jsonl")
     exported = json.loads((tmp_path / "out.jsonl").read_text())

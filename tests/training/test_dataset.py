@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from datasets import Dataset, DatasetDict
+from datasets import Dataset, DatasetDict, get_dataset_config_names, load_dataset
 
 import dialoom
+from dialoom.runs.export.exported import ExportedFolder
+from tests.conftest import lines_of
 from tests.invented import write_release
 from tests.runs.door.players import told
 
@@ -42,3 +46,34 @@ def test_a_format_that_there_is_not(run: dialoom.Run) -> None:
     """Is refused by name."""
     with pytest.raises(dialoom.DialoomError, match="sftt"):
         run.dataset("sftt")
+
+
+RUNS: dict[str, tuple[dict[str, Any], int | None]] = {
+    "prefeval-pairs": ({"topics": "pet_ownership,travel_hotel", "per_call": 4, "calls": 1}, None),
+    "prefeval": ({}, 4),
+    "apollo-write": ({"users": 1, "pairs": 1, "errands": 0, "offers": 1, "flows": "food,music"}, None),
+    "apollo": ({"length": ["2k"], "framework": ["memory"]}, 4),
+    "aloe": ({"rounds": 2}, 3),
+}
+
+
+@pytest.mark.parametrize("recipe", RUNS)
+def test_every_folder_with_a_card_loads_as_it_is(recipe: str, tmp_path: Path) -> None:
+    """All rows of all sets that its card names, whatever their shapes; rows that are split as train and test."""
+    options, sample = RUNS[recipe]
+    run = dialoom.play(recipe, path=tmp_path / "run.db", options=options, sample=sample)
+    formats = run.recipe.exporters()
+    for name in formats if recipe != "prefeval" else ("prefeval",):
+        folder = tmp_path / name
+        run.export(name, folder, test_share=None if formats[name].is_folder else 0.5)
+        sets = [
+            load_dataset(str(folder), config, cache_dir=str(tmp_path / "cache"))
+            for config in get_dataset_config_names(str(folder))
+        ]
+        assert formats[name].is_folder or [set(parts) for parts in sets] == [{"train", "test"}]
+        rows = sum(_rows(folder / file) for file in ExportedFolder.of(folder).files)
+        assert sum(len(part) for parts in sets for part in parts.values()) == rows > 0, name
+
+
+def _rows(path: Path) -> int:
+    return len(lines_of(path) if path.suffix == ".jsonl" else json.loads(path.read_text(encoding="utf-8")))

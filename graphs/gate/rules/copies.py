@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.gate.talk import LONGEST, STRETCH, Said, Talk
-from dialoom.graphs.gate.vocabulary import words_of
+from dialoom.graphs.gate.vocabulary import spelt, words_of
 
 _FEWEST_WORDS, _FEWEST_LONG = 6, 5
 """Shorter lines are alike in sound conversations, too: thanks, yes please, all done. So are names that are spelt."""
@@ -85,7 +85,9 @@ def _are_alike(line: Said, before: Said, talk: Talk) -> bool:
         return False
     mine, yours = line.counted.keys() - before.counted.keys(), before.counted.keys() - line.counted.keys()
     words = talk.vocabulary
-    if line.role == before.role:  # the same request for another thing is no copy
+    if line.role == before.role:  # the same request for another thing is no copy, nor is who insists
+        if words.reminders.search(spelt(line.own)):
+            return False
         exchanged = mine - words.stop and yours - words.stop
         content = (Counter(_asked(each) - words.stop) for each in (line, before))
         return not exchanged or _dice(*content) > _LIKE_WORDS or again >= 2 * STRETCH

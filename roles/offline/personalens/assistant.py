@@ -126,7 +126,7 @@ class _Turn:
             return [self.say("attentive.clueless")]
         visits = [concerning(reply, self.domain) for reply in self.scene.replies_about(self.domain.name)]
         if any(acts(reply) or offers(reply) for reply in visits):
-            return self._next_reply(visits[-1])
+            return self._next_reply(visits)
         return self._first_reply(bool(visits))
 
     def _left_behind(self) -> str:
@@ -146,11 +146,13 @@ class _Turn:
         bank = "offer_that_way" if self.fresh or self.free or remembered else "offer"
         return [noted, *remembered, self._context(), self.say(f"attentive.{bank}")]
 
-    def _next_reply(self, before: str) -> list[str]:
+    def _next_reply(self, visits: list[str]) -> list[str]:
         accepted = bool(signal("accepts").search(self.scene.last)) and not self.fresh
-        if (self.fresh or self.free) and acts(before):
+        if (self.fresh or self.free) and acts(visits[-1]):
             changed = self.say("attentive.changed", told=self.fresh) if self.fresh else self._noted()
             return [changed, self.say("attentive.more")]
+        if any(map(acts, visits)) and not offers(visits[-1]):  # what is done is not told a second time
+            return [self._noted() or self.say("attentive.changed_too"), self.say("attentive.more")]
         parts = [self._noted(), self.say("attentive.confirm")]
         if accepted and self.told and self.draws.chance(0.5):
             parts.append(self.say("attentive.confirm_with", told="; ".join(_yours(value) for _, value in self.told)))

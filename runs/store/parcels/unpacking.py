@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dialoom.runs.store.kinds import CallKinds
 from dialoom.runs.store.ledger import insert_call, insert_use
 from dialoom.runs.store.passages import Passages
-from dialoom.runs.store.texts import Texts
+from dialoom.runs.store.texts import Texts, rows_of
 
 from . import references
 from .parcel import Parcel, Row
@@ -71,8 +71,8 @@ class Unpacking:
 
     def _find_texts(self) -> None:
         """Give texts and passages the file's ids; a passage stands behind those that it consists of."""
-        for id_, content in self._parcel.texts.items():
-            self._texts[id_] = self._kept_texts.id_of(self._connection, content)
+        texts = self._parcel.texts
+        self._texts = dict(zip(texts, self._kept_texts.ids_of(self._connection, texts.values()), strict=True))
         for row in self._parcel.of("passages"):
             self._passages[row["id"]] = self._kept_passages.kept(self._connection, self._messages(row["messages"]))
 
@@ -91,9 +91,13 @@ class Unpacking:
         tried: dict[int, list[Row]] = {}
         for attempt in self._parcel.of("attempts"):
             tried.setdefault(attempt["call"], []).append(attempt)
-        for row in self._parcel.of("calls"):
-            if row["reply"] is not None and self._is_answered(row["key"]):
-                continue  # it came in another parcel
+        calls = self._parcel.of("calls")
+        answered = self._answered([row["key"] for row in calls if row["reply"] is not None])
+        for row in calls:
+            if row["reply"] is not None:
+                if row["key"] in answered:
+                    continue  # it came in another parcel
+                answered.add(row["key"])
             changed = {
                 "id": None,
                 "messages": self._messages(row["messages"]),
@@ -105,9 +109,10 @@ class Unpacking:
                 _insert(self._connection, "", "attempts", attempt | {"call": id_})
         self._uses()
 
-    def _is_answered(self, key: bytes) -> bool:
-        query = "SELECT 1 FROM calls WHERE key = ? AND reply IS NOT NULL"
-        return self._connection.execute(query, (key,)).fetchone() is not None
+    def _answered(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of some calls whose reply the file has."""
+        query = "SELECT key FROM kept_calls WHERE key IN ({}) AND reply IS NOT NULL"
+        return {row[0] for row in rows_of(self._connection, query, keys)}
 
     def _uses(self) -> None:
         if self._parcel.position is None:

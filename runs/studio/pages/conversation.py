@@ -23,6 +23,7 @@ from dialoom.runs.studio.written import written
 from dialoom.runs.viewing import Conversation, SpokenMessage
 
 PATH = "/runs/{run}/scenarios/{scenario}"
+STEP_PATH = f"{PATH}/step"
 _MANY, _ENDS = 120, 40
 """Of so many messages only the first and the last are shown at once."""
 _LONG_NOTE = 400
@@ -140,6 +141,9 @@ def _message(view: View, shown: Conversation, message: SpokenMessage, side: str,
             link(f"{message.place + 1}", f"#m{message.place + 1}", "place")
             if message.call is not None:
                 text("div", figures(message.call), "number taken")
+                branch = "" if shown.episode.branch is None else shown.episode.branch.name
+                before = {"branch": branch, "before": str(message.call["step"])}
+                link("change it", view.path(STEP_PATH, {**kept(view), **before}), "change", title="step from here")
         words = line.spoken
         if side in ("note", "tool") and len(words) > _LONG_NOTE:
             with folded(" ".join(words[:120].split()) + " …", "bubble"):

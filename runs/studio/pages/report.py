@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from nicegui import ui
 
@@ -33,7 +34,9 @@ async def build(view: View) -> None:
     if not found.tables:
         text("p", "Nothing is finished yet.", "empty")
         return
-    choices = await view.run.choices() if len(runs) == 1 else {}
+    known = {
+        label: _Shown(run.name, await run.choices()) for label, run in zip(found.labels or ("",), runs, strict=True)
+    }
     text("p", found.title, "quiet small")
     if len(found.tables) > 3:
         _contents(view, found)
@@ -42,7 +45,14 @@ async def build(view: View) -> None:
         _chart(chart, counts)
     drawn = view.one("drawn") or next((each.name for each in found.tables if _is_drawn_at_once(each)), "")
     for table in found.tables:
-        _table(view, table, choices, drawn == table.name)
+        _table(view, table, known, drawn == table.name)
+
+
+class _Shown(NamedTuple):
+    """A run of the report, and what its scenarios can be chosen by."""
+
+    name: str
+    choices: Choices
 
 
 def _chooser(view: View, runs: Sequence[StudioRun]) -> None:
@@ -82,7 +92,7 @@ def _chart(chart: Chart, counts: charts.Counts) -> None:
         _notes(chart.notes)
 
 
-def _table(view: View, table: Table, choices: Choices, is_drawn: bool) -> None:
+def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool) -> None:
     estimated = _estimated(table)
     with element("section", id_=table.name):
         with element("div", "section-head"):
@@ -102,15 +112,17 @@ def _table(view: View, table: Table, choices: Choices, is_drawn: bool) -> None:
                     text("th", column, "number" if _is_number(table, place) else "", scope="col")
             with written("tbody"):
                 for row in table.rows:
-                    _row(view, table, row, choices)
+                    _row(view, table, row, known)
         _notes(table.notes)
 
 
-def _row(view: View, table: Table, row: Sequence[object], choices: Choices) -> None:
+def _row(view: View, table: Table, row: Sequence[object], known: Mapping[str, _Shown]) -> None:
     """A row; its figures lead to the conversations that they are of, where facets say which these are."""
-    facets = _facets(table, row, choices)
-    target = "/runs/{run}/scenarios"
+    is_of_several = "" not in known and table.columns[0] == "run"
+    run = known.get(str(row[0]) if is_of_several else "")
+    facets = {} if run is None else _facets(table.columns[is_of_several:], table, row[is_of_several:], run.choices)
     query = {**{f"facet.{name}": value for name, value in facets.items()}, "where": view.one("where")}
+    target = view.path("/runs/{run}/scenarios", query, run=run.name) if run is not None and facets else None
     with element("tr"):
         for place, cell in enumerate(row):
             column = table.columns[place]
@@ -118,14 +130,14 @@ def _row(view: View, table: Table, row: Sequence[object], choices: Choices) -> N
                 with element("td", "number"):
                     told = text_of(cell, column, table.decimals.get(column))
                     mean, _, rest = told.partition(" ")
-                    _figure(mean, view.path(target, query) if facets else None)
+                    _figure(mean, target)
                     text("span", rest, "of")
                 continue
             is_number = _is_number(table, place)
             words = text_of(cell, column, table.decimals.get(column))  # type: ignore[arg-type]
-            if is_number and facets:
+            if is_number and target is not None:
                 with element("td", "number"):
-                    _figure(words, view.path(target, query))
+                    _figure(words, target)
             else:
                 text("td", words, "number" if is_number else "said")
 
@@ -137,10 +149,10 @@ def _figure(words: str, target: str | None) -> None:
         link(words, target, "cell", title="its conversations")
 
 
-def _facets(table: Table, row: Sequence[object], choices: Choices) -> dict[str, str]:
+def _facets(columns: Sequence[str], table: Table, row: Sequence[object], choices: Choices) -> dict[str, str]:
     """The facets that the texts of a row are values of; none if one of them is no facet's."""
     found = {}
-    for column, cell in zip(table.columns, row, strict=True):
+    for column, cell in zip(columns, row, strict=True):
         if not isinstance(cell, str):
             continue
         told = table.facets.get(column)

@@ -19,16 +19,16 @@ from dialoom.runs.studio.acting import Action, Spot, Work
 from dialoom.runs.studio.chosen import kept
 from dialoom.runs.studio.elements import button, folded
 from dialoom.runs.studio.fields import Field, entered
-from dialoom.runs.studio.looking import Looked, checked, compared, looked, number_where, saved
+from dialoom.runs.studio.looking import Looked, checked, compared, looked, number_before, number_where, saved
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import card, element, text
 from dialoom.runs.studio.shell import problem
 from dialoom.runs.studio.step_forms import Forms
 from dialoom.runs.studio.wording import many
 
+from .conversation import STEP_PATH as PATH
 from .conversation import fault_line
 
-PATH = "/runs/{run}/scenarios/{scenario}/step"
 _POLL = 2.0
 """Seconds after which the page looks whether somebody else has played on."""
 
@@ -50,6 +50,10 @@ class StepPage:
 
     async def build(self) -> None:
         """Make it, and keep it up to date."""
+        if self.place.number is None and self.view.one("before"):
+            step = self.view.number("before", 0)
+            number = await number_before(self.run, self.view.scenario, self.place.branch, step)
+            self.place = Spot(self.place.branch, number)
         seen = await looked(self.run, self.view.scenario, self.place)
         self._content = element("div", "stepping")
         self._status = element("div", "stack status", aria_live="polite")
@@ -253,14 +257,14 @@ class StepPage:
             stops.heading(seen.stop)
             stops.calls(seen.stop, seen.parsed)
             stops.changed(seen.stop.changes)
+            if seen.outcome is not None and seen.outcome.judgements and seen.stop.is_end:
+                with folded(many(len(seen.outcome.judgements), "judgement"), is_open=True):
+                    stops.judgements(seen.outcome.judgements)
             with element("div", "stack so-far"):
                 text("h2", "The conversation")
                 stops.transcript(seen.stop.transcript)
                 for fault in seen.stop.faults:
                     fault_line(fault)
-            if seen.outcome is not None and seen.outcome.judgements and seen.stop.is_end:
-                with folded(many(len(seen.outcome.judgements), "judgement"), is_open=True):
-                    stops.judgements(seen.outcome.judgements)
 
     async def _compared(self) -> None:
         if not self.compare or self.compare == self.place.branch:

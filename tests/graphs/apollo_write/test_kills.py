@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import dialoom
-from tests.processes import Started
-from tests.runs.test_kill_anywhere import KILLER
+from tests.runs.test_kill_anywhere import killed
 
 SMALL = {"users": 1, "pairs": 1, "errands": 0, "offers": 1, "flows": "food,music"}
 
@@ -24,10 +22,5 @@ def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
     whole = dialoom.play("apollo-write", path=tmp_path / "whole.db", options=SMALL)
     expected = exported(whole, tmp_path / "whole")
     assert len(expected) == 4 + 5
-    flags = [text for name, value in SMALL.items() for text in (f"--{name}", value)]
-    with Started(
-        tmp_path, "INSERT INTO kept_calls", 15, "run", "apollo-write", *flags, "-o", "run.db", script=KILLER
-    ) as process:
-        _, errors = process.communicate()
-        assert process.returncode == -signal.SIGKILL, errors
-    assert exported(dialoom.resume(tmp_path / "run.db"), tmp_path / "resumed") == expected
+    broken = killed(tmp_path, "INSERT INTO kept_calls", 15, "run", "apollo-write", **SMALL)
+    assert exported(dialoom.resume(broken), tmp_path / "resumed") == expected

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import dialoom
 from dialoom.graphs import RecipeError
@@ -61,6 +62,11 @@ def test_a_topic_becomes_a_folder_that_prefeval_reads_and_plays(tmp_path: Path) 
     run.export("pairs", tmp_path / "pairs")
     written = {path.relative_to(tmp_path / "pairs") for path in (tmp_path / "pairs").rglob("*.json")}
     assert {*ExportedFolder.of(tmp_path / "pairs").files} == written, "the card names all of them"
+    front = yaml.safe_load((tmp_path / "pairs" / "README.md").read_text().split("---")[1])
+    assert {each["config_name"] for each in front["configs"]} == {
+        *("explicit_preference", "mcq_options"),
+        *("implicit_preference-choice-based", "implicit_preference-persona-driven"),
+    }, "rows of different shapes are sets of their own"
     source = PreferencePairs(tmp_path / "pairs")
     assert source.topics() == ["pet_ownership"]
     forms = [list(source.pairs("pet_ownership", form, with_options=True)) for form in FORMS]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import dialoom
 from tests.graphs.prefeval_pairs.players import write_topics
-from tests.processes import Started
-from tests.runs.test_kill_anywhere import KILLER
+from tests.runs.test_kill_anywhere import killed
 
 SMALL = {"per_call": 3, "calls": 2}
 
@@ -23,16 +21,11 @@ def exported(run: dialoom.Run, folder: Path) -> dict[str, bytes]:
 
 def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
     """In the middle of a filter, between two stages, and while the last outcome is written."""
-    topics = write_topics(tmp_path, "boats", "hats")
-    whole = dialoom.play("prefeval-pairs", path=tmp_path / "whole.db", options={**SMALL, "topic_file": topics})
+    options = {**SMALL, "topic_file": write_topics(tmp_path, "boats", "hats")}
+    whole = dialoom.play("prefeval-pairs", path=tmp_path / "whole.db", options=options)
     expected = exported(whole, tmp_path / "whole")
     assert len(expected) == 2 * 4 + 2
-    options = [text for name, value in SMALL.items() for text in (f"--{name.replace('_', '-')}", value)]
     for place, count in (("INSERT INTO kept_calls", 20), ("INTO checkpoints", 5), ("INSERT INTO outcomes", 2)):
         folder = tmp_path / str(count)
-        folder.mkdir()
-        command = ["run", "prefeval-pairs", *options, "--topic-file", topics, "-o", "run.db"]
-        with Started(folder, place, count, *command, script=KILLER) as process:
-            _, errors = process.communicate()
-            assert process.returncode == -signal.SIGKILL, errors
-        assert exported(dialoom.resume(folder / "run.db"), folder / "made") == expected
+        broken = killed(folder, place, count, "run", "prefeval-pairs", **options)
+        assert exported(dialoom.resume(broken), folder / "made") == expected

@@ -169,7 +169,7 @@ def test_a_card_may_name_a_file_without_a_list(tmp_path: Path) -> None:
 
 
 def test_rows_of_other_programs_are_read(tmp_path: Path) -> None:
-    """ShareGPT's and TRL's shapes."""
+    """ShareGPT's, TRL's and ALOE's shapes."""
     path = tmp_path / "mixed.jsonl"
     rows = [
         {"conversations": [{"from": "human", "value": "Is it late?"}, {"from": "gpt", "value": "Not yet."}]},
@@ -178,10 +178,16 @@ def test_rows_of_other_programs_are_read(tmp_path: Path) -> None:
             "chosen": [{"role": "assistant", "content": "Now it is."}],
         },
         {"prompt": "Why so?", "completion": "It rained."},
+        {
+            "conversations": [
+                {"user": "Hello.", "assistant": {"preferred": "Hi!", "rejected": ["Good day.", "Yes?"]}, "chosen": said}
+                for said in ("rejected", "preferred")
+            ]
+        },
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    sizes = {row[0]: row[1] for row in dialoom.describe(path)["sizes"].rows}
-    assert sizes == {"lines": 3, "words of the user": 3, "words of the assistant": 3}
+    sizes = {row[0]: row[1:3] for row in dialoom.describe(path)["sizes"].rows}
+    assert sizes == {"lines": [4, 2.5], "words of the user": [4, 2.25], "words of the assistant": [4, 2.5]}
 
 
 def test_a_conversation_begins_with_what_the_user_says(tmp_path: Path) -> None:

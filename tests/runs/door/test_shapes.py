@@ -9,15 +9,21 @@ from typing import Any
 import pytest
 
 import dialoom
+from tests.runs.workers.near import near_cluster
 from tests.server import Answer, completion, error, serving
 
 from .players import told
 
 
+@pytest.mark.parametrize("workers", [None, 1])
 def test_a_form_that_was_refused_once_is_not_tried_by_a_later_sitting(
-    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workers: int | None, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that takes llama.cpp's form alone: one refusal while the run is played, none when it is judged again."""
+    """A server that takes llama.cpp's form alone: one refusal while the run is played, none when it is judged again.
+
+    What a worker has found out stands in the run's file, too.
+    """
+    near_cluster(monkeypatch)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 
     def answer(body: dict[str, Any], _number: int) -> Answer:
@@ -29,7 +35,7 @@ def test_a_form_that_was_refused_once_is_not_tried_by_a_later_sitting(
 
     with serving(answer) as server:
         judge = dialoom.Model("openai/small", api_base=server.url)
-        plan = told(release, models={"judge": judge}, options={"limit": 1}, concurrency=1)
+        plan = told(release, models={"judge": judge}, options={"limit": 1}, concurrency=1, workers=workers)
         run = dialoom.play("personalens", path=tmp_path / "run.db", **plan)
         refused = [body for body in server.requests if body["response_format"]["type"] == "json_schema"]
         assert 1 <= len(refused) <= 6, "the judges of a dialogue are asked side by side"

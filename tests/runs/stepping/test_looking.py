@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import dialoom
+from dialoom.graphs import Outline
 from dialoom.runs.stepping import Looking, NotBegunError, Session, SteppingError, diff
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue, shown, stepping, stood
@@ -53,6 +54,32 @@ def test_what_comes_next_is_shown_without_being_asked_and_the_file_stays_as_it_i
 
     asyncio.run(look())
     assert sha256(path.read_bytes()).digest() == before
+
+
+def test_one_looks_where_a_message_was_asked_for_and_where_a_condition_is_met(made_once: MadeOnce) -> None:
+    """From there the next step asks for that message again; nothing is held or written."""
+    run = dialoom.open_run(dialogue(made_once))
+    messages = run.conversation(1).messages
+
+    async def look() -> None:
+        async with run.look(1) as looking:
+            for message in messages:
+                assert message.call is not None
+                there = await looking.at("main", looking.number_before(message.call["step"]))
+                transcript = (await there.here()).transcript
+                assert not isinstance(transcript, Outline)
+                assert len(transcript) == message.place
+                assert [asked.role for asked in await there.next_requests()] == [message.line.role]
+            with pytest.raises(SteppingError, match="main has no step 99"):
+                looking.number_before(99)
+            first = await looking.first_where(looking.condition("turn 2"))
+            assert first.counts["turn"] == 2
+            before = looking.numbers()[looking.numbers().index(first.number) - 1]
+            assert (await (await looking.at("main", before)).here()).counts["turn"] < 2
+            with pytest.raises(SteppingError, match="nowhere on main is turn 99 met"):
+                await looking.first_where(looking.condition("turn 99"))
+
+    asyncio.run(look())
 
 
 def test_of_a_scenario_that_has_not_begun_there_is_nothing_to_see(tmp_path: Path) -> None:

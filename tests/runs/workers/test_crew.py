@@ -39,6 +39,13 @@ def everything(run: Run) -> tuple[Any, ...]:
         return exported, ordered.to_csv(index=False), sorted(connection.execute(threads)), run.status().usage
 
 
+def letters(path: Path) -> int:
+    """Of texts, as they stand in a file: what repeats lines of others stands there without them."""
+    with closing(sqlite3.connect(path)) as connection:
+        (found,) = connection.execute("SELECT sum(length(coalesce(content, parts))) FROM kept_texts").fetchone()
+    return int(found)
+
+
 def nothing_left(path: Path) -> bool:
     """Whether no deal is open, and no worker's file there."""
     with RunStore(path) as store:
@@ -52,6 +59,7 @@ def test_the_bytes_and_the_books_are_those_of_one_process(tmp_path: Path, monkey
     seen: list[Event] = []
     run = door.play("personalens", path=tmp_path / "run.db", workers=2, concurrency=3, on_event=seen.append, **TALKS)
     assert everything(run) == everything(alone)
+    assert letters(run.path) < 1.1 * letters(alone.path)
     assert sorted(position for dealt in near.dealt for position in dealt) == [0, 1]
     assert sorted(each.number for each in seen if isinstance(each, ScenarioDone)) == [1, 2]
     door.judge(alone.path, "offline/generic", name="again")
