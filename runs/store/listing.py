@@ -184,7 +184,7 @@ def read_choices(connection: sqlite3.Connection) -> Choices:
     values: dict[str, dict[str, int]] = {}
     for name, value, count in connection.execute(_FACETS).fetchall():
         values.setdefault(f"facet:{name}", {})[str(value)] = count
-    return found | {name: each for name, each in values.items() if 1 < len(each) <= _MOST_VALUES}
+    return found | {name: each for name, each in values.items() if len(each) <= _MOST_VALUES}
 
 
 _FROM = "FROM scenarios LEFT JOIN outcomes ON outcomes.scenario = position AND state IN ('done', 'failed')"

@@ -131,7 +131,8 @@ def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
         choice("fault", "Fault", {ANY: None, NONE: None, **kinds}, view.one("fault"))
     values_of = {name.removeprefix("facet:"): values for name, values in choices.items() if name.startswith("facet:")}
     with facets:
-        for name in {**values_of, **named(view, FACET)}:
+        several = {name: values for name, values in values_of.items() if len(values) > 1}
+        for name in {**several, **named(view, FACET)}:
             choice(FACET + name, name, values_of.get(name, {}), view.one(FACET + name))
 
 
