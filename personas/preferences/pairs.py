@@ -56,11 +56,18 @@ class PreferencePairs:
             raise DataError(path, f"has no folder {FOLDERS['explicit']}; give PrefEval's benchmark_dataset, or a file")
 
     def topics(self) -> list[str]:
-        """All topics, in alphabetical order."""
+        """All topics, in alphabetical order.
+
+        Raises:
+            DataError: If there is none.
+        """
         if self._own is not None:
             return sorted(self._own)
         folder = self.path / FOLDERS["explicit"]
-        return sorted(path.stem for path in folder.glob("*.json"))
+        topics = sorted(path.stem for path in folder.glob("*.json"))
+        if not topics:
+            raise DataError(folder, "holds no topic; a file <topic>.json for each is needed")
+        return topics
 
     def pairs(self, topic: str, form: Form, *, with_options: bool = False) -> Iterator[PreferencePair]:
         """A topic's pairs in one form, in the order of their rows.

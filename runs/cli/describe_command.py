@@ -16,7 +16,7 @@ def describe(
         Path,
         typer.Argument(
             metavar="WHAT",
-            help="A run, an exported folder, a file of rows with conversations, or a release's folder.",
+            help="A run, a file or folder of rows (JSON Lines, JSON, Parquet), or a release's folder.",
             show_default=False,
         ),
     ],

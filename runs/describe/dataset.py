@@ -110,34 +110,41 @@ class SeveralDataset:
 
 
 class RowsDataset:
-    """A file of rows, JSON Lines or Parquet, each with a conversation or a text.
+    """A file of rows, JSON Lines or Parquet, each with a conversation, a text, or texts of whatever names.
 
     A conversation is a list under `messages` (or `conversations`, `turns`, ...), of objects with `role` and `content`
     (or `from` and `value`), or of rounds as in ALOE's release; TRL's `prompt` with `chosen` or `completion` is one as
-    well.
+    well. Of any other row (a tree, a pair, a person), whatever is of several words is described by its name.
+
+    Args:
+        path: The file.
+        skips_wordless: Pass over rows without words, as folders that somebody else has made may have beside others.
 
     Raises:
         RunError: If there is no such file, or it is of another kind.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, skips_wordless: bool = False) -> None:
         if not path.is_file():
             raise RunError(f"{path}: there is no such file", setting="path")
         self.name = path.name
         self._path = path
+        self._skips_wordless = skips_wordless
 
     def dialogues(self) -> Iterator[DescribedDialogue]:
         """In the file's order.
 
         Raises:
-            DataError: If a row holds neither a conversation nor a text.
+            DataError: If a row holds neither a conversation nor words.
             ModuleNotFoundError: For Parquet, if pyarrow is not installed.
         """
         for number, row in self._rows():
             lines = _lines_of(row)
+            if lines is None and self._skips_wordless:
+                continue
             if lines is None:
                 raise DataError(
-                    self._path, f"a conversation ({', '.join(_CONVERSATIONS)}) or a text is needed in each row", number
+                    self._path, f"a conversation ({', '.join(_CONVERSATIONS)}) or words are needed in each row", number
                 )
             scenario = row.get("scenario") if isinstance(row.get("scenario"), dict) else None
             facets = {key: value for key, value in (scenario or row).items() if key != "id" and _is_facet(value)}
@@ -168,8 +175,9 @@ class RowsDataset:
             rows = json.loads(self._path.read_bytes())
         except (ValueError, RecursionError) as error:
             raise DataError(self._path, f"not JSON: {error}") from error
+        rows = [rows] if isinstance(rows, dict) else rows
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise DataError(self._path, "a list of objects is needed")
+            raise DataError(self._path, "an object or a list of objects is needed")
         return rows
 
     def _row(self, written: bytes, number: int) -> Mapping[str, Any]:
@@ -209,7 +217,7 @@ def _is_facet(value: object) -> bool:
 
 
 def _lines_of(row: Mapping[str, Any]) -> list[Line] | None:
-    """The lines of a row's conversation, or of its text; `None` if it has neither."""
+    """The lines of a row's conversation, of its text, or of its texts; `None` if it has none of them."""
     for key in _CONVERSATIONS:
         if isinstance(row.get(key), list):
             return _said(row[key], "")
@@ -219,7 +227,19 @@ def _lines_of(row: Mapping[str, Any]) -> list[Line] | None:
         )
         return [*_said(row["prompt"], "user"), *_said(answer, "assistant")]
     text = row.get("text")
-    return [Line(role="text", content=text)] if isinstance(text, str) else None
+    return [Line(role="text", content=text)] if isinstance(text, str) else list(_texts(row, "")) or None
+
+
+def _texts(value: object, name: str) -> Iterator[Line]:
+    """What is of several words anywhere in a row that holds no conversation, each under the name that it has there."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _texts(each, str(key))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each, name)
+    elif isinstance(value, str) and len(value.split()) > 1:
+        yield Line(role=name, content=value)
 
 
 def _said(value: Any, speaker: str) -> list[Line]:
@@ -232,7 +252,8 @@ def _said(value: Any, speaker: str) -> list[Line]:
         elif isinstance(each, dict):
             role = next((str(each[key]) for key in _SPEAKERS if each.get(key)), speaker)
             words = next((each[key] for key in _WORDS if isinstance(each.get(key), str)), "")
-            found.append(Line(role=_NAMES.get(role, role), content=words))
+            if role or words:
+                found.append(Line(role=_NAMES.get(role, role), content=words))
     return found
 
 

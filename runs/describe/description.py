@@ -23,6 +23,7 @@ from .people import describe_release
 
 _ON_CARDS = frozenset({"sizes", "endings", "lexical", "duplicates", "languages", "personal-data", "facets", "alike"})
 _SQLITE = b"SQLite format 3\x00"
+_ROWS = (".jsonl", ".json", ".parquet")
 
 
 def describe_path(
@@ -36,8 +37,8 @@ def describe_path(
     """Tables and charts of what is in a dataset.
 
     Args:
-        path: A run, an exported folder, a file of rows (JSON Lines, Parquet), or a folder in the PersonaLens release's
-            layout.
+        path: A run, a file of rows (JSON Lines, JSON, Parquet), a folder of such files, or one in the PersonaLens
+            release's layout.
         against: Runs or files of rows in which copies of its dialogues are looked for.
         where: Only scenarios of a run that this expression holds of.
         trust: What of the code that a run names may be used.
@@ -134,13 +135,18 @@ def _described(
 
 def _opened(path: Path, opened: ExitStack, trust: Trust | None) -> Dataset:
     if path.is_dir():
-        if not (path / CARD).is_file():
-            raise RunError(
-                f"{path} is neither an exported folder of rows, with a {CARD}, nor a release of people, with "
-                "data/profile"
-            )
-        return SeveralDataset(path.name, [RowsDataset(path / file) for file in ExportedFolder.of(path).files])
+        is_ours = (path / CARD).is_file()
+        files = [path / file for file in ExportedFolder.of(path).files] if is_ours else _files_of_rows(path)
+        if not files:
+            kinds = ", ".join(f"*{kind}" for kind in _ROWS)
+            raise RunError(f"{path} holds neither files of rows ({kinds}) nor a release of people (data/profile)")
+        return SeveralDataset(path.name, [RowsDataset(file, skips_wordless=not is_ours) for file in files])
     return RunDataset(opened.enter_context(RunFile(path, trust=trust))) if _is_run(path) else RowsDataset(path)
+
+
+def _files_of_rows(folder: Path) -> list[Path]:
+    """Those of a folder that somebody else has made, such as a source or a release, wherever in it they stand."""
+    return sorted(file for file in folder.rglob("*") if file.suffix in _ROWS and file.is_file())
 
 
 def _is_run(path: Path) -> bool:

@@ -341,8 +341,8 @@ def describe(
     """What is in a dataset; of a run as `Run.describe`, of a release tables 1 and 6 to 10 of PersonaLens.
 
     Args:
-        path: A run, an exported folder, a file of rows (JSON Lines, Parquet), or a folder in the PersonaLens release's
-            layout.
+        path: A run, a file of rows (JSON Lines, JSON, Parquet), a folder of such files, or one in the PersonaLens
+            release's layout.
         against: As for `Run.describe`.
         where: Only scenarios of a run that this expression holds of.
         embedder: Look for texts that mean nearly the same as well, by `lexical` or `st:MODEL`.

@@ -26,13 +26,21 @@ TABLES = frozenset(
 
 
 CALLS = (
-    "CREATE TABLE kinds (id INTEGER PRIMARY KEY, judging TEXT, node TEXT, step INTEGER, ordinal INTEGER, ask INTEGER, "
-    "sample INTEGER, role TEXT, model TEXT, prompt TEXT, temperature FLOAT)",
+    """
+CREATE TABLE kinds (
+    id INTEGER PRIMARY KEY,
+    judging TEXT, node TEXT, step INTEGER, ordinal INTEGER, ask INTEGER, sample INTEGER,
+    role TEXT, model TEXT, prompt TEXT, temperature FLOAT
+)""",
     "CREATE INDEX idx_kinds_place ON kinds (node, step, ordinal)",
-    "CREATE TABLE kept_calls (id INTEGER PRIMARY KEY, key BLOB, scenario INTEGER, kind INTEGER, seed INTEGER, "
-    "messages TEXT, reply INTEGER, reasoning INTEGER, error TEXT, finish_reason TEXT, input_tokens INTEGER, "
-    "output_tokens INTEGER, cached_tokens INTEGER, cost FLOAT, attempts INTEGER, latency INTEGER, "
-    "replays INTEGER NOT NULL DEFAULT 0, branch TEXT)",
+    """
+CREATE TABLE kept_calls (
+    id INTEGER PRIMARY KEY, key BLOB,
+    scenario INTEGER, kind INTEGER, seed INTEGER, messages TEXT,
+    reply INTEGER, reasoning INTEGER, error TEXT, finish_reason TEXT,
+    input_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER, cost FLOAT, attempts INTEGER, latency INTEGER,
+    replays INTEGER NOT NULL DEFAULT 0, branch TEXT
+)""",
     "CREATE INDEX idx_kept_calls_scenario ON kept_calls (scenario)",
     "CREATE UNIQUE INDEX calls_replayable ON kept_calls (key) WHERE reply IS NOT NULL",
     # Where the replies of calls are used that belong to no scenario.

@@ -120,6 +120,9 @@ def test_a_folder_that_is_none_of_pairs_is_told(tmp_path: Path) -> None:
         PreferencePairs(tmp_path / "nowhere")
     with pytest.raises(DataError, match="holds no pair"):
         PreferencePairs(write(tmp_path / "own.json", []))
+    (tmp_path / "empty" / FOLDERS["explicit"]).mkdir(parents=True)
+    with pytest.raises(DataError, match="holds no topic"):
+        PreferencePairs(tmp_path / "empty").topics()
     pairs = write_pairs(tmp_path / "pairs")
     (pairs / FOLDERS["persona"] / "hats.json").unlink()
     with pytest.raises(DataError, match=r"hats\.json: there is no such file"):

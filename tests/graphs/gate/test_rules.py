@@ -110,6 +110,30 @@ def test_what_real_models_do(lines: list[str], found: list[tuple[int, str]]) -> 
     assert [(fault.message, fault.kind) for rule in RULES for fault in rule(talk) if fault.kind != "loop"] == found
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            "I like places of this kind: hut or capsule.",
+            "Here is one.",
+            "As I said, I like places of this kind: hut or capsule.",
+        ],
+        [
+            "I need a way to the library.",
+            "What takes you there when the way is short? By bus, by bike, on foot or by car?",
+            "A bike, as I am in a hurry then.",
+            "What takes you there when the way is long? By bus, by car, on foot or by bike?",
+        ],
+        ["A room for two nights, please.", "What do we pay the hotel with? Credit card or bank transfer?"],
+        ["I have moved to the coast.", "How nice! I want to share a poem about the sea with you."],
+    ],
+)
+def test_what_people_say_who_are_sound(lines: list[str]) -> None:
+    """Who insists and says so, asks the same of another thing, asks what to pay with or shares something."""
+    said = [Line(role=("user", "assistant")[place % 2], content=line) for place, line in enumerate(lines)]
+    assert [fault for rule in RULES for fault in rule(Talk.of(said, Facts(languages=("en",))))] == []
+
+
 def test_a_judge_that_gives_back_the_form_of_its_reply_is_found() -> None:
     """Its explanation is the blank of the prompt, more or less; one that only uses its words is sound."""
     words = PromptWords.of([Prompt.parse(WITH_BLANKS, "of a user's own")])

@@ -205,10 +205,22 @@ def test_a_conversation_begins_with_what_the_user_says(tmp_path: Path) -> None:
     assert (first["of"], first["word for word"]) == ("first lines", 1)
 
 
-def test_the_command_describes_the_people_of_a_release(dialoom: Command) -> None:
+def test_rows_without_a_conversation_are_described_by_the_names_of_their_texts(tmp_path: Path) -> None:
+    """A tree's; and those of a folder that somebody else has made, in which some rows hold no words."""
+    run = dialoom.play("aloe", path=tmp_path / "run.db", options={"limit": 1, "rounds": 2})
+    run.export("tree", tmp_path / "trees.jsonl", card=True)
+    lengths = dialoom.describe(tmp_path / "trees.jsonl")["sizes"]
+    assert {"words of the profile", "words of the preferred", "words of the rejected"} <= {
+        row[0] for row in lengths.rows
+    }
+    source = dialoom.describe(samples().root / "apollo")["sizes"]
+    assert {"words of the query", "words of the user", "words of the persona"} <= {row[0] for row in source.rows}
+
+
+def test_the_command_describes_the_people_of_a_release(dialoom: Command, tmp_path: Path) -> None:
     """And refuses a folder that is none."""
     done = dialoom("describe", str(samples().root))
     assert done.returncode == 0, done.stderr
     assert "Evenness of preferences" in done.stdout and "as published" in done.stdout
-    refused = dialoom("describe", str(samples().root / "data"), code=2)
-    assert "neither an exported folder" in refused.stderr
+    refused = dialoom("describe", str(tmp_path), code=2)
+    assert "holds neither files of rows" in refused.stderr

@@ -52,6 +52,7 @@ class NearHand:
         """What it says, unless it dies first; what is said twice must count once."""
         await self._worker.report(begun.path, heard)
         self._worker._news.set()
+        self._worker._enough.set()
         delivery = await self._worker.report(begun.path, heard)
         assert delivery is not None
         await self._live_on(delivery)

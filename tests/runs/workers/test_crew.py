@@ -59,7 +59,6 @@ def test_the_bytes_and_the_books_are_those_of_one_process(tmp_path: Path, monkey
     seen: list[Event] = []
     run = door.play("personalens", path=tmp_path / "run.db", workers=2, concurrency=3, on_event=seen.append, **TALKS)
     assert everything(run) == everything(alone)
-    assert letters(run.path) < 1.1 * letters(alone.path)
     assert sorted(position for dealt in near.dealt for position in dealt) == [0, 1]
     assert sorted(each.number for each in seen if isinstance(each, ScenarioDone)) == [1, 2]
     door.judge(alone.path, "offline/generic", name="again")
@@ -69,6 +68,14 @@ def test_the_bytes_and_the_books_are_those_of_one_process(tmp_path: Path, monkey
         each.export("dialogues", each.path.with_suffix(".jsonl"), judging="again")
     assert (tmp_path / "run.jsonl").read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
     assert nothing_left(run.path)
+
+
+def test_what_is_folded_piece_by_piece_takes_no_more_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second dialogue's prompts repeat the first one's lines, though both come by themselves."""
+    alone = door.play("personalens", path=tmp_path / "alone.db", **TALKS)
+    near_cluster(monkeypatch)
+    run = door.play("personalens", path=tmp_path / "run.db", workers=1, concurrency=1, **TALKS)
+    assert letters(run.path) < 1.1 * letters(alone.path)
 
 
 def test_a_dead_workers_file_is_folded_and_the_rest_dealt_again(
