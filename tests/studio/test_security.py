@@ -97,6 +97,14 @@ def test_a_browser_that_leaves_before_it_is_answered_is_no_error(studio: Served)
     assert "Traceback" not in studio.log.read_text()
 
 
+def test_browsers_keep_the_files_of_the_library_and_no_page(studio: Served) -> None:
+    """Its files by what the studio says itself: the library's own middleware, which leavers disturb, is not there."""
+    cookie = _let_in(studio)
+    kept = _ask(studio, "GET", "/_nicegui/3.18.0/static/nicegui.js", Cookie=cookie)[1]
+    assert kept["cache-control"] == "max-age=31536000, immutable"
+    assert "immutable" not in _ask(studio, "GET", "/runs/talk", Cookie=cookie)[1].get("cache-control", "")
+
+
 def test_a_link_from_elsewhere_can_be_opened(studio: Served, browse: Open) -> None:
     """A mailed address brings no cookie along; the page that says so leads on to it."""
     page = browse(studio)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import dialoom as door
-from dialoom.graphs import Episode
 from dialoom.personas.apollo.source.drafts import read_drafts
 from dialoom.personas.apollo.source.session import PastCall
 from tests.conftest import Command, MadeOnce
@@ -187,12 +186,6 @@ def test_what_the_checker_says_nothing_of_is_out_at_once(tmp_path: Path) -> None
     assert not details(run)["pairs"]
 
 
-def faults(episode: Episode) -> set[tuple[str, str, str | None]]:
-    """What the gate has found, but that the player says the same twice where two queries are about the same place."""
-    found = {(fault.who, fault.kind, fault.where) for fault in episode.outcome.faults or ()}
-    return {each for each in found if each[1] != "repetition"}
-
-
 def test_what_was_written_passes_the_gate_text_by_text_and_session_by_session(tmp_path: Path) -> None:
     """A tag and a label are the writer's faults; drafts that were given are somebody's own."""
 
@@ -210,13 +203,13 @@ def test_what_was_written_passes_the_gate_text_by_text_and_session_by_session(tm
 
     run = played(tmp_path, Players(choice=tagged, turns=labelled), **FOOD)
     (episode,) = run.episodes()
-    found = faults(episode)
+    found = {(fault.who, fault.kind, fault.where) for fault in episode.outcome.faults or ()}
     told = {("writer", "glued_lines", f"s-u01-food-{number}-1, turn 1") for number in (1, 2, 3)}
     assert found == {("writer", "prompt_leak", "u01-food, story 1"), *told}
     assert run.report(tables=["faults"]).tables[0].rows
     run.export("drafts", tmp_path / "drafts")
     again = played(tmp_path, name="again", drafts=tmp_path / "drafts")
-    assert not any(map(faults, again.episodes()))
+    assert not any(episode.outcome.faults for episode in again.episodes())
 
 
 def test_a_query_that_is_answered_without_the_history_is_out(tmp_path: Path) -> None:
