@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -22,10 +23,8 @@ from dialoom.runs.trust import Trust
 from . import schema
 from .appearing import appear
 from .branches import BranchTable
-from .checkpoints.batch import Batches
 from .connections import Synchronous, ensure_file, open_for_writing
 from .damage import damaged, is_of_the_store
-from .deals import Deals
 from .errors import StoreError, store_error
 from .judgement_sets import JudgementSet, insert_judgement_set
 from .kinds import CallKinds
@@ -45,6 +44,7 @@ if TYPE_CHECKING:  # LangGraph is slow to import, and looking at a run needs no 
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from .checkpoints import Compacted
+    from .deals import Deals
 
 
 class RunStore(RunFile):
@@ -62,7 +62,6 @@ class RunStore(RunFile):
         retries: Makes work pending again.
         ledger: Keeps every model call.
         branches: Keeps the branches of single scenarios.
-        deals: Scenarios that are worked on in other files.
 
     Raises:
         StoreError: If it is not a run, or another process writes it.
@@ -95,8 +94,16 @@ class RunStore(RunFile):
         self.retries = Retries(self._transactions)
         self.ledger = SQLiteLedger(self._writer, texts, passages, bookings)
         self.branches = BranchTable(self._reader, self._transactions.soon)
-        kinds, checkpoints = self._writer.only(CallKinds), self._writer.only(Batches)
-        self.deals = Deals(self._reader, self._transactions, texts, passages, kinds, checkpoints)
+
+    @cached_property
+    def deals(self) -> Deals:
+        """Scenarios that are worked on in other files."""
+        from .checkpoints.batch import Batches
+        from .deals import Deals
+
+        only = self._writer.only
+        memories = only(Texts), only(Passages), only(CallKinds), only(Batches)
+        return Deals(self._reader, self._transactions, *memories)
 
     @classmethod
     def create(
