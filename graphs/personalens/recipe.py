@@ -110,7 +110,8 @@ class PersonaLens(Recipe):
 
     def outcome(self, scenario: PersonaLensScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:  # noqa: ARG002
         """The conversation, why it ended, and the judges' words."""
-        counts = {"turns": state.get("turns", 0), "stripped_markers": state.get("stripped", 0)}
+        replies = sum(message.name == "assistant" for message in state.get("messages", ()))  # as the report has them
+        counts = {"turns": replies, "stripped_markers": state.get("stripped", 0)}
         return Outcome(
             messages=lines(state.get("messages", [])),
             ended_by="error" if failed else state["ended_by"],

@@ -37,7 +37,7 @@ class Navigation(SessionView):
         if changed is None and (played := await self._played_already()) is not None:
             return await self._stand(played)
         if self.branch != MAIN or not self._main_goes_on():
-            await self._leave_main()
+            await self._branch_off()
         await self._play(changed or CallOverrides())
         return await self.here()
 
@@ -131,14 +131,19 @@ class Navigation(SessionView):
         """Whether a step here is one of `main`: that goes only forward, and only while it is to be played."""
         return self.context.is_pending and self._head == self._end()
 
-    async def _leave_main(self) -> None:
-        """Make a branch here, unless this is one; then read it anew, as another session may have changed it."""
+    async def _branch_off(self) -> None:
+        """Make a branch here, unless this is one that is not over; then read it anew, as others may have changed it."""
         if self.branch != MAIN:
             self._branch = self.context.branch(self.branch)
-            return
+            if not await self._is_over():
+                return
         names = {branch.name for branch in self.branches()}
         name = next(f"b{number}" for number in range(1, len(names) + 2) if f"b{number}" not in names)
         self._branch = await fork_branch(self.context, self._branch, self._head, name)
+
+    async def _is_over(self) -> bool:
+        """Whether this branch goes to an end after here: that keeps its name, and what is played here is another's."""
+        return (end := self._end()) != self._head and not await self.context.nodes_after(self.context.points()[end])
 
     async def _play(self, changed: CallOverrides) -> None:
         context, branch = self.context, self._branch

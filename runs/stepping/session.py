@@ -86,7 +86,7 @@ class Session(Navigation):
                 "nothing is in the state yet; the first step takes in what the conversation begins with"
             )
         channel, whole = replaced(self.state, path, well_formed_value(value))
-        await self._leave_main()
+        await self._branch_off()
         nodes = await self.context.nodes_before(self.context.line(self._head))
         edit = updates(self.context.graph, {channel: whole}, nodes)
         config = await self.context.graph.abulk_update_state(at(self._branch.thread, self._head), [edit])
@@ -107,7 +107,7 @@ class Session(Navigation):
         asked = await self._asked(role)
         said_reply(asked.request, text)
         sample = self.context.store.branches.next_sample(self.context.work.position)
-        await self._leave_main()
+        await self._branch_off()
         return await self.step(CallOverrides(said={asked.key: (text, sample)}))
 
     async def ask_instead(self, role: str, messages: Sequence[ChatMessage]) -> Stop:
@@ -121,7 +121,7 @@ class Session(Navigation):
             SteppingError: If the next step does not ask that role.
         """
         asked = await self._asked(role)
-        await self._leave_main()
+        await self._branch_off()
         whole: list[ChatMessage] = well_formed_value([{**message} for message in messages])
         return await self.step(CallOverrides(messages={asked.key: whole}))
 
@@ -137,7 +137,7 @@ class Session(Navigation):
         check_model(model)
         check_parameters({role: self.context.models[role].model_copy(update={"model": model})})
         self.context.store.give(player_named(model))
-        await self._leave_main()
+        await self._branch_off()
         models = {**self._branch.models, role: model}
         if model == self.context.models[role].model:
             del models[role]  # its own: served where the run says
@@ -145,7 +145,7 @@ class Session(Navigation):
 
     async def resample(self) -> int:
         """Have replies of their own from here on, in this branch; returns the sample's number."""
-        await self._leave_main()
+        await self._branch_off()
         sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._keep(replace(self._branch, sample=sample))
         return sample

@@ -194,7 +194,7 @@ def difference(shown: Difference) -> None:
                 _side_by_side(pair.left, pair.right)
         for thing, ours, theirs in shown.judgements:
             for each in (ours, theirs):
-                _judged(thing, each, ours == theirs)
+                _judged(thing, each, is_so=_word(ours) == _word(theirs), is_worded_so=ours == theirs)
         for cost in shown.costs:
             text("div", f"since they parted: {cost_text(cost)}", "quiet small side")
 
@@ -208,11 +208,14 @@ def _side_by_side(left: SpokenLine | None, right: SpokenLine | None) -> None:
                 _spoken(line, marked)
 
 
-def _judged(thing: str, judgement: Judgement | None, is_same: bool) -> None:
-    with element("div", "side judged-side quiet" if is_same else "side judged-side"):
+def _word(judgement: Judgement | None) -> str:
+    return "not judged" if judgement is None else judged_word(judgement)
+
+
+def _judged(thing: str, judgement: Judgement | None, *, is_so: bool, is_worded_so: bool) -> None:
+    """A judgement beside the other side's: marked if it is another one, explained if the words are others."""
+    with element("div", "side judged-side quiet" if is_so else "side judged-side"):
         text("span", thing, "label")
-        text(
-            "span", "not judged" if judgement is None else judged_word(judgement), "badge" if is_same else "badge warn"
-        )
-        if judgement is not None and judgement.explanation and not is_same:
+        text("span", _word(judgement), "badge" if is_so else "badge warn")
+        if judgement is not None and judgement.explanation and not is_worded_so:
             said(judgement.explanation, "said small quiet")

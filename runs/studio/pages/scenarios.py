@@ -217,7 +217,7 @@ def _row(
             badge(row.state, _STATE_KINDS.get(row.state, ""))
             if row.is_changed:
                 badge("changed", "warn")
-        text("td", row.ended_by, "small")
+        text("td", row.ended_by.replace("_", " "), "small")
         for name in facets:
             text("td", _told(row.facets.get(name)), "small of-facet")
         for name in metrics:

@@ -48,6 +48,26 @@ def test_numbers_stay_what_they_are(made_once: MadeOnce) -> None:
     stepping(path, again)
 
 
+def test_a_branch_that_was_played_to_its_end_keeps_it(made_once: MadeOnce) -> None:
+    """What is changed before it is another branch's; one that is not over goes on as itself."""
+
+    async def act(session: Session) -> None:
+        await session.goto(3)
+        await session.say("user", "Rather not.")
+        assert session.branch == "b1"
+        await session.goto(3)
+        await session.say("user", "Not at all.")
+        assert session.branch == "b1"
+        end = await session.run()
+        await session.goto(3)
+        await session.say("user", "By no means.")
+        assert session.branch == "b2"
+        back = await session.goto(end.number)
+        assert (session.branch, back.is_end) == ("b1", True)
+
+    stepping(dialogue(made_once), act)
+
+
 def test_a_checkpoint_of_another_branch_is_gone_to_in_that_branch(made_once: MadeOnce) -> None:
     """And stepping there goes on with that branch; what main has is gone to where one is."""
     path = dialogue(made_once)
