@@ -73,7 +73,8 @@ class Forms:
             with folded(f"What will be asked: {many(len(asked.request.messages), 'message')}", "call") as part:
                 pass
             on_opening(part, partial(_blocks, asked.request.messages))
-            with folded("Say it in their place", "form"):
+            is_to_change = self._page.view.one("before") is not None  # one has come by `change it`
+            with folded("Say it in their place", "form", is_open=is_to_change):
                 words = Field(f"What {asked.role} says", lines=3)
                 self._button("Say it", lambda: acting.say(who, words.value))
             with folded("Ask in other words", "form") as rewriting:

@@ -80,6 +80,7 @@ def test_from_a_message_one_comes_to_where_it_can_be_changed(made_once: MadeOnce
     page.locator(".message").nth(3).get_by_role("link", name="change it").click()
     page.get_by_role("heading", name="Next, assistant is asked").wait_for()
     expect(page.locator(".so-far .spoken")).to_have_count(3)
+    expect(page.get_by_label("What assistant says")).to_be_visible()
 
 
 def test_next_is_the_next_of_the_list_that_one_has_come_from(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
