@@ -9,6 +9,7 @@ from typing import Any
 
 from jinja2 import TemplateError
 
+from dialoom.errors import DialoomError
 from dialoom.runs.expressions import NotYetError, Unknown, compiled
 
 from .values import plain
@@ -16,7 +17,7 @@ from .values import plain
 _COUNTER = re.compile(r"(\w+)\s+(\d+)")
 
 
-class ConditionError(ValueError):
+class ConditionError(DialoomError):
     """A condition that cannot be read, or not be told of a state."""
 
 

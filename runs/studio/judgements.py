@@ -90,7 +90,12 @@ class JudgementBox:
         with element("div", "field"):
             text("label", "Label as").props("for=annotator")
             name = element(
-                "input", "input", id="annotator", value=self._annotator, placeholder="your name, then Enter", maxlength="80"
+                "input",
+                "input",
+                id="annotator",
+                value=self._annotator,
+                placeholder="your name, then Enter",
+                maxlength="80",
             )
             name.props["autocomplete"] = "off"
         name.on(

@@ -11,7 +11,6 @@ from nicegui import ui
 
 from dialoom.errors import DialoomError
 from dialoom.runs.errors import Fault, fault_of
-from dialoom.runs.stepping import ConditionError
 from dialoom.runs.stepping.wording import label
 from dialoom.runs.store.signature import signature
 from dialoom.runs.studio import acting, history, stops
@@ -232,8 +231,8 @@ class StepPage:
     async def _go_where(self, where: str) -> None:
         try:
             number = await number_where(self.run, self.view.scenario, self.place.branch, where)
-        except (DialoomError, ConditionError) as error:
-            self._told(DialoomError(str(error)))
+        except DialoomError as error:
+            self._told(error)
         else:
             await self.go(Spot(self.place.branch, number))
 
@@ -241,8 +240,8 @@ class StepPage:
         """Stop there whenever the conversation is played on; the address keeps it."""
         try:
             await checked(self.run, self.view.scenario, where)
-        except (DialoomError, ConditionError) as error:
-            self._told(DialoomError(str(error)))
+        except DialoomError as error:
+            self._told(error)
         else:
             self.breaks = tuple(dict.fromkeys((*self.breaks, where.strip())))
             await self.go(self.place)

@@ -10,7 +10,7 @@ import pytest
 
 import dialoom
 from dialoom.graphs import Outline
-from dialoom.runs.stepping import Looking, NotBegunError, Session, SteppingError, diff
+from dialoom.runs.stepping import ConditionError, Looking, NotBegunError, Session, SteppingError, diff
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue, shown, stepping, stood
 
@@ -92,3 +92,14 @@ def test_of_a_scenario_that_has_not_begun_there_is_nothing_to_see(tmp_path: Path
 
     with pytest.raises(NotBegunError, match="has not begun"):
         asyncio.run(look())
+
+
+def test_a_condition_that_is_none_is_no_damage_of_the_file(made_once: MadeOnce) -> None:
+    """What was typed is named, and the run is not blamed."""
+
+    async def act(path: Path) -> None:
+        async with dialoom.open_run(path).look(1) as looking:
+            await looking.first_where(looking.condition("turn three please"))
+
+    with pytest.raises(ConditionError, match="'turn three please' is no condition"):
+        asyncio.run(act(dialogue(made_once)))
