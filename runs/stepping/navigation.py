@@ -142,8 +142,9 @@ class Navigation(SessionView):
         self._branch = await fork_branch(self.context, self._branch, self._head, name)
 
     async def _is_over(self) -> bool:
-        """Whether this branch goes to an end after here: that keeps its name, and what is played here is another's."""
-        return (end := self._end()) != self._head and not await self.context.nodes_after(self.context.points()[end])
+        """Whether this branch goes from here to an end that no other has: it keeps that, and another is made here."""
+        points, end = self.context.points(), self._end()
+        return end != self._head and len(points[end].threads) == 1 and not await self.context.nodes_after(points[end])
 
     async def _play(self, changed: CallOverrides) -> None:
         context, branch = self.context, self._branch

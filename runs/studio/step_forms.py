@@ -73,7 +73,7 @@ class Forms:
             with folded(f"What will be asked: {many(len(asked.request.messages), 'message')}", "call") as part:
                 pass
             on_opening(part, partial(_blocks, asked.request.messages))
-            is_to_change = self._page.view.one("before") is not None  # one has come by `change it`
+            is_to_change = bool(self._page.view.one("before"))  # one has come by `change it`
             with folded("Say it in their place", "form", is_open=is_to_change):
                 words = Field(f"What {asked.role} says", lines=3)
                 self._button("Say it", lambda: acting.say(who, words.value))
