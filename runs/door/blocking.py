@@ -36,7 +36,12 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
         with ThreadPoolExecutor(1, thread_name_prefix="dialoom") as thread:
             context = contextvars.copy_context()
             work = thread.submit(context.run, lambda: asyncio.run(operation(*arguments, **keywords)))
-            return _awaited(work, control)
+            try:
+                return _awaited(work, control)
+            except KeyboardInterrupt:
+                if not work.done():  # it came while the one before was being told
+                    control.interrupt()
+                raise
 
     carried_out.__name__ = carried_out.__qualname__ = name
     return carried_out
