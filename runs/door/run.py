@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -262,9 +263,17 @@ class Run(RecordedRun):
         """
         from dialoom.runs.stepping import Looking
 
+        own: Exception | None = None
         with self._opened() as file:
             async with Looking.open(file, scenario, branch=branch, checkpoint=checkpoint) as looking:
-                yield looking
+                try:
+                    yield looking
+                except Exception as error:
+                    if _is_of_dialoom(error):
+                        raise
+                    own = error  # the caller's, who has not read the file there: it says nothing about that
+        if own is not None:
+            raise own
 
     def resume(
         self,
@@ -313,6 +322,12 @@ class Run(RecordedRun):
     def _known(self, models: Mapping[str, ModelLike] | None) -> Mapping[str, ModelLike]:
         """The functions and graphs that this handle keeps, and those that are given now, which win."""
         return {**self._models, **(models or {})}
+
+
+def _is_of_dialoom(error: Exception) -> bool:
+    """Whether what was raised within a caller's block came through a function of dialoom's."""
+    within = list(traceback.walk_tb(error.__traceback__))[1:]  # the first frame is the one that had the block
+    return any(str(frame.f_globals.get("__name__")).startswith("dialoom.") for frame, _ in within)
 
 
 def open_run(path: PathLike, recipe: RecipeLike | None = None, *, trust: bool = False) -> Run:

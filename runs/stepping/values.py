@@ -9,6 +9,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, ToolMessage
 from pydantic import TypeAdapter, ValidationError
 
+from dialoom.errors import DialoomError
 from dialoom.graphs.conversation import calls_of, said
 from dialoom.prompts import FunctionCall
 
@@ -26,7 +27,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 )
 
 
-class PathError(ValueError):
+class PathError(DialoomError):
     """A path that leads nowhere, or a value that cannot stand where it leads to."""
 
 

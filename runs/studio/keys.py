@@ -34,6 +34,5 @@ _LISTEN = """
 
 def listen() -> None:
     """Let the keys j and k (or the arrows on a message) go through the messages, n and p through the conversations."""
-    ui.add_head_html(
-        f"<script>{_LISTEN}</script>"
-    )  # not a script that is sent when the page is there: keys come before
+    # Not a script that is sent when the page is there: keys come before.
+    ui.add_head_html(f"<script>{_LISTEN}</script>")

@@ -28,7 +28,7 @@ _EVERY = 0.5
 _STATE_KINDS = {"done": "good", "failed": "bad", "pending": ""}
 _ERROR = 160
 """Letters of an error in the list."""
-_MOSTFACETS = 8
+_MOST_FACETS = 8
 """Columns of facets; a recipe's scenarios may have more."""
 
 
@@ -166,7 +166,8 @@ def _results(view: View, page: ScenarioPage, number: int, metrics: Sequence[str]
     if not page.rows:
         text("p", "None fits." if page.total == 0 else "There are no more.", "empty")
         return
-    facets = [name for name in _names(row.facets for row in page.rows) if not _is_in_ids(name, page.rows)][:_MOSTFACETS]
+    telling = [name for name in _names(row.facets for row in page.rows) if not _is_in_ids(name, page.rows)]
+    facets = telling[:_MOST_FACETS]
     counts = [*_names(row.counts for row in page.rows)][:1]
     with element("div", "scroll", tabindex="0", role="region", aria_label="Scenarios"), element("table", "data"):
         with element("thead"), element("tr"):

@@ -76,6 +76,33 @@ def test_a_second_ctrl_c_stops_at_once(release: Path, tmp_path: Path) -> None:
     assert run.status().pending == 6 and run.status().usage.calls >= 3
 
 
+def test_a_second_ctrl_c_while_the_first_is_told_stops_at_once(release: Path, tmp_path: Path) -> None:
+    """However soon it comes: nobody waits for a reply that never comes."""
+
+    class Pressed(dialoom.Control):
+        presses = 0
+
+        def interrupt(self) -> None:
+            super().interrupt()
+            self.presses += 1
+            if self.presses == 1:
+                raise KeyboardInterrupt
+
+    async def silent(_messages: Messages) -> str:
+        press_ctrl_c()
+        await asyncio.Event().wait()
+        return ""
+
+    control = Pressed()
+    with pytest.raises(KeyboardInterrupt):
+        dialoom.play(
+            "personalens",
+            path=tmp_path / "run.db",
+            **told(release, models={"assistant": silent}, concurrency=1, control=control),
+        )
+    assert control.presses == 2
+
+
 def test_ctrl_c_while_it_is_planned(tmp_path: Path) -> None:
     """Is raised as what it is, and nothing is left."""
 

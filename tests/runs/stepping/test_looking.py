@@ -10,7 +10,8 @@ import pytest
 
 import dialoom
 from dialoom.graphs import Outline
-from dialoom.runs.stepping import ConditionError, Looking, NotBegunError, Session, SteppingError, diff
+from dialoom.runs.stepping import ConditionError, Looking, NotBegunError, PathError, Session, SteppingError, diff
+from dialoom.runs.stepping.paths import look
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue, shown, stepping, stood
 
@@ -103,3 +104,17 @@ def test_a_condition_that_is_none_is_no_damage_of_the_file(made_once: MadeOnce) 
 
     with pytest.raises(ConditionError, match="'turn three please' is no condition"):
         asyncio.run(act(dialogue(made_once)))
+
+
+def test_what_a_caller_raises_while_looking_is_no_damage_of_the_file(made_once: MadeOnce) -> None:
+    """It comes as it is; neither is a place that the state has not."""
+
+    async def act(path: Path, place: str) -> None:
+        async with dialoom.open_run(path).look(1) as looking:
+            look(looking.state, place)
+            int("four")
+
+    with pytest.raises(ValueError, match="invalid literal for int"):
+        asyncio.run(act(dialogue(made_once), "messages"))
+    with pytest.raises(PathError, match="the state has no 'nowhere'"):
+        asyncio.run(act(dialogue(made_once), "nowhere"))
