@@ -146,7 +146,7 @@ def test_a_document_that_cannot_be_inflated_is_named(damaged: Path, content: byt
     with sqlite3.connect(damaged) as connection:
         connection.execute("UPDATE documents SET content = ?", (content,))
         (number,) = connection.execute("SELECT position + 1 FROM scenarios WHERE content LIKE '%$doc%'").fetchone()
-    with pytest.raises(StoreError, match="source is damaged: of the document [0-9a-f]{32}, it cannot be inflated"):
+    with pytest.raises(StoreError, match=r"source is damaged: of the document [0-9a-f]{32}, it cannot be inflated"):
         dialoom.open_run(damaged).scenario(number)
 
 
