@@ -111,7 +111,10 @@ class ScenarioTable:
         row = self._reader.execute("SELECT content FROM documents WHERE hash = ?", (hash_,)).fetchone()
         if row is None:
             raise StoreError(f"{self._path} lacks the document {hash_.hex()}; the file is damaged")
-        return str(row["content"])
+        try:
+            return documents.text_of(row["content"])
+        except ValueError as error:
+            raise StoreError(f"{self._path} is damaged: of the document {hash_.hex()}, {error}") from error
 
 
 def thread_of(id_: str, take: int) -> str:
