@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from dialoom.graphs.conversation import joined
 from dialoom.graphs.embedding import embedded
@@ -26,7 +26,7 @@ class PoolTexts(BaseModel):
     """What the writer answers."""
 
     model_config = ConfigDict(frozen=True)
-    items: list[str]
+    items: Annotated[list[str], Field(min_length=1)]
 
 
 class PoolState(TypedDict, total=False):

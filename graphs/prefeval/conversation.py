@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from dialoom.graphs.outcome import Line
 from dialoom.personas.preferences import PreferencePair
@@ -16,6 +17,7 @@ FOLDED = "distractors"
 
 Replies = Mapping[str, str]
 """The model's own replies to explicit preferences, by the preference's sentence."""
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def preceding(scenario: PrefEvalScenario, replies: Replies, position: float) -> list[Line]:
@@ -40,23 +42,25 @@ def own_places(scenario: PrefEvalScenario, replies: Replies, position: float) ->
     raise AssertionError("an item tells its own preference")
 
 
-def folded(scenario: PrefEvalScenario, replies: Replies, position: float) -> Iterator[Line]:
-    """The same with a single line for each stretch of unrelated turns."""
+def folded(
+    scenario: PrefEvalScenario, replies: Replies, position: float, broken_off: Mapping[str, str] = _NOTHING
+) -> Iterator[Line]:
+    """The same with a single line for each stretch of unrelated turns, and why own replies broke off that did."""
     for part in _parts(scenario, position):
         if isinstance(part, range):
             turns = f"{len(part):,} turn{'' if len(part) == 1 else 's'} of unrelated talk"
             yield Line(role=FOLDED, content=turns)
         else:
-            yield from told(part, replies)
+            yield from told(part, replies, broken_off)
 
 
-def told(pair: PreferencePair, replies: Replies) -> list[Line]:
+def told(pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] = _NOTHING) -> list[Line]:
     """A preference in its form: its fixed talk, or the sentence and the model's own reply, once there is one."""
     if pair.talk:
         return [Line(role=line.speaker, content=line.content) for line in pair.talk]
     said = [Line(role="user", content=pair.preference)]
     if (reply := replies.get(pair.preference)) is not None:
-        said.append(Line(role="assistant", content=reply))
+        said.append(Line(role="assistant", content=reply, finish_reason=broken_off.get(pair.preference)))
     return said
 
 

@@ -38,6 +38,7 @@ class ItemState(TypedDict, total=False):
         method: Likewise.
         position: Where the preference stands: at first as the scenario has it.
         replies: The model's own replies to explicit preferences, by the preference's sentence.
+        replies_broken_off: Why some of them are not all that was to be said, in the provider's word.
         retrieved: The places, in the conversation before the question, of the messages that rag has found.
         question_sent: The last user message, as it was sent.
         first: The first answer of a self-critic.
@@ -51,6 +52,7 @@ class ItemState(TypedDict, total=False):
     method: Method
     position: float
     replies: dict[str, str]
+    replies_broken_off: dict[str, str]
     retrieved: list[int]
     question_sent: str
     first: str
@@ -62,14 +64,21 @@ class ItemState(TypedDict, total=False):
 
 async def reply(state: ItemState, scene: Scene) -> Update:  # noqa: ARG001
     """The model's own replies to explicit preferences: of one model, the same in all items."""
+    broken_off: dict[str, str] = {}
 
     async def to(preference: str) -> str:
         history = [{"speaker": "user", "content": preference}]
-        return str(await scene.ask_common("prefeval/reply", history=history))
+        said = str(await scene.ask_common("prefeval/reply", history=history))
+        if scene.finish_reason is not None:  # this reply's: nothing is awaited since it was heard
+            broken_off[preference] = scene.finish_reason
+        return said
 
     preferences = explicit_preferences(_scenario(scene))
     replies = await asyncio.gather(*map(to, preferences))
-    return {"replies": dict(zip(preferences, replies, strict=True))}
+    update: Update = {"replies": dict(zip(preferences, replies, strict=True))}
+    if broken_off:
+        update["replies_broken_off"] = {each: broken_off[each] for each in preferences if each in broken_off}
+    return update
 
 
 async def retrieve(state: ItemState, scene: Scene) -> Update:

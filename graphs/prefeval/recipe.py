@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
@@ -179,11 +180,19 @@ class PrefEval(Recipe):
                 yield Judgement(metric=RIGHT, target=ASSISTANT, score=error is None, explanation=error or "")
 
     def talks(self, scenario: PrefEvalScenario, outcome: Outcome) -> Iterator[Talk]:
-        """The answer after its bare question: all before it is data, and the user's words are the method's."""
+        """The model's own replies to preferences, and the answer after its bare question.
+
+        All else before the answer is data, and the words around the question are the method's.
+        """
+        facts = self.facts(scenario)
+        own = list(_own_exchanges(outcome))
+        yield from (Talk(each, facts, since=1) for each in own)
         if scenario.task == "generation" and outcome.details["answer"]:
             is_cut = outcome.messages[-1].finish_reason == "length"
             answer = Said(ASSISTANT, outcome.details["answer"], len(outcome.messages) - 1, is_cut=is_cut)
-            yield Talk([Said("user", scenario.pair.question), answer], self.facts(scenario), outcome.ended_by, since=1)
+            before = [line for exchange in own for line in exchange]
+            lines = [*before, Said("user", scenario.pair.question), answer]
+            yield Talk(lines, facts, outcome.ended_by, since=len(lines) - 1)
 
     def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
         """Nothing: a checker that is not shown the preference must not be told it here, and neither must people."""
@@ -216,12 +225,21 @@ def _add_verdicts(builder: Graph, judge: bool) -> Callable[[ItemState], list[str
 
 
 def _said(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> Iterator[Line]:
-    yield from folded(scenario, state.get("replies", {}), state.get("position", scenario.position))
+    replies, broken_off = state.get("replies", {}), state.get("replies_broken_off", {})
+    yield from folded(scenario, replies, state.get("position", scenario.position), broken_off)
     for role, name in (("user", "question_sent"), ("first answer", "first"), ("critique", "critique")):
         if text := state.get(name):
             yield Line(role=role, content=text)
     if text := state.get("answer"):
         yield Line(role="assistant", content=text, finish_reason=state.get("broken_off"))
+
+
+def _own_exchanges(outcome: Outcome) -> Iterator[list[Said]]:
+    """Preferences that the model itself has replied to, each with its reply."""
+    for place, (told, said) in enumerate(pairwise(outcome.messages), start=1):
+        if said.role == ASSISTANT and told.content in outcome.details["replies"]:
+            is_cut = said.finish_reason == "length"
+            yield [Said(told.role, told.content), Said(ASSISTANT, said.content, place, is_cut=is_cut)]
 
 
 def _details(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,18 +16,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dialoom.graphs.reporting.statistics import LEVEL, RESAMPLES
+from dialoom.graphs.reporting.statistics import FEWEST, LEVEL, RESAMPLES
 from dialoom.runs.errors import RunError
 
 Codes = npt.NDArray[np.int64]
 """An item a row, a rater a column; values from 0, and -1 where a label is missing."""
 MISSING = -1
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+_WIDTHLESS = 1e-6
+"""The width of an interval that has none but for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A kappa and the ends of its 95 % interval.
+
+    The ends are `None` where there is no interval that says how sure the kappa is: of fewer than 5 items, and where it
+    would have no width, as at full agreement.
 
     Attributes:
         value: At most 1; 0 is what chance would give.
@@ -35,13 +40,22 @@ class Interval:
     """
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     skipped: int = 0
+
+    @classmethod
+    def between(cls, value: float, low: float, high: float, n: int, skipped: int = 0) -> Interval:
+        """A kappa of `n` items, with its interval if that tells something."""
+        is_telling = n >= FEWEST and high - low > _WIDTHLESS
+        return cls(value, low, high, skipped) if is_telling else cls(value, None, None, skipped)
 
 
 Kappa = Interval | None
-"""`None` where it is undefined: every rater gave one and the same value, or nobody gave any."""
+"""`None` where there is none: nobody gave a label, or a rater gave one value only, as all do who have one item.
+
+Kappa is then undefined, or 0 whatever the others say.
+"""
 
 
 def require_statistics() -> Any:
@@ -69,20 +83,20 @@ def cohen(first: Codes, second: Codes, size: int, weighted: bool = False) -> Kap
         weighted: Whether a disagreement weighs as much as the square of its distance.
     """
     table = _table(first, second, size)
-    if not _is_defined(table):
+    if not _tells(table):
         return None
     with np.errstate(all="ignore"):  # a test of zero agreement that comes along divides by zero at times
         result = require_statistics().cohens_kappa(table, wt="quadratic" if weighted else None)
     value, margin = float(result.kappa), _Z * sqrt(max(float(result.var_kappa), 0.0))
-    return Interval(value, max(value - margin, -1.0), min(value + margin, 1.0))
+    return Interval.between(value, max(value - margin, -1.0), min(value + margin, 1.0), int(table.sum()))
 
 
 def mean_cohen(judge: Codes, annotators: Codes, size: int, weighted: bool = False) -> Kappa:
-    """The mean of the judge's kappas with each annotator, of those that are defined; interval by bootstrap over items.
+    """The mean of the judge's kappas with each annotator, of those that there are; interval by bootstrap over items.
 
     The annotators read the same items, so their kappas are not independent: items are drawn, with all their labels.
     """
-    columns = [column for column in annotators.T if _is_defined(_table(judge, column, size))]
+    columns = [column for column in annotators.T if _tells(_table(judge, column, size))]
     if not columns:
         return None
     kappa, wt = require_statistics().cohens_kappa, "quadratic" if weighted else None
@@ -98,7 +112,7 @@ def mean_cohen(judge: Codes, annotators: Codes, size: int, weighted: bool = Fals
 
 def fleiss(labels: Codes, size: int) -> Kappa:
     """Fleiss' kappa of several raters who all labelled every item; interval by bootstrap over items."""
-    if len(labels) == 0 or labels.shape[1] < 2 or len(np.unique(labels)) < 2:
+    if len(labels) < 2 or labels.shape[1] < 2 or len(np.unique(labels)) < 2:
         return None
     library = require_statistics()
     counts, _ = library.aggregate_raters(labels, size)
@@ -114,6 +128,11 @@ def observed(first: Codes, second: Codes) -> float | None:
     """The share of the items labelled by both on which two raters agree."""
     both = (first != MISSING) & (second != MISSING)
     return float((first == second)[both].mean()) if both.any() else None
+
+
+def _tells(table: npt.NDArray[np.int64]) -> bool:
+    """Whether a kappa tells anything of two raters: not if one of them only ever gave one value."""
+    return all(np.count_nonzero(table.sum(axis=axis)) > 1 for axis in (0, 1))
 
 
 def _is_defined(table: npt.NDArray[np.int64]) -> bool:
@@ -137,4 +156,4 @@ def _bootstrap(statistic: Callable[[Codes], float | None], n: int) -> Kappa:
     low, high = np.quantile(values, [tail, 1.0 - tail])
     value = statistic(np.arange(n))
     assert value is not None, "asked for only where it is defined"
-    return Interval(value, float(low), float(high), RESAMPLES - len(values))
+    return Interval.between(value, float(low), float(high), n, RESAMPLES - len(values))

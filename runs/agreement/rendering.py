@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dialoom.graphs import Table
-from dialoom.graphs.reporting.statistics import RESAMPLES
+from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES
 
 from .kappa import Kappa
 from .results import Agreement, GroupAgreement, RaterComparison
@@ -18,9 +18,14 @@ _WHAT = (
     f"with a bootstrap interval ({RESAMPLES:,} resamples of the items). Weighted: a disagreement counts by the "
     "square of its size."
 )
-_UNDEFINED = "undefined: only one value was given, by all raters, so there is no agreement beyond chance to speak of."
-_CONSTANT = "Where one rater gave a single value and the other several, kappa is 0 by definition, whatever the labels."
-_WIDTHLESS = "An interval without width (full agreement, single values) says nothing of how sure a kappa is; n does."
+_ONE_VALUE = (
+    "A dash where there are labels: a rater gave one value only (of one item nobody can give two), and kappa is then "
+    "undefined, or 0 whatever the others say."
+)
+_NO_INTERVAL = (
+    f"No interval stands where it would say nothing of how sure a kappa is: of fewer than {FEWEST} items, and where it "
+    "has no width, as at full agreement."
+)
 
 
 def table_of(agreement: Agreement, offline: str | None) -> Table:
@@ -33,9 +38,8 @@ def table_of(agreement: Agreement, offline: str | None) -> Table:
     table = Table("agreement", "Agreement of the judge and the annotators", _COLUMNS)
     for each in agreement.groups:
         for between, compared in _rows(each):
-            kappa = _text(compared.kappa, compared.n)
-            weighted = "–" if compared.is_unordered else _text(compared.weighted, compared.n)
-            table.rows.append([str(each.group), between, compared.n, kappa, weighted, compared.agreement])
+            kappas = map(_text, (compared.kappa, compared.weighted))
+            table.rows.append([str(each.group), between, compared.n, *kappas, compared.agreement])
     table.notes += notes(agreement)
     if offline is not None:
         table.notes.append(offline)
@@ -48,11 +52,9 @@ def notes(agreement: Agreement) -> list[str]:
     kappas = [kappa for each in compared for kappa in (each.kappa, each.weighted) if kappa is not None]
     found = [_WHAT]
     if any(each.n and each.kappa is None for each in compared):
-        found.append(_UNDEFINED)
-    if any(each.is_constant for each in compared):
-        found.append(_CONSTANT)
-    if any(kappa.low == kappa.high for kappa in kappas):
-        found.append(_WIDTHLESS)
+        found.append(_ONE_VALUE)
+    if any(kappa.low is None for kappa in kappas):
+        found.append(_NO_INTERVAL)
     if skipped := max((kappa.skipped for kappa in kappas), default=0):
         found.append(f"Resamples in which a kappa is undefined are not in its interval: up to {skipped:,}.")
     for group in agreement.groups:
@@ -61,7 +63,7 @@ def notes(agreement: Agreement) -> list[str]:
 
 
 def as_json(agreement: Agreement) -> dict[str, Any]:
-    """Everything as plain values; an undefined kappa is null."""
+    """Everything as plain values; a kappa or an interval that there is not is null."""
     return {
         "annotators": list(agreement.annotators),
         "agreement": [
@@ -98,11 +100,12 @@ def _gaps(group: GroupAgreement, annotators: int) -> Iterator[str]:
         yield f"{group.group}: the mean is over {group.averaged} of {annotators} annotators, those with a kappa."
 
 
-def _text(kappa: Kappa, n: int) -> str:
+def _text(kappa: Kappa) -> str:
     if kappa is None:
-        return "undefined" if n else "–"
+        return "–"
     # A kappa of -0.001 is shown as 0.00.
-    return "{:.2f} [{:.2f}, {:.2f}]".format(*(round(value, 2) + 0.0 for value in (kappa.value, kappa.low, kappa.high)))
+    value, *ends = (f"{round(each, 2) + 0.0:.2f}" for each in (kappa.value, kappa.low, kappa.high) if each is not None)
+    return f"{value} [{', '.join(ends)}]" if ends else value
 
 
 def _values(compared: RaterComparison) -> dict[str, Any]:

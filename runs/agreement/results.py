@@ -30,7 +30,6 @@ class RaterComparison:
         agreement: The share of equal pairs of labels, 0 to 1; `None` without items.
         weighted: Cohen's with quadratic weights.
         is_unordered: Whether there is no such thing: verdicts, and Fleiss'.
-        is_constant: Whether one of two raters gave a single value and the other several: kappa is 0 then by definition.
     """
 
     n: int
@@ -38,7 +37,6 @@ class RaterComparison:
     agreement: float | None
     weighted: Kappa = None
     is_unordered: bool = False
-    is_constant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +169,6 @@ def _pair(judge: Codes, annotator: Codes, scale: Scale) -> RaterComparison:
         agreement=observed(first, second),
         weighted=None if scale.is_verdict else cohen(first, second, scale.size, weighted=True),
         is_unordered=scale.is_verdict,
-        is_constant=sorted(len(np.unique(codes)) > 1 for codes in (first, second)) == [False, True],
     )
 
 

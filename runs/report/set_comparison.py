@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from importlib.util import find_spec
 
 from dialoom.graphs import Estimate, Judgement, Table, Tally, intervals
+from dialoom.graphs.reporting.statistics import FEWEST
 from dialoom.runs.selection import Where
 from dialoom.runs.store import JudgementSet, RunFile
 
@@ -52,11 +53,14 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
     return table
 
 
-_KAPPA = "kappa: Cohen's, of scores with quadratic weights; its interval is asymptotic. A dash: undefined."
+_KAPPA = (
+    "kappa: Cohen's, of scores with quadratic weights; its interval is asymptotic (none for fewer than "
+    f"{FEWEST} pairs, and at full agreement). A dash: one of the two gave a single score, and no kappa tells anything."
+)
 
 
 def _kappa(counts: Counter[tuple[float, float]], scale: tuple[int, int] | None) -> Estimate | None:
-    """Cohen's kappa of pairs of scores; `None` where it is undefined, a score is between two values, or none is made.
+    """Cohen's kappa of pairs of scores; `None` where it tells nothing, a score is between two values, or none is made.
 
     Args:
         counts: How often each pair was given.

@@ -289,7 +289,7 @@ class RunFile:
 
     def request(self, call: int) -> Asked | None:
         """What a call asked, by its row in the ledger; `None` if there is no such call."""
-        return read_request(self._reader, call)
+        return read_request(self._reader, int(call))  # a table's numbers are not Python's: SQLite finds none of them
 
     @asynccontextmanager
     async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:

@@ -171,8 +171,8 @@ def test_labels_come_back_as_kappas(dialoom: Command, run: Path, tmp_path: Path)
         assert cohen["anna"] | {"weighted": None} == {
             "n": len(own),
             "kappa": pytest.approx(1.0),
-            "low": pytest.approx(1.0),
-            "high": pytest.approx(1.0),
+            "low": None,
+            "high": None,
             "weighted": None,
             "agreement": 1.0,
         }
@@ -203,7 +203,7 @@ def test_labels_come_back_as_kappas(dialoom: Command, run: Path, tmp_path: Path)
 
 
 def test_what_cannot_be_had_is_said_and_never_a_number(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """A judge and annotators who know one value only: undefined, in words and as null."""
+    """A judge and annotators who know one value only: a dash with the reason, and null."""
     write_release(tmp_path / "release")
     dialoom("run", "personalens", "--profiles", "release", *players, "-o", "run.db")
     dialoom("agree", "run.db", "--sample", 6, "-o", "s.csv", "--metric", "task_completion", "--metric", "naturalness")
@@ -215,8 +215,8 @@ def test_what_cannot_be_had_is_said_and_never_a_number(dialoom: Command, players
 
     _fill(tmp_path / "s.csv", tmp_path / "f.csv", fill)
     text = dialoom("agree", "run.db", "--labels", "f.csv").stdout
-    assert "undefined: only one value was given" in text
-    assert "kappa is 0 by definition" in text
+    assert "a rater gave one value only" in " ".join(text.split())
+    assert "0.00" not in text
     assert "nan" not in text
     verdicts = json.loads(dialoom("agree", "run.db", "--labels", "f.csv", "--json").stdout)["agreement"][0]
     assert verdicts["cohen"]["annotator_1"]["kappa"] is None

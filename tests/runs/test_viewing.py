@@ -47,6 +47,8 @@ def test_a_request_is_shown_whole_with_what_is_new_in_it(made_once: MadeOnce) ->
     assert request.has_before
     said = [each.line.content for each in shown.messages]
     assert [each.message["content"] for each in request.messages if each.mark == "new"][-1] == said[2]
+    table = run.frame("calls")
+    assert run.request(table["call"].iloc[0]).messages == run.request(int(table["call"].iloc[0])).messages
     with pytest.raises(RunError, match="no call 999"):
         run.request(999)
 

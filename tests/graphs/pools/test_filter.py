@@ -21,11 +21,11 @@ from dialoom.roles import UnparsedReplyError
 
 words = st.sampled_from("heron otter lemon glacier piano canal violin thistle ferry lantern".split())
 texts = st.lists(words, min_size=0, max_size=5).map(" ".join)
-batches = st.lists(st.lists(texts, max_size=6), max_size=12)
+batches = st.lists(st.lists(texts, min_size=1, max_size=6), max_size=12)
 
 
 class Writer:
-    """Plays every role of the recipe: writes one batch a round, and nothing once they are used up."""
+    """Plays every role of the recipe: writes one batch a round, and nothing new once they are used up."""
 
     def __init__(self, batches: list[list[str]]) -> None:
         self.batches = list(batches)
@@ -34,7 +34,7 @@ class Writer:
     def __getitem__(self, prompt_id: str) -> Any:
         async def role(inputs: dict[str, Any], at: Any) -> PoolTexts:  # noqa: ARG001
             self.shown.append(inputs["examples"])
-            return PoolTexts(items=self.batches.pop(0) if self.batches else [])
+            return PoolTexts(items=self.batches.pop(0) if self.batches else [inputs["examples"][0]])
 
         return role
 

@@ -102,6 +102,13 @@ def test_a_zero_shot_request_is_the_conversation_and_the_question_with_its_limit
     ]
 
 
+def test_an_answer_that_says_an_own_reply_again_is_a_fault(tmp_path: Path) -> None:
+    """What the model said of the preference is its own line, too; the talk that it had no part in is not."""
+    said = "I am glad to hear that you know so well what you want of boats."
+    run = played(tmp_path, Assistant(reply=said, answer=said), Judge())
+    assert [(fault.kind, fault.message) for _, fault in run.faults()] == [("repetition", 4)]
+
+
 def test_reminder_and_chain_of_thought_add_to_the_last_message_alone(tmp_path: Path) -> None:
     """The reminder after the question, the examples before it."""
     ends = {}
@@ -204,12 +211,15 @@ def test_an_empty_answer_is_judged_by_nobody_and_no_success(tmp_path: Path) -> N
     assert error_of(episode.outcome.judgements) == "unparsed"
 
 
-def test_the_gate_looks_at_the_answer_alone(tmp_path: Path) -> None:
-    """What stands before it is data and the method's words; what the answer says wrongly is found in its line."""
+def test_the_gate_looks_at_what_the_model_says_alone(tmp_path: Path) -> None:
+    """Its replies to preferences and its answer; all else is data and the method's words."""
     run = played(tmp_path, Assistant(answer="As your"), Judge(), method=("reminder",), extra=(3,))
     episode = only(run)
-    (talk,) = run.recipe.talks(run.scenario(1), episode.outcome)
-    assert [(line.text, line.message) for line in talk.looked_at()] == [("As your", len(episode.outcome.messages) - 1)]
+    messages = episode.outcome.messages
+    looked_at = [line for talk in run.recipe.talks(run.scenario(1), episode.outcome) for line in talk.looked_at()]
+    own = [(each.content, place) for place, each in enumerate(messages) if each.content == "Noted."]
+    assert len(own) == 4
+    assert [(line.text, line.message) for line in looked_at] == [*own, ("As your", len(messages) - 1)]
 
 
 def test_a_choice_is_a_lone_letter_among_options_in_the_pairs_order(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_a_reply_that_broke_off_is_told(dialoom: Command, tmp_path: Path, monkey
     ("recipe", "role", "options", "faults"),
     [
         ("aloe", "preferred", {"limit": 1, "rounds": 2}, [("preferred", "", None), ("preferred", "r", None)]),
-        ("prefeval", "assistant", {"limit": 1, "turns": [1]}, [("assistant", "", 4)]),
+        ("prefeval", "assistant", {"limit": 1, "turns": [1]}, [("assistant", "", 1), ("assistant", "", 4)]),
     ],
 )
 def test_a_line_that_is_none_of_a_talks_is_cut_all_the_same(
