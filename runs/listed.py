@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from threading import Lock
 
 from .selection import every
 from .spoken import SpokenIndex
@@ -19,6 +20,8 @@ _MOST_KEPT = 4
 
 _kept: dict[tuple[Signature, str, str | None, str], frozenset[int]] = {}
 """What expressions held of, as long as the run's file is the same: pages of one list ask for it again and again."""
+_keeping = Lock()
+"""Pages are asked for in several threads at once."""
 
 
 def unheard(_what: str, _done: int, _of: int) -> None:
@@ -67,7 +70,8 @@ def _wanted(
 def _holding(run: RunFile, judging: str | None, where: str, on_progress: OnProgress) -> frozenset[int]:
     """The positions of the scenarios that an expression holds of."""
     key = (signature(run.path), str(run.path.resolve()), judging, where)
-    known = _kept.pop(key, None)
+    with _keeping:
+        known = _kept.get(key)
     if known is None:
         planned = run.planned
 
@@ -76,7 +80,9 @@ def _holding(run: RunFile, judging: str | None, where: str, on_progress: OnProgr
                 on_progress("looking at scenarios", position, planned)
 
         known = frozenset(position for position, _ in every(run, judging, where, on_look=look))
-    _kept[key] = known  # the last in the line of those that go
-    while len(_kept) > _MOST_KEPT:
-        _kept.pop(next(iter(_kept)), None)
+    with _keeping:
+        _kept.pop(key, None)
+        _kept[key] = known  # the last in the line of those that go
+        while len(_kept) > _MOST_KEPT:
+            _kept.pop(next(iter(_kept)))
     return known
