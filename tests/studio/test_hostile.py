@@ -34,6 +34,8 @@ PATHS = [
     "/runs/{run}/scenarios/1",
     "/runs/{run}/scenarios/2",
     "/runs/{run}/scenarios/3",
+    "/runs/{run}/scenarios/1/step",
+    "/runs/{run}/scenarios/1/step?at=2",
 ]
 
 
@@ -59,6 +61,9 @@ def _spoil(connection: sqlite3.Connection) -> None:
     for text, (_, messages) in zip((MARKUP + TURNED, LONG, SPACES + "end", MARKUP), spoken, strict=True):
         ids = [each[1] for each in json.loads(messages)]
         connection.execute("UPDATE kept_texts SET content = ?, parts = NULL WHERE id = ?", (text, ids[1]))
+    connection.execute(
+        "UPDATE scenarios SET content = json_set(content, '$.demographics.age', ?, '$.goal', ?)", (MARKUP, TURNED)
+    )
     for position, _ in spoken:
         facets = json.loads(
             connection.execute("SELECT facets FROM scenarios WHERE position = ?", (position,)).fetchone()[0]
@@ -96,6 +101,15 @@ def test_what_it_says_is_shown_as_it_is(hostile: Served, browse: Open) -> None:
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody tr")).to_contain_text("<script>window.hit = 1</script>")
     expect(page.locator("header")).to_contain_text("<b onclick=x>&'\"")
+
+
+def test_a_person_is_shown_as_text(hostile: Served, browse: Open) -> None:
+    """Who the person is, and all that was planned."""
+    page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios/1")
+    page.get_by_text("All that was planned").click()
+    expect(page.locator("aside")).to_contain_text("<script>window.hit = 1</script>")
+    assert page.evaluate("window.hit") is None
+    assert _elsewhere(page) == []
 
 
 def _elsewhere(page: Any) -> list[str]:
