@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from dialoom.graphs import Episode
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
+from dialoom.runs.store.signature import Signature, signature
 from dialoom.shown import cell_text, csv_cell
 
 from .digest import digest_of
@@ -22,6 +24,7 @@ from .sample import COLUMNS, item_row
 from .scales import Scales
 
 _writing = threading.Lock()
+_MOST_KEPT = 8
 
 
 def labels_beside(run: Path) -> Path:
@@ -150,6 +153,27 @@ class LabelFile:
         csv.writer(text).writerows([header, *rows])
         with text_output(self.path, (run.path,), encoding="utf-8-sig", newline="") as file:
             file.write(text.getvalue())
+
+
+_Key = tuple[Signature, Signature, str]
+_kept: dict[_Key, dict[int, int]] = {}
+"""How much was labelled, as long as neither the run's file nor the labels' is another: lists ask page by page."""
+
+
+def labelled(run: RunFile, path: Path, annotator: str) -> dict[int, int]:
+    """How many labels an annotator has given to the conversations that there are, by the scenario's position.
+
+    Raises:
+        DataError: If the labels file cannot be read.
+    """
+    key = (signature(run.path), signature(path), f"{run.path.resolve()}\0{path.resolve()}\0{annotator}")
+    known = _kept.pop(key, None)
+    if known is None:
+        known = dict(Counter(each.position for each in LabelFile(path).given(run, annotator) if not each.is_earlier))
+    _kept[key] = known  # the last in the line of those that go
+    while len(_kept) > _MOST_KEPT:
+        _kept.pop(next(iter(_kept)), None)
+    return dict(known)
 
 
 def _items(run: RunFile, position: int) -> Iterator[tuple[Episode, Item]]:

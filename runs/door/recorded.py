@@ -263,6 +263,13 @@ class RecordedRun:
             position = None if scenario is None else file.resolve(str(scenario))
             return list(labels.given(file, annotator, position))
 
+    def labelled(self, annotator: str, *, path: PathLike | None = None) -> dict[int, int]:
+        """How many labels a person has given to the conversation that each scenario has, by the scenario's position."""
+        from dialoom.runs.agreement import labelled, labels_beside
+
+        with self._opened() as file:
+            return labelled(file, labels_beside(self.path) if path is None else Path(path), annotator)
+
     def agreement(self, *, path: PathLike | None = None, judging: str | None = None) -> Agreement:
         """How far people agree with a judge, by the labels that they have given; needs the extra `agree`.
 
@@ -280,6 +287,15 @@ class RecordedRun:
         labels = read_labels(labels_beside(self.path) if path is None else Path(path))
         with self._opened() as file:
             return agreement(file, labels, judging=judging)
+
+    def position(self, scenario: str | int) -> int:
+        """The place of a scenario in the plan, from 0; named as for `episode`.
+
+        Raises:
+            StoreError: If there is no such scenario.
+        """
+        with self._opened() as file:
+            return file.resolve(str(scenario))
 
     def scenario(self, scenario: str | int) -> Scenario:
         """A scenario as it was planned, finished or not; named as for `episode`."""
