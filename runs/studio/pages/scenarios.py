@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,8 +13,9 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
 from dialoom.runs.studio import wording
-from dialoom.runs.studio.chosen import FACET, LEAST, MOST, kept, named, query_of
+from dialoom.runs.studio.chosen import FACET, LABELLED, LEAST, MOST, UNLABELLED, kept, named, query_of
 from dialoom.runs.studio.forms import choice, entry, form, submit
+from dialoom.runs.studio.labelling import labels_by, start, told
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import badge, element, link, table_head, text
 from dialoom.runs.studio.written import written
@@ -38,7 +39,7 @@ async def build(view: View) -> None:
     text("h1", f"Scenarios of {view.run.name}", "hidden-label")
     filters = element("div", "stack")
     results = element("div", "stack")
-    metrics = await asyncio.to_thread(_metrics, view)
+    metrics, labels = await asyncio.gather(asyncio.to_thread(_metrics, view), asyncio.to_thread(labels_by, view))
     with filters:
         count = _filters(view, metrics)
     search = _Search(view, (page_number - 1) * _LIMIT)
@@ -49,7 +50,7 @@ async def build(view: View) -> None:
     found = await search.found
     results.clear()
     with results:
-        _results(view, found, page_number, metrics)
+        _results(view, found, page_number, metrics, labels)
     if count is not None:
         with filters:
             ui.timer(0.01, count, once=True)
@@ -93,7 +94,7 @@ def _metrics(view: View) -> list[str]:
 def _filters(view: View, metrics: Sequence[str]) -> Callable[[], Awaitable[None]] | None:
     """One form; it is sent as an address. What can be chosen is counted by what this gives, when the page is there."""
     with form(view.path(PAGE.path), "Filters"):
-        for name in ("sort", "order"):
+        for name in ("sort", "order", "as"):
             if view.one(name):
                 element("input", type="hidden", name=name, value=view.one(name))
         with element("div", "filters"):
@@ -128,6 +129,8 @@ def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
         choice("state", "State", choices.get("state", dict.fromkeys(STATES)), view.one("state"))
         choice("ended_by", "Ended by", choices.get("ended_by", {}), view.one("ended_by"))
         kinds = {**choices.get("fault", {}), **choices.get("fault_of", {})}
+        if view.one("as"):
+            choice("labels", f"Labels of {view.one('as')}", dict.fromkeys((LABELLED, UNLABELLED)), view.one("labels"))
         choice("fault", "Fault", {ANY: None, NONE: None, **kinds}, view.one("fault"))
     values_of = {name.removeprefix("facet:"): values for name, values in choices.items() if name.startswith("facet:")}
     with facets:
@@ -155,12 +158,14 @@ def _bound(name: str, label: str, value: str, hint: str) -> None:
     field.props["value"] = value
 
 
-def _results(view: View, page: ScenarioPage, number: int, metrics: Sequence[str]) -> None:
+def _results(view: View, page: ScenarioPage, number: int, metrics: Sequence[str], labels: Mapping[int, int]) -> None:
     """How many there are, and those of this page."""
     with element("div", "row-of"):
         text("div", wording.many(page.total, "scenario"), "number")
         if metrics and len(view.run.run.judgement_sets) > 1:
             text("div", f"judgements {view.one('judging') or view.run.run.judgement_sets[0].name!r}", "quiet small")
+        if metrics and page.rows:
+            start(view)
         with element("div", "push"):
             _pager(view, page, number)
     if not page.rows:
@@ -174,7 +179,7 @@ def _results(view: View, page: ScenarioPage, number: int, metrics: Sequence[str]
             _heads(view, facets, metrics, counts)
         with written("tbody"):
             for row in page.rows:
-                _row(view, row, facets, metrics, counts, page.said.get(row.position))
+                _row(view, row, facets, metrics, counts, page.said.get(row.position), labels.get(row.position, 0))
     with element("div", "row-of"), element("div", "push"):
         _pager(view, page, number)
 
@@ -205,6 +210,7 @@ def _row(
     metrics: Sequence[str],
     counts: Sequence[str],
     said: str | None,
+    labels: int,
 ) -> None:
     with element("tr"):
         text("td", f"{row.position + 1:,}", "number quiet")
@@ -218,6 +224,8 @@ def _row(
             badge(row.state, _STATE_KINDS.get(row.state, ""))
             if row.is_changed:
                 badge("changed", "warn")
+            if view.one("as") and row.state == "done":
+                badge(told(labels), "accent" if labels else "")
         text("td", row.ended_by.replace("_", " "), "small")
         for name in facets:
             text("td", _told(row.facets.get(name)), "small of-facet")
