@@ -264,7 +264,7 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
         line = exporting.dialogue(episode, scenario, recipe, models, prompts)
         say_json({**line, "state": episode.state, "common_calls": [asdict(call) for call in common]})
         return
-    _print_episode(episode, scenario.described(), models, common, recipe.outline(episode))
+    _print_episode(episode, {**scenario.portrait(), **scenario.described()}, models, common, recipe.outline(episode))
     if episode.state == "pending":
         begun = "not finished yet, this is how far it is" if episode.outcome.messages else "not begun yet"
         say(f"\n{scenario.id} is {begun}; go on with: dialoom resume {path}")

@@ -82,4 +82,4 @@ def go_on(view: View, after: int | None) -> None:
 
 def told(count: int) -> str:
     """How much of a scenario is labelled."""
-    return many(count, "label") if count else "not yet"
+    return many(count, "label") if count else "not labelled"

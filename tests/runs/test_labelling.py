@@ -126,3 +126,15 @@ def test_a_label_counts_for_every_set_of_judgements_and_without_a_digest(
     assert run.agreement(path=bare).earlier.count == 0
     run.label(1, item, "anna", "yes", path=bare)
     assert run.labels("anna", path=bare) == {item: "yes"} and run.labels("ben", path=bare) == {item: "no"}
+
+
+def test_pairs_of_one_round_are_told_apart_though_their_verdicts_are_alike(
+    made_once: MadeOnce, dialoom: Command, tmp_path: Path
+) -> None:
+    """Each is shown to people as the one that it is."""
+    path = play(made_once, "aloe")
+    dialoom("agree", path, "--sample", 50, "-o", "s.csv")
+    with (tmp_path / "s.csv").open(encoding="utf-8-sig", newline="") as lines:
+        rows = [row for row in csv.DictReader(lines) if row["turn"] == "2"]
+    assert len(rows) == 2
+    assert rows[0]["conversation"] != rows[1]["conversation"] and rows[0]["digest"] != rows[1]["digest"]

@@ -163,11 +163,12 @@ def _tree_and_calls(dialoom: Command, _folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "node", "who", "said"),
+    ("run", "at", "node", "who", "said"),
     [
-        ("tree", "user", "user", "Something quite different, please."),
+        ("tree", 2, "user", "user", "Something quite different, please."),
         (
             "calls",
+            1,
             "agent",
             "assistant",
             '<tool_call>{"name": "get_weather", "arguments": {"city": "<b>Vellin</b>"}}</tool_call>',
@@ -175,11 +176,11 @@ def _tree_and_calls(dialoom: Command, _folder: Path) -> None:
     ],
 )
 def test_the_same_is_done_with_trees_and_with_calls(
-    made_once: MadeOnce, serve: Serve, browse: Open, run: str, node: str, who: str, said: str
+    made_once: MadeOnce, serve: Serve, browse: Open, run: str, at: int, node: str, who: str, said: str
 ) -> None:
     """To where somebody is asked, what was said there changed, played on, back, compared and promoted."""
     path = made_once(_tree_and_calls) / f"{run}.db"
-    page = browse(serve(path), f"/runs/{run}/scenarios/1/step?at=1")
+    page = browse(serve(path), f"/runs/{run}/scenarios/1/step?at={at}")
     page.get_by_label("Where", exact=True).fill(node)
     page.get_by_role("button", name="Play until there").click()
     page.get_by_role("heading", name=re.compile(f"Next, {who} is asked")).wait_for()

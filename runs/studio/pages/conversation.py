@@ -29,6 +29,8 @@ PATH = "/runs/{run}/scenarios/{scenario}"
 STEP_PATH = f"{PATH}/step"
 _MANY, _ENDS = 120, 40
 """Of so many messages only the first and the last are shown at once."""
+_WORDS = 3
+"""A text with so many spaces is more than a name."""
 _LONG_NOTE = 400
 """Letters from which on what nobody says in the conversation, such as a tool's output, is folded."""
 
@@ -209,13 +211,29 @@ def _about(shown: Conversation) -> None:
     """Who the person is, the task, the situation."""
     with element("section", "card about", tabindex="0", aria_label="Who and what"):
         text("h2", "Who and what")
-        definitions(shown.scenario.described())
+        described = shown.scenario.described()
+        in_words = {name: value for name, value in described.items() if _is_in_words(value)}
+        told = {**shown.scenario.portrait(), **in_words}
+        definitions({name: _in_a_line(value) for name, value in told.items()})
         if preferences := shown.scenario.preferences():
             text("h3", f"{len(preferences)} preferences")
             definitions(dict(preferences))
+        definitions({name: value for name, value in described.items() if name not in in_words})
         with folded("All that was planned") as part:
             pass
         on_opening(part, lambda: definitions(shown.scenario.model_dump(mode="json")))
+
+
+def _in_a_line(value: Any) -> Any:
+    """Several short texts as one; what each of them is called stands in all that was planned."""
+    if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
+        return ", ".join(dict.fromkeys(each for each in value.values() if each))
+    return value
+
+
+def _is_in_words(value: Any) -> bool:
+    """Whether it tells something, and does not only name it, as an id or a setting does."""
+    return isinstance(value, Mapping) or (isinstance(value, str) and value.count(" ") >= _WORDS)
 
 
 def _shown_to(view: View, shown: Conversation) -> None:
