@@ -53,7 +53,8 @@ class RecordedRun:
 
     def __len__(self) -> int:
         """How many scenarios are planned."""
-        return self.status().total
+        with self._opened() as file:
+            return file.planned
 
     @property
     def config(self) -> RunConfig:

@@ -33,7 +33,7 @@ class ScenarioQuery:
         facets: Values of facets by name; a facet that is a list must hold the value.
         at_least: The least mean score by metric.
         at_most: The highest.
-        fault: `any`, `none`, a kind of fault, or the role whose fault it is.
+        fault: `any`, `none`, a kind of fault, the role whose fault it is, or both, as in `user/echo`.
         among: Only these positions; by default all.
         without: And none of these.
         sort: `number`, `id`, `state`, `ended_by`, `faults`, `cost`, `tokens`, `score:METRIC`, `count:NAME` or
@@ -286,7 +286,8 @@ class _Conditions:
         elif query.fault == ANY:
             self._add(f"{_FAULTS} > 0")
         elif query.fault:
-            self._add(_AT_FAULT, query.fault, query.fault)
+            who, _, kind = query.fault.partition("/")
+            self._add(*((_THEIR_FAULT, who, kind) if kind else (_AT_FAULT, who, who)))
         if query.among is not None:
             self._add("position IN (SELECT value FROM json_each(?))", json.dumps(sorted(query.among)))
         if query.without:
@@ -304,6 +305,10 @@ _HOLDS = (
 )
 _AT_FAULT = (
     "EXISTS (SELECT 1 FROM json_each(faults) AS each WHERE each.value ->> 'kind' = ? OR each.value ->> 'who' = ?)"
+)
+
+_THEIR_FAULT = (
+    "EXISTS (SELECT 1 FROM json_each(faults) AS each WHERE each.value ->> 'who' = ? AND each.value ->> 'kind' = ?)"
 )
 
 

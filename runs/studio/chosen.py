@@ -9,7 +9,8 @@ from .page import Query, View
 
 FACET, LEAST, MOST = "facet.", "min.", "max."
 LABELLED, UNLABELLED = "labelled", "not yet"
-_OF_A_LIST = frozenset({"state", "ended_by", "fault", "where", "said", "sort", "order", "labels"})
+_NARROWING = frozenset({"state", "ended_by", "fault", "where", "said", "labels"})
+_OF_A_LIST = _NARROWING | {"sort", "order"}
 
 
 def query_of(view: View, here: int | None = None) -> ScenarioQuery:
@@ -53,6 +54,11 @@ def list_of(view: View) -> Query:
         for name in view.query
         if (name in _OF_A_LIST or name.startswith((FACET, LEAST, MOST))) and view.one(name)
     }
+
+
+def is_narrowed(view: View) -> bool:
+    """Whether the address asks for some of the scenarios, and not for all in whatever order."""
+    return any(name in _NARROWING or name.startswith((FACET, LEAST, MOST)) for name in list_of(view))
 
 
 def kept(view: View) -> dict[str, str]:
