@@ -21,7 +21,7 @@ _MOST_KEPT = 4
 _kept: dict[tuple[Signature, str, str | None, str], frozenset[int]] = {}
 """What expressions held of, as long as the run's file is the same: pages of one list ask for it again and again."""
 _keeping = Lock()
-"""Pages are asked for in several threads at once."""
+"""Threads ask, too."""
 
 
 def unheard(_what: str, _done: int, _of: int) -> None:
@@ -84,5 +84,5 @@ def _holding(run: RunFile, judging: str | None, where: str, on_progress: OnProgr
         _kept.pop(key, None)
         _kept[key] = known  # the last in the line of those that go
         while len(_kept) > _MOST_KEPT:
-            _kept.pop(next(iter(_kept)))
+            del _kept[next(iter(_kept))]
     return known

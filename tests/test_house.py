@@ -7,6 +7,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import zlib
 from collections import defaultdict
 from functools import lru_cache
 from graphlib import TopologicalSorter
@@ -112,11 +113,12 @@ def test_the_recipe_of_the_docs_is_played(dialoom: Command, tmp_path: Path) -> N
 
 
 def test_the_queries_of_the_docs_answer(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """All of them, on a run's file, with plain SQLite."""
+    """All of them, on a run's file, with plain SQLite and what its shell has besides."""
     dialoom("run", "personalens", *players, "--limit", 3, "-o", "r.db")
     queries = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "store.md").read_text(), re.DOTALL)
     assert len(queries) == 9
     with sqlite3.connect(tmp_path / "r.db") as connection:
+        connection.create_function("sqlar_uncompress", 2, lambda content, _: zlib.decompress(content))
         for query in queries:
             assert connection.execute(query).fetchall(), query
 

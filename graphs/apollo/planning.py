@@ -30,7 +30,10 @@ def samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[Apo
         DataError: If a source file is broken.
     """
     plan = _Plan(options)
-    note(f"{len(plan.pairs)} pairs of {len(plan.users)} users; tokens are counted by {NAMES[options.tokenizer]}")
+    asking = {pair.user for pair in plan.pairs}
+    note(f"{len(plan.pairs)} pairs of {len(asking)} users; tokens are counted by {NAMES[options.tokenizer]}")
+    if silent := [user for user in plan.users if user not in asking]:
+        note(f"no pair is of {', '.join(silent)}")
     yield from islice(plan.samples(), options.limit)
     if plan.borrowed:
         note(f"{plan.borrowed:,} samples have tools among their eight that no session of their history calls")
@@ -43,6 +46,8 @@ class _Plan:
         self.users = options.chosen_users(self._source)
         wanted = set(self.users)
         self.pairs = [pair for pair in self._source.pairs.values() if pair.user in wanted]
+        if not self.pairs:
+            raise RecipeError(f"users: no pair of the source is of {', '.join(self.users)}", setting="users")
         split = options.split_of(self._source)
         self._people = {id_: Shared(_person(self._source, id_, split.get(id_, ""))) for id_ in self.users}
         self._settings = [Shared(self._setting(framework)) for framework in options.framework]

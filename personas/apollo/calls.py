@@ -43,11 +43,19 @@ def canonical(call: Mapping[str, Any]) -> ToolCall:
     tool = TOOLS.get(name) if isinstance(name, str) else None
     if tool is None:
         raise CallError(f"there is no tool {shown(name)}")
-    given = arguments_of(call)
+    given = call.get("arguments")
+    if type(given) is not dict:
+        given = arguments_of(call)
     if not given.keys() <= tool.parameters.keys():
         unknown, takes = next(name for name in given if name not in tool.parameters), ", ".join(tool.parameters)
         raise CallError(f"{tool.name} takes no argument {shown(unknown)}; it takes {takes}")
-    return ToolCall(tool.name, {name: read(given.get(name)) for name, read in _readers(tool.name)})
+    found = {}
+    for name, known, read in _readers(tool.name):
+        value = given.get(name)
+        kind = type(value)
+        again = known.get(value if kind is str else (kind, value)) if kind in _PLAIN else None
+        found[name] = read(value) if again is None else again
+    return ToolCall(tool.name, found)
 
 
 def arguments_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -89,13 +97,14 @@ def _no_number(word: str) -> NoReturn:
 
 
 @cache
-def _readers(tool: str) -> tuple[tuple[str, Callable[[Any], Value]], ...]:
-    """What reads each argument of a tool, by the parameter's name."""
-    return tuple((name, _reader(TOOLS[tool], parameter)) for name, parameter in TOOLS[tool].parameters.items())
+def _readers(tool: str) -> tuple[tuple[str, Mapping[Any, Value], Callable[[Any], Value]], ...]:
+    """Each argument of a tool: its name, some values with what they were read as, and what reads others."""
+    return tuple((name, *_reader(TOOLS[tool], parameter)) for name, parameter in TOOLS[tool].parameters.items())
 
 
-def _reader(tool: Tool, parameter: Parameter) -> Callable[[Any], Value]:
-    """What reads an argument, and remembers what it has read, but for long texts: names, days and ids come again."""
+def _reader(tool: Tool, parameter: Parameter) -> tuple[Mapping[Any, Value], Callable[[Any], Value]]:
+    """What reads an argument, and what it remembers, as names, days and ids come again: by type, as True equals 1."""
+    known: dict[Any, Value] = {}
 
     def read(value: Any) -> Value:
         if value is None:
@@ -105,16 +114,12 @@ def _reader(tool: Tool, parameter: Parameter) -> Callable[[Any], Value]:
         found = _listed(parameter, value) if parameter.of else _READERS[parameter.kind](value)
         if found is None or not _within(parameter, found):
             raise CallError(f"{tool.name}: {parameter.name} {shown(value)}: give {parameter.wanted()}")
+        kind = type(value)
+        if len(known) < _REMEMBERED and kind in _PLAIN and (kind is not str or len(value) < _SHORT):
+            known[value if kind is str else (kind, value)] = found
         return found
 
-    remembered = lru_cache(maxsize=512, typed=True)(read)  # by type, as True equals 1
-
-    def reading(value: Any) -> Value:
-        kind = type(value)
-        again = len(value) < _SHORT if kind is str else kind is int or kind is bool
-        return remembered(value) if again else read(value)
-
-    return reading
+    return known, read
 
 
 def _within(parameter: Parameter, value: Value) -> bool:
@@ -198,6 +203,8 @@ _READERS: Mapping[Kind, Callable[[Any], Value | None]] = {
     "number": _number,
 }
 _SHORT = 100
+_REMEMBERED = 2_000
+_PLAIN = frozenset({str, int, bool})
 _STRAIGHT = str.maketrans("‘’‚‛“”„‟", "''''\"\"\"\"")
 _GAPS = str.maketrans("", "", " -_")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)

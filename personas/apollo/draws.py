@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
-from itertools import chain, count, islice, product
+from itertools import product, repeat
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -15,63 +15,77 @@ Row = dict[str, Any]
 _Values: TypeAlias = Sequence[Any]
 _Rule: TypeAlias = Callable[[Mapping[str, Any]], _Values]
 _MOST_TOGETHER = 10_000
-_SIXTEEN_WORDS = struct.Struct("<16I")
+_BETWEEN = "\x1f"
+_WORDS = struct.Struct("<16I")
+
+
+def keyed(*parts: object) -> bytes:
+    """The key of a draw: of each of its parts, as text."""
+    return _BETWEEN.join(map(str, parts)).encode(errors="surrogatepass")
 
 
 class Draw:
-    """Choices that follow from a seed and a key alone, and not from what was drawn before: BLAKE2b of key and number.
+    """Choices that follow from a key alone, and not from what was drawn before: BLAKE2b of key and number.
 
-    Attributes:
-        words: Numbers below 2**32, without an end; sixteen of them cost one digest.
+    Each takes the next numbers below 2**32, of which there is no end; sixteen cost one digest.
     """
 
-    __slots__ = ("words",)
+    __slots__ = ("_key", "_taken", "_words")
 
-    def __init__(self, *key: object) -> None:
-        named = "\x1f".join(map(str, key)).encode(errors="surrogatepass")
-        self.words: Iterator[int] = chain.from_iterable(_digests(named))
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._words: tuple[int, ...] = ()
+        self._taken = 0
 
     def below(self, bound: int) -> int:
         """A whole number from 0 to `bound` - 1, of which a million is the most that is asked for here."""
-        return next(self.words) * bound >> 32
+        return self._next(1)[0] * bound >> 32
 
     def choice(self, values: Sequence[T]) -> T:
         """One of the values."""
-        return values[self.below(len(values))]
+        return values[self._next(1)[0] * len(values) >> 32]
 
     def choices(self, values: Sequence[T], count: int) -> list[T]:
         """So many of the values, of which one may come twice."""
         size = len(values)
-        return [values[word * size >> 32] for word in islice(self.words, count)]
+        return [values[word * size >> 32] for word in self._next(count)]
 
     def shuffled(self, values: Sequence[T], count: int | None = None) -> list[T]:
         """All the values in some order, or the first so many of them."""
         left = list(values)
-        sizes = range(len(left), 0 if count is None else len(left) - count, -1)
-        return [left.pop(word * size >> 32) for size, word in zip(sizes, self.words, strict=False)]
+        size = len(left)
+        return [left.pop(word * (size - place) >> 32) for place, word in enumerate(self._next(count or size))]
 
-
-def _digests(key: bytes) -> Iterator[tuple[int, ...]]:
-    for number in count():
-        yield _SIXTEEN_WORDS.unpack(blake2b(b"%d\x1f%b" % (number, key)).digest())
+    def _next(self, count: int) -> tuple[int, ...]:
+        begin = self._taken
+        self._taken = end = begin + count
+        while len(self._words) < end:
+            number = b"%d\x1f" % (len(self._words) // 16) if self._words else b"0\x1f"
+            self._words += _WORDS.unpack(blake2b(number + self._key).digest())
+        return self._words[begin:end]
 
 
 class TableRows(NamedTuple):
     """Rows of a table, to be made into objects for whoever asks.
 
     Attributes:
-        columns: Their names; empty where a row is one value by another.
-        values: Of each row: one for each column, and perhaps some that are not told.
+        names: Of their columns; empty where a row is one value by another.
+        columns: The values in each, and perhaps of some columns that are not told.
+        places: Which rows, in this order; None for all of them.
     """
 
-    columns: tuple[str, ...]
-    values: list[tuple[Any, ...]]
+    names: tuple[str, ...]
+    columns: Sequence[Sequence[Any]]
+    places: Sequence[int] | None = None
 
     def told(self) -> list[Row]:
         """As a tool's output has them."""
-        if not (columns := self.columns):
-            return [{key: value} for key, value in self.values]
-        return [dict(zip(columns, row, strict=False)) for row in self.values]
+        rows: Iterable[tuple[Any, ...]] = zip(*self.columns, strict=True)
+        if self.places is not None:
+            rows = map(list(rows).__getitem__, self.places)
+        if not self.names:
+            return [{key: value} for key, value in rows]
+        return list(map(dict, map(zip, repeat(self.names), rows)))
 
 
 class Columns:
@@ -90,13 +104,14 @@ class Columns:
     def row(self, draw: Draw, arguments: Mapping[str, Any]) -> Row:
         """A row."""
         made: Row = {}
+        known = {**arguments}
         for column, rule in self._columns.items():
-            made[column] = draw.choice(rule({**arguments, **made}) if callable(rule) else rule)
+            known[column] = made[column] = draw.choice(rule(known) if callable(rule) else rule)
         return made
 
     def rows(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> TableRows:
         """So many rows, as `drawn` has their columns."""
-        return TableRows(tuple(self._columns), list(zip(*self.drawn(draw, arguments, count), strict=True)))
+        return TableRows(tuple(self._columns), self.drawn(draw, arguments, count))
 
     def drawn(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> list[Sequence[Any]]:
         """The columns of so many rows, one at least: no text comes twice in one that has enough of them.
@@ -107,13 +122,18 @@ class Columns:
         for group in self._groups(count):
             if isinstance(group, list):
                 made += zip(*draw.choices(group, count), strict=True)
+            elif not callable(group):
+                made.append(draw.shuffled(group, count))
             else:
-                values = group(arguments) if callable(group) else group
+                values = group(arguments)
                 made.append((draw.shuffled if _is_apart(values, count) else draw.choices)(values, count))
         return made
 
     def _grouped(self, count: int) -> list[_Values | _Rule]:
-        """The columns' rules, and lists of tuples: neighbours that depend on nothing are drawn with one number."""
+        """The columns' rules, and lists of tuples: neighbours that depend on nothing are drawn with one number.
+
+        What is no rule then and no list are texts that a reader would mind to see twice.
+        """
         groups: list[_Values | _Rule] = []
         for rule in self._columns.values():
             if callable(rule) or _is_apart(rule, count):
@@ -190,7 +210,7 @@ class RowIds:
 
     def __init__(self, prefix: str, sizes: Sequence[int], seed: object) -> None:
         self._prefix, self._sizes, self._count = prefix, sizes, math.prod(sizes)
-        draw = Draw(seed, "ids", prefix)
+        draw = Draw(keyed(seed, "ids", prefix))
         self._shift = draw.below(self._count)
         self._factor = next(f for f in iter(lambda: draw.below(self._count), 0) if math.gcd(f, self._count) == 1)
         self._inverse = pow(self._factor, -1, self._count)
@@ -205,13 +225,9 @@ class RowIds:
         first = 0
         for part, size in zip(place, self._sizes[:-1], strict=True):
             first = first * size + part
-        start, prefix, step, size = (
-            first * self._sizes[-1] * self._factor + self._shift,
-            self._prefix,
-            self._factor,
-            self._count,
-        )
-        return [f"{prefix}{100 + (start + number * step) % size}" for number in range(count)]
+        prefix, step, size = self._prefix, self._factor, self._count
+        start = (first * self._sizes[-1] * step + self._shift) % size
+        return [f"{prefix}{100 + number % size}" for number in range(start, start + count * step, step)]
 
     def place(self, text: str) -> tuple[int, ...] | None:
         """The place that an id in any case leads to; None where there can be no such row."""

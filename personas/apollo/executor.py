@@ -128,8 +128,9 @@ def _search_flight(world: World, call: ToolCall) -> _Said:
     day = world.day(call.arguments["date"])
     origin, target = (world.city(call.arguments[name], name) for name in ("from_city", "to_city"))
     _differ(call)
-    keep = (lambda row: not row[_STOPS]) if call.arguments["direct"] else None
-    return world.flights.rows(day, origin, target, keep=keep)
+    found = world.flights.at(day, origin, target)
+    direct = [place for place, stops in enumerate(found[_STOPS]) if not stops] if call.arguments["direct"] else None
+    return TableRows(world.flights.columns, found, direct)
 
 
 def _book_flight(world: World, call: ToolCall) -> _Said:
@@ -142,7 +143,8 @@ def _book_flight(world: World, call: ToolCall) -> _Said:
 def _search_hotel(world: World, call: ToolCall) -> _Said:
     city, day = world.city(call.arguments["city"]), world.day(call.arguments["check_in"], "check_in")
     nights, stars = int(call.arguments["nights"]), int(call.arguments["stars"])
-    return world.hotels.rows(city, day, nights - 1, keep=lambda row: row[-1] >= stars)
+    found = world.hotels.at(city, day, nights - 1)
+    return TableRows(world.hotels.columns, found, [place for place, each in enumerate(found[-1]) if each >= stars])
 
 
 def _book_hotel(world: World, call: ToolCall) -> _Said:
@@ -155,7 +157,7 @@ def _book_hotel(world: World, call: ToolCall) -> _Said:
 def _search_movie(world: World, call: ToolCall) -> _Said:
     day, known = world.day(call.arguments["date"]), TOOLS[call.name].parameters
     places = [known[name].of.index(call.arguments[name]) for name in ("genre", "cinema")]
-    return world.showings.rows(day, *places)
+    return TableRows(world.showings.columns, world.showings.at(day, *places))
 
 
 def _book_movie_ticket(world: World, call: ToolCall) -> _Said:
@@ -167,14 +169,15 @@ def _book_movie_ticket(world: World, call: ToolCall) -> _Said:
 def _search_music(world: World, call: ToolCall) -> _Said:
     known = TOOLS[call.name].parameters
     places = [known[name].of.index(call.arguments[name]) for name in ("genre", "mood")]
-    columns, found = world.tracks.rows(*places)
-    return TableRows(columns, world.draw("order", *call.arguments.values()).shuffled(found))
+    found = world.tracks.at(*places)
+    order = world.draw("order", *call.arguments.values()).shuffled(range(len(found[0])))
+    return TableRows(world.tracks.columns, found, order)
 
 
 def _search_beverage_id(world: World, call: ToolCall) -> _Said:
     """In the paper's shape, each id with its category."""
     found = world.beverages.at(world.city(call.arguments["city"]), world.day(call.arguments["date"]))
-    return TableRows((), list(found))
+    return TableRows((), found)
 
 
 def _order_beverage(world: World, call: ToolCall) -> _Said:

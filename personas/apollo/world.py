@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from .calls import CallError, folded, shown
-from .draws import Columns, Draw, Row, RowIds, TableRows
+from .draws import Columns, Draw, Row, RowIds, TableRows, keyed
 from .tools import CONTENT as TOOLS_CONTENT
 from .tools import TOOLS, Value
 
@@ -66,23 +66,17 @@ class RowTable:
         make: Callable[[Draw, tuple[int, ...]], Sequence[Sequence[Any]]],
     ) -> None:
         self.columns = columns
-        self._seed, self._make = seed, make
+        self._key, self._make = keyed(seed, columns[0]) + b"\x1f%d" * (len(sizes) - 1), make
         self._ids = RowIds(prefix, sizes, seed)
-        self._kept: dict[tuple[int, ...], list[tuple[Any, ...]]] = {}
+        self._kept: dict[tuple[int, ...], Sequence[Sequence[Any]]] = {}
 
-    def at(self, *place: int) -> Sequence[tuple[Any, ...]]:
-        """The rows of a place, each the values of `columns`, and perhaps one more that is not told."""
+    def at(self, *place: int) -> Sequence[Sequence[Any]]:
+        """What stands in a place: the values of each of `columns`, and perhaps of one more that is not told."""
         kept = self._kept.get(place)
         if kept is None:
-            made = self._make(Draw(self._seed, self.columns[0], *place), place)
-            kept = list(zip(self._ids.of(place, len(made[0]) if made else 0), *made, strict=True))
-            self._kept[place] = kept
+            made = self._make(Draw(self._key % place), place)
+            kept = self._kept[place] = (self._ids.of(place, len(made[0]) if made else 0), *made)
         return kept
-
-    def rows(self, *place: int, keep: Callable[[tuple[Any, ...]], bool] | None = None) -> TableRows:
-        """Those of a place that are kept, to be told."""
-        found = self.at(*place)
-        return TableRows(self.columns, [row for row in found if keep(row)] if keep else list(found))
 
     def find(self, row_id: Any) -> tuple[tuple[int, ...], Row]:
         """The place and the row of an id.
@@ -91,8 +85,8 @@ class RowTable:
             CallError: If there is none.
         """
         place = self._ids.place(row_id)
-        if place is not None and place[-1] < len(found := self.at(*place[:-1])):
-            return place[:-1], dict(zip(self.columns, found[place[-1]], strict=False))
+        if place is not None and place[-1] < len((found := self.at(*place[:-1]))[0]):
+            return place[:-1], {name: values[place[-1]] for name, values in zip(self.columns, found, strict=False)}
         raise CallError(f"{self.columns[0]} {shown(row_id)}: there is none; give one from the output of the search")
 
 
@@ -135,7 +129,7 @@ class World:
 
     def draw(self, *key: object) -> Draw:
         """What the world draws for a key."""
-        return Draw(self.seed, *key)
+        return Draw(keyed(self.seed, *key))
 
     def city(self, name: Any, called: str = "city") -> int:
         """The number of a city, by its name in canonical form.
@@ -185,10 +179,19 @@ class World:
         return places
 
 
-@cache
 def _orders(values: tuple[T, ...]) -> Sequence[tuple[T, ...]]:
     """All the orders that a few values can stand in, so that one number draws one."""
     return sorted(set(permutations(values)))
+
+
+@cache
+def _orders_of_classes() -> Sequence[tuple[int, ...]]:
+    return _orders(CLASSES_OF_HOTELS)
+
+
+@cache
+def _orders_of_beverages() -> Sequence[tuple[str, ...]]:
+    return _orders(_BEVERAGES)
 
 
 def _flights(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
@@ -198,7 +201,7 @@ def _flights(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
 
 def _hotels(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
     """A hotel's stars are not told: who asks for so many at least would see which of those found have just these."""
-    stars = draw.choice(_orders(CLASSES_OF_HOTELS))
+    stars = draw.choice(_orders_of_classes())
     return (*_HOTELS.drawn(draw, {}, len(stars)), stars)
 
 
@@ -208,7 +211,7 @@ def _showings(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
 
 
 def _beverages(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
-    return (draw.choice(_orders(_BEVERAGES))[:5],)
+    return (draw.choice(_orders_of_beverages())[:5],)
 
 
 def _tracks(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:

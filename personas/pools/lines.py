@@ -82,7 +82,8 @@ def _values(text: str, path: Path, number: int, mendings: Mendings) -> Iterator[
             value, place = _DECODER.raw_decode(text, place)
         except json.JSONDecodeError as error:
             found = text[error.pos : error.pos + 30]
-            raise DataError(path, f"not JSON: {error.msg} at column {error.pos + 1} ({found!r})", number) from error
+            said = error.msg.removesuffix(" at")  # as in "Unterminated string starting at"
+            raise DataError(path, f"not JSON: {said} at column {error.pos + 1} ({found!r})", number) from error
         except (RecursionError, ValueError) as error:
             raise DataError(path, f"not JSON that can be read: {error}", number) from error
         whole = well_formed_value(value)

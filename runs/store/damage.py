@@ -36,7 +36,7 @@ _JSON = (
     ("scenarios", "position + 1", "facets", "true"),
     ("scenarios", "position + 1", "content", "true"),
     ("scenarios", "position + 1", "branch", "true"),
-    ("documents", "lower(hex(hash))", "content", "true"),
+    ("documents", "lower(hex(hash))", "content", "typeof(content) <> 'blob'"),
     ("outcomes", "scenario + 1", "counts", "true"),
     ("outcomes", "scenario + 1", "messages", "true"),
     ("outcomes", "scenario + 1", "details", "true"),

@@ -1,13 +1,15 @@
 """Content-addressed JSON: what many scenarios share (a person's context in a domain) is stored once.
 
 A value is packed bottom-up. Every part whose JSON is long becomes a document under the hash of that JSON, and
-`{"$doc": "<hash>"}` takes its place, so equal parts are equal documents however deep they stand.
+`{"$doc": "<hash>"}` takes its place, so equal parts are equal documents however deep they stand. A file keeps a
+document deflated where that takes clearly less room: plans are read far less often than they lie there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +17,10 @@ LONG = 300
 """Parts whose JSON has at least this many characters are set apart."""
 
 _REFERENCE = "$doc"
+_WORTH = 0.75
+"""A document that takes more than this share of its room when deflated is kept as text, which any tool reads."""
+_MOST = 2**26
+"""Bytes of a deflated document: in a crafted file, few bytes may stand for any number."""
 
 
 def canonical(value: Any) -> str:
@@ -40,6 +46,31 @@ def pack(value: Any, keep: Callable[[bytes, str], None]) -> str:
 def unpack(text: str, fetch: Callable[[bytes], str]) -> Any:
     """The value that was packed. `fetch` gives the JSON of a document by its hash."""
     return _unpacked(json.loads(text), fetch)
+
+
+def kept(text: str) -> str | bytes:
+    """A document's JSON as a file keeps it: deflated (zlib), or the text itself."""
+    plain = text.encode()
+    small = zlib.compress(plain)
+    return small if len(small) <= _WORTH * len(plain) and len(plain) <= _MOST else text
+
+
+def text_of(content: Any) -> str:
+    """The JSON that `kept` kept.
+
+    Raises:
+        ValueError: If it is deflated and nothing comes of it.
+    """
+    if not isinstance(content, bytes):
+        return str(content)
+    inflating = zlib.decompressobj()
+    try:
+        plain = inflating.decompress(content, _MOST)
+    except zlib.error as error:
+        raise ValueError(f"it cannot be inflated ({error})") from error
+    if not inflating.eof:
+        raise ValueError("it cannot be inflated: its end is missing, or it is too long")
+    return plain.decode()
 
 
 def fetched(hash_: str, fetch: Callable[[bytes], str]) -> Any:

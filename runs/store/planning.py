@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dialoom.graphs import Scenario
 from dialoom.graphs.shared import ByHash
 
-from .documents import canonical, pack
+from .documents import canonical, kept, pack
 from .errors import StoreError
 
 
@@ -21,7 +21,8 @@ def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -
     """
 
     def keep(hash_: bytes, content: str) -> None:
-        connection.execute("INSERT OR IGNORE INTO documents VALUES (?, ?)", (hash_, content))
+        if connection.execute("SELECT 1 FROM documents WHERE hash = ?", (hash_,)).fetchone() is None:
+            connection.execute("INSERT INTO documents VALUES (?, ?)", (hash_, kept(content)))
 
     shared: set[str] = set()
 

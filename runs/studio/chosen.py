@@ -8,16 +8,23 @@ from dialoom.runs.store import ScenarioQuery
 from .page import Query, View
 
 FACET, LEAST, MOST = "facet.", "min.", "max."
-_NARROWING = frozenset({"state", "ended_by", "fault", "where", "said"})
+LABELLED, UNLABELLED = "labelled", "not yet"
+_NARROWING = frozenset({"state", "ended_by", "fault", "where", "said", "labels"})
 _OF_A_LIST = _NARROWING | {"sort", "order"}
 
 
-def query_of(view: View) -> ScenarioQuery:
+def query_of(view: View, here: int | None = None) -> ScenarioQuery:
     """What the address asks for, but for `where` and `said`.
+
+    Args:
+        view: The page's.
+        here: The scenario that one looks at: it stays among those that are not labelled while it is labelled.
 
     Raises:
         RunError: If a bound is no number.
     """
+    wanted = view.one("labels") if view.one("as") else ""
+    labelled = frozenset(view.run.run.labelled(view.one("as"))) if wanted in (LABELLED, UNLABELLED) else frozenset()
     return ScenarioQuery(
         state=view.one("state"),
         ended_by=view.one("ended_by"),
@@ -25,6 +32,8 @@ def query_of(view: View) -> ScenarioQuery:
         at_least={name: _number(name, value) for name, value in named(view, LEAST).items()},
         at_most={name: _number(name, value) for name, value in named(view, MOST).items()},
         fault=view.one("fault"),
+        among=labelled if wanted == LABELLED else None,
+        without=labelled - {here} if wanted == UNLABELLED else frozenset(),
         sort=view.one("sort"),
         is_descending=view.one("order") == "desc",
         judging=view.one("judging") or None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,6 +49,18 @@ def test_scripted_words_pass() -> None:
     for session in SOURCE.sessions.values():
         if session.kind == "unrelated":
             assert errand_refusal(session, session.tools[0]) is None
+
+
+def test_scripted_numbers_read_as_people_say_them() -> None:
+    """What costs nothing costs nothing, and not 0.0; a price of whole dollars has no decimal."""
+    said = [
+        turn.text
+        for session in SOURCE.sessions.values()
+        for turn in session.turns
+        if isinstance(turn, Speech) and turn.speaker == "assistant"
+    ]
+    assert [text for text in said if re.search(r"\d\.0\b|\b(costs|for|cost of) 0\b", text)] == []
+    assert any("costs nothing" in text or "free of charge" in text for text in said)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.long_requests import Recalling, assistant, fixed, preference
 from dialoom import Budget, Run, play, resume
+from dialoom.runs.store.documents import text_of
 from tests.conftest import ROOT
 from tests.processes import Started
 from tests.runs.test_kill_anywhere import KILLER
@@ -34,6 +35,12 @@ def letters(path: Path, column: str, table: str) -> int:
         return int(connection.execute(f"SELECT total(length({column})) FROM {table}").fetchone()[0])
 
 
+def letters_of_documents(path: Path) -> int:
+    """Letters in all documents, however they are kept."""
+    with closing(sqlite3.connect(path)) as connection:
+        return sum(len(text_of(content)) for (content,) in connection.execute("SELECT content FROM documents"))
+
+
 def test_a_long_conversation_costs_its_file_once(tmp_path: Path) -> None:
     """In requests, checkpoints, outcomes and the plan, for however many scenarios; all of them read as they were."""
     few, many = played(tmp_path / "few.db", in_state=True), played(tmp_path / "many.db", in_state=True, pairs=24)
@@ -51,7 +58,7 @@ def test_a_long_conversation_costs_its_file_once(tmp_path: Path) -> None:
     ):
         more = letters(many.path, column, table) - letters(few.path, column, table)
         assert more < 40 * 500, f"{table}: as whole lists it would be 40 times some 2,500"
-    more = letters(many.path, "content", "documents") - letters(few.path, "content", "documents")
+    more = letters_of_documents(many.path) - letters_of_documents(few.path)
     assert more < 20 * 700, "the openings of twenty pairs"
     assert letters(many.path, "content", "scenarios") < 48 * 800
 

@@ -34,6 +34,13 @@ def filled(text: str, values: Mapping[str, Any], draw: random.Random) -> str:
     return text.format_map(Filling(values))
 
 
+def as_said(value: Any) -> Any:
+    """As one writes it: without underscores, and whole numbers without a decimal."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value.replace("_", " ") if isinstance(value, str) else value
+
+
 def capital(text: str) -> str:
     """With a capital at the beginning."""
     return text[:1].upper() + text[1:]

@@ -12,7 +12,7 @@ from typing import Any
 from ..executor import Output, execute
 from ..tools import PREFERENCE_DOMAINS, TOOLS, Parameter, Tool, Value
 from ..world import World
-from .content import capital, content, filled
+from .content import as_said, capital, content, filled
 from .pair import ApolloUser
 from .session import ApolloSession, PastCall, Speech
 
@@ -138,17 +138,10 @@ def _words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[
     for row, found in zip(("", "_b", "_c"), output if isinstance(output, list) else [output], strict=False):
         for column, value in found.items():
             words[f"{column}_out{row}" if column in arguments else f"{column}{row}"] = value
-    return {_numbered(name, call): _shown(value) for name, value in words.items()}
+    return {_numbered(name, call): as_said(value) for name, value in words.items()}
 
 
 def _numbered(name: str, call: str) -> str:
     """A name with the number of the call, before the letter of a row."""
     row = name[-2:] if name.endswith(("_b", "_c")) else ""
     return f"{name.removesuffix(row)}{call}{row}"
-
-
-def _shown(value: Any) -> Any:
-    """As one writes it: without underscores, and whole numbers without a decimal."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value.replace("_", " ") if isinstance(value, str) else value

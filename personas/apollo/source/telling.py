@@ -13,7 +13,7 @@ from ..executor import Output
 from ..flows import FlowRequest, Gold, Preference
 from ..flows.expressions import Flow, FlowStep, If, Query, User
 from ..tools import Value
-from .content import capital, content, filled
+from .content import as_said, capital, content, filled
 from .pair import ApolloUser, PreferenceForm
 from .phrases import phrases
 from .session import ApolloSession, PastCall, Speech
@@ -65,7 +65,8 @@ def opening_turns(
 def closing_turns(tool: str, output: Output, draw: random.Random) -> list[Speech]:
     """What is said when the last call has been answered."""
     answered = output[0] if isinstance(output, list) else output
-    done = filled(draw.choice(REQUESTS["done"][tool]), answered, draw)
+    lines = REQUESTS["for_nothing" if answered.get("cost") == 0 else "done"][tool]
+    done = filled(draw.choice(lines), {column: as_said(value) for column, value in answered.items()}, draw)
     return [Speech(speaker="assistant", text=done), _user(filled(draw.choice(REQUESTS["farewells"]), {}, draw))]
 
 

@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from dialoom.runs.store.documents import text_of
+
 from . import references
 from .parcel import LENT, Parcel, Row
 
@@ -137,7 +139,7 @@ class _Packing:
             known |= wanted
             rows = self._in("SELECT * FROM documents WHERE hash IN ({})", [bytes.fromhex(each) for each in wanted])
             yield from rows
-            wanted = {each for row in rows for each in _DOCUMENT.findall(row["content"])} - known
+            wanted = {each for row in rows for each in _DOCUMENT.findall(text_of(row["content"]))} - known
 
     def _messages(self, column: str) -> None:
         references.with_messages(column, self._text, self._passage)

@@ -13,11 +13,13 @@ from dialoom import Report, report
 from dialoom.errors import DialoomError
 from dialoom.graphs import Chart, Table
 from dialoom.graphs.reporting import Estimate
+from dialoom.runs.agreement import labels_beside
 from dialoom.runs.report import text_of
 from dialoom.runs.store import Choices
 from dialoom.runs.studio import charts
 from dialoom.runs.studio.counted import counted
 from dialoom.runs.studio.forms import Entry, choice, form, submit
+from dialoom.runs.studio.judgements import agreement_up_to_now
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import element, link, text
 from dialoom.runs.studio.studio import StudioRun
@@ -57,6 +59,10 @@ async def build(view: View) -> None:
     drawn = view.one("drawn") or next((each.name for each in found.tables if _is_drawn_at_once(each)), "")
     for table in found.tables:
         _table(view, table, known, drawn == table.name, above)
+    for run in runs:
+        if labels_beside(run.run.path).exists():
+            told = "Agreement of judge and people" + (f", {run.name}" if len(runs) > 1 else "")
+            agreement_up_to_now(run.run, judging, told)
 
 
 class _Shown(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,9 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
 from dialoom.runs.studio import wording
-from dialoom.runs.studio.chosen import FACET, LEAST, MOST, is_narrowed, kept, named, query_of
+from dialoom.runs.studio.chosen import FACET, LABELLED, LEAST, MOST, UNLABELLED, is_narrowed, kept, named, query_of
 from dialoom.runs.studio.forms import Entry, choice, form, submit
+from dialoom.runs.studio.labelling import labels_by, start, told
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import badge, element, link, table_head, text
 from dialoom.runs.studio.shell import problem
@@ -40,7 +41,7 @@ async def build(view: View) -> None:
     text("h1", f"Scenarios of {view.run.name}", "hidden-label")
     filters = element("div", "stack")
     results = element("div", "stack")
-    metrics = await asyncio.to_thread(_metrics, view)
+    metrics, labels = await asyncio.gather(asyncio.to_thread(_metrics, view), asyncio.to_thread(labels_by, view))
     with filters:
         asked = _Filters(view, metrics)
     try:
@@ -53,7 +54,7 @@ async def build(view: View) -> None:
     else:
         results.clear()
         with results:
-            _results(view, found, page_number, metrics, telling)
+            _results(view, found, page_number, metrics, telling, labels)
     if view.run.known_choices is None:
         with filters:
             ui.timer(0.01, asked.count, once=True)
@@ -110,7 +111,7 @@ class _Filters:
     def __init__(self, view: View, metrics: Sequence[str]) -> None:
         self._view = view
         with form(view.path(PAGE.path), "Filters"):
-            for name in ("sort", "order"):
+            for name in ("sort", "order", "as"):
                 if view.one(name):
                     element("input", type="hidden", name=name, value=view.one(name))
             with element("div", "filters"):
@@ -153,6 +154,8 @@ def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
         choice("state", "State", choices.get("state", dict.fromkeys(STATES)), view.one("state"))
         choice("ended_by", "Ended by", choices.get("ended_by", {}), view.one("ended_by"))
         kinds = {**choices.get("fault", {}), **choices.get("fault_of", {})}
+        if view.one("as"):
+            choice("labels", f"Labels of {view.one('as')}", dict.fromkeys((LABELLED, UNLABELLED)), view.one("labels"))
         choice("fault", "Fault", {ANY: None, NONE: None, **kinds}, view.one("fault"))
     values_of = {name.removeprefix("facet:"): values for name, values in choices.items() if name.startswith("facet:")}
     with facets:
@@ -180,13 +183,22 @@ def _bound(name: str, label: str, value: str, hint: str) -> None:
     field.props["value"] = value
 
 
-def _results(view: View, page: ScenarioPage, number: int, metrics: Sequence[str], telling: Sequence[str]) -> None:
+def _results(
+    view: View,
+    page: ScenarioPage,
+    number: int,
+    metrics: Sequence[str],
+    telling: Sequence[str],
+    labels: Mapping[int, int],
+) -> None:
     """How many there are, and those of this page."""
     planned = wording.many(len(view.run.run), "scenario")
     with element("div", "row-of"):
         text("div", f"{page.total:,} of {planned} fit" if is_narrowed(view) else planned, "number")
         if metrics and len(view.run.run.judgement_sets) > 1:
             text("div", f"judgements {view.one('judging') or view.run.run.judgement_sets[0].name!r}", "quiet small")
+        if metrics and page.rows:
+            start(view)
         with element("div", "push"):
             _pager(view, page, number)
     if not page.rows:
@@ -200,7 +212,7 @@ def _results(view: View, page: ScenarioPage, number: int, metrics: Sequence[str]
             _heads(view, facets, metrics, counts)
         with written("tbody"):
             for row in page.rows:
-                _row(view, row, facets, metrics, counts, page.said.get(row.position))
+                _row(view, row, facets, metrics, counts, page.said.get(row.position), labels.get(row.position, 0))
     with element("div", "row-of"), element("div", "push"):
         _pager(view, page, number)
 
@@ -231,6 +243,7 @@ def _row(
     metrics: Sequence[str],
     counts: Sequence[str],
     said: str | None,
+    labels: int,
 ) -> None:
     with element("tr"):
         text("td", f"{row.position + 1:,}", "number quiet")
@@ -244,6 +257,8 @@ def _row(
             badge(row.state, _STATE_KINDS.get(row.state, ""))
             if row.is_changed:
                 badge("changed", "warn")
+            if view.one("as") and row.state == "done":
+                badge(told(labels), "accent" if labels else "")
         text("td", row.ended_by.replace("_", " "), "small")
         for name in facets:
             text("td", _told(row.facets.get(name)), "small of-facet")

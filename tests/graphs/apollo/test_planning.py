@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from benchmarks.apollo_size import plan, tables_of, text_of
 from dialoom.graphs import RecipeError
 from dialoom.graphs.apollo import RECIPE, ApolloScenario
-from dialoom.graphs.apollo.options import ApolloOptions
+from dialoom.graphs.apollo.options import SAMPLE, ApolloOptions
 from dialoom.graphs.scenario import Scenario
 from dialoom.graphs.shared import ByHash, SharedValues
 from dialoom.personas.apollo.source import history
@@ -47,6 +48,13 @@ def test_every_pair_comes_at_every_length_with_every_framework(folder: Path) -> 
         assert tuple(each.session for each in sample.history) == made.sessions
         assert (sample.place, sample.tokens, sample.case.value.tools) == (made.place, made.tokens, made.tools)
     assert {each.played.embedder for each in samples} == {"lexical", ""}
+
+
+def test_what_samples_share_takes_less_room_than_the_source(tmp_path: Path) -> None:
+    """It stands in the plan once, deflated."""
+    path = tmp_path / "plan.db"
+    assert plan(SAMPLE, path, length=("2k",)) == 54
+    assert dict(tables_of(path))["documents"] < 0.7 * text_of(SAMPLE)
 
 
 def test_a_sample_read_from_a_file_is_the_same(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from dialoom.runs.store import views
-from dialoom.runs.store.documents import digest
+from dialoom.runs.store.documents import digest, text_of
 
 _CALLS = """
 CREATE TABLE calls (
@@ -16,8 +16,17 @@ CREATE TABLE calls (
 )"""
 
 
+def back_to_six(file: sqlite3.Connection) -> None:
+    """As before version 7: every document as text."""
+    file.create_function("text_of", 1, text_of)
+    file.execute("UPDATE documents SET content = text_of(content)")
+    file.execute("PRAGMA user_version = 6")
+    file.commit()
+
+
 def back_to_five(file: sqlite3.Connection) -> None:
     """As before the views of version 6: every row whole."""
+    back_to_six(file)
     for table in ("calls", "common_uses"):
         file.execute(f"CREATE TABLE older_{table} AS SELECT * FROM {table}")
     texts = file.execute("SELECT id, content FROM texts ORDER BY id").fetchall()

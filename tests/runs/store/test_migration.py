@@ -22,7 +22,7 @@ from dialoom.runs.store.schema import SCHEMA_VERSION
 from tests.conftest import Command, MadeOnce, lines_of, quick_players
 from tests.invented import write_release
 from tests.runs.stepping.played import asked, counted, dialogue, shown, stepping, stood
-from tests.runs.store.older import back_to_five
+from tests.runs.store.older import back_to_five, back_to_six
 
 OLDER = 0
 
@@ -279,3 +279,21 @@ def rows_of(path: Path) -> dict[str, list[Any]]:
     """What readers see."""
     with closing(sqlite3.connect(path)) as file:
         return {view: file.execute(f"SELECT * FROM {view} ORDER BY 1").fetchall() for view in views.VIEWS}
+
+
+def test_documents_of_an_older_version_stay_as_they_are(dialoom: Command, run: Path, tmp_path: Path) -> None:
+    """As text beside new ones that are deflated; the run goes on, and comes to the same."""
+    assert kinds_of_documents(run) == {"blob"}
+    with closing(sqlite3.connect(run)) as file:
+        back_to_six(file)
+    dialoom("resume", "run.db", "--max-calls", "none")
+    assert kinds_of_documents(run) == {"text"}
+    for name in ("run", "whole"):
+        dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
+    assert lines_of(tmp_path / "run.jsonl") == lines_of(tmp_path / "whole.jsonl")
+
+
+def kinds_of_documents(path: Path) -> set[str]:
+    """What SQLite says that their contents are."""
+    with closing(sqlite3.connect(path)) as file:
+        return {kind for (kind,) in file.execute("SELECT DISTINCT typeof(content) FROM documents")}

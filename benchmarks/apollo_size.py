@@ -1,0 +1,72 @@
+"""What a plan of APOLLO's samples costs a file: bytes beside the source's text, time, peak memory.
+
+    dialoom run apollo-build -o build.db --folder source     # 20 users, 2,160 pairs
+    python benchmarks/apollo_size.py source
+
+The text is that of the source's files, in which every session, query and person stands once. Histories of four lengths
+share it: their first messages in full would be some thirty times as much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import sqlite3
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from dialoom.graphs.apollo import RECIPE
+from dialoom.prompts import PromptLibrary
+from dialoom.roles import ModelBinding
+from dialoom.runs.config import RunConfig
+from dialoom.runs.store import RunStore
+
+
+def plan(source: Path, path: Path, **chosen: Any) -> int:
+    """Plan all samples of a source, at four lengths unless told otherwise, into a new file; says how many they are."""
+    options = RECIPE.options_type.model_validate({"source": str(source), **chosen})
+    models = {role: ModelBinding(model="offline/attentive", temperature=0.0) for role in RECIPE.roles}
+    config = RunConfig(recipe="apollo", options=options.model_dump(mode="json"), models=models, seed=0)
+    with closing(RunStore.create(path, config, PromptLibrary.load(RECIPE.prompts))) as store:
+        return store.plan(RECIPE.scenarios(options, random.Random(0), lambda _note: None), [], None)
+
+
+def text_of(source: Path) -> int:
+    """Bytes of a source's users, sessions and pairs."""
+    return sum((source / f"{name}.jsonl").stat().st_size for name in ("users", "sessions", "pairs"))
+
+
+def tables_of(path: Path) -> list[tuple[str, int]]:
+    """Bytes of each table and index, the largest first."""
+    with closing(sqlite3.connect(path)) as connection:
+        query = "SELECT name, sum(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC"
+        return connection.execute(query).fetchall()
+
+
+def main() -> None:
+    """Print what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("source", type=Path, help="a folder that apollo-build made")
+    source: Path = parser.parse_args().source
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plan.db"
+        begun = time.process_time()
+        samples = plan(source, path)
+        spent = time.process_time() - begun
+        size, text = path.stat().st_size, text_of(source)
+        largest = ", ".join(f"{name} {bytes_ / 1e6:.2f}" for name, bytes_ in tables_of(path)[:5])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{samples:,} samples: planned in {spent:.0f} s of computing, peak {peak:.0f} MiB ({before:.0f} after imports)"
+    )
+    print(f"the file has {size / 1e6:.2f} MB, {size / text:.2f} times the source's text of {text / 1e6:.2f} MB")
+    print(f"MB: {largest}")
+
+
+if __name__ == "__main__":
+    main()
