@@ -33,6 +33,10 @@ class Scenario(BaseModel, ABC):
         """What exports and readers of one dialogue are shown of it: the facets, and longer texts."""
         return self.facets()
 
+    def portrait(self) -> Mapping[str, Any]:
+        """Who the person is, for readers of one dialogue, as far as `described` does not say it."""
+        return {}
+
     def preferences(self) -> Mapping[str, str]:
         """The person's preferences that may come up in what is said, by name; semicolons stand between values."""
         return {}

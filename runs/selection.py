@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from jinja2 import TemplateError, Undefined
@@ -129,7 +130,9 @@ class Where:
         if not names:
             raise RunError(f"{setting} {text!r} names nothing; there are {', '.join(known)}", setting=setting)
         if unknown := sorted(names.difference(known)):
-            raise RunError(f"{setting}: there is no {unknown[0]!r}; there are {', '.join(known)}", setting=setting)
+            meant = "".join(f"; did you mean {name}?" for name in get_close_matches(unknown[0], known, 1))
+            there = f"{'; T' if not meant else ' T'}here are {', '.join(known)}"
+            raise RunError(f"{setting}: there is no {unknown[0]!r}{meant}{there}", setting=setting)
         return cls(text, setting, run, value, frozenset(names))
 
     @property

@@ -26,7 +26,7 @@ from playwright.sync_api import Page, sync_playwright
 HERE = Path(__file__).parent
 RUNS = {
     "talk": "personalens --users 6 --setting base --setting I --sample 120 --seed 7",
-    "tree": "aloe --limit 2 --rounds 4 --seed 7",
+    "tree": "aloe --limit 2 --rounds 4 --branching 1 --seed 7",
 }
 PAGES = {
     "runs": "/",
@@ -90,6 +90,8 @@ def take(page: Page, url: str, shot: Shot, folder: Path) -> None:
     page.emulate_media(color_scheme="dark" if shot.shade == "dark" else "light")
     page.goto(url + PAGES[shot.page])
     page.wait_for_selector("#content .body > *")
+    if shot.page == "tree":
+        page.locator(".fork details.step summary").first.click()
     page.wait_for_timeout(1000)  # for what is drawn after that
     page.screenshot(path=folder / shot.file)
 

@@ -149,7 +149,9 @@ class Aloe(Recipe):
         # A verdict for each path of a round, in the order of the paths, which is that of the rounds.
         verdicts = [each for each in outcome.judgements if each.turn == judgement.turn]
         pairs = [done for done in outcome.details["rounds"] if len(done["path"]) == depth]
-        done = pairs[verdicts.index(judgement)]
+        # Verdicts may be alike word for word, so it is the very one that tells the pair.
+        place = next((place for place, each in enumerate(verdicts) if each is judgement), None)
+        done = pairs[verdicts.index(judgement) if place is None else place]
         before = nodes.conversation(outcome.details["rounds"], done["path"], "assistant")
         return [
             *(Line(role=line["speaker"], content=line["content"]) for line in before),

@@ -40,6 +40,8 @@ def compared(runs: Runs) -> list[Table]:
     """Levels by round, improvement, judgements and dialogues: a row for each run, in one pass over its dialogues."""
     models = [_Model(label, episodes) for label, episodes in runs]
     found = (_by_round(models), _improvement(models), _judgements(models), _dialogues(models))
+    for table in found:
+        table.facets = {"model": None}
     return [table for table in found if table.rows]
 
 
@@ -95,6 +97,7 @@ def _by_round(models: list[_Model]) -> Table:
     for model in models if last else ():
         levels: list[Cell] = [*model.alignment.levels] if model.alignment else []
         table.rows.append([model.label, *levels, *[None] * (last - len(levels))])
+    table.scales = dict.fromkeys(table.columns[1:], SCALE)
     table.notes.append(_LEVELS)
     return table
 
@@ -102,7 +105,7 @@ def _by_round(models: list[_Model]) -> Table:
 def _improvement(models: list[_Model]) -> Table:
     columns = ["model", "average AL", "IR", "N-IR", "R²"]
     table = Table("improvement", "Average alignment and improvement over the rounds", columns)
-    table.decimals = {"IR": 3, "N-IR": 3, "R²": 3}
+    table.decimals, table.scales = {"IR": 3, "N-IR": 3, "R²": 3}, {"average AL": SCALE}
     table.rows = [[model.label, *_figures(model.alignment)] for model in models]
     if not any(model.alignment for model in models):
         table.rows.clear()

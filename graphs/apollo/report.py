@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dialoom.graphs.reporting.statistics import FEWEST, share_of
-from dialoom.graphs.reporting.table import Cell, Table
+from dialoom.graphs.reporting.table import Cell, FacetColumn, Table
 
 from .errors import LABELS, kappa
 from .gains import gains
 from .loop import ENDINGS, FLAGS
 from .results import IMPLICIT, ApolloResults, Runs, SampleResult, accuracy, f1, hit_rate, share
 
+_SIZES = {"tokens": "length", "sessions": "sessions"}
+_FACETS: dict[str, FacetColumn | None] = {
+    "model": None,
+    "protocol": None,
+    "told": FacetColumn("form"),
+    "users": FacetColumn("split"),
+    "earlier preferences": FacetColumn("evolving", {"yes": "1", "no": "0"}),
+}
 _HELD = ("model", "framework")
 """What a row tells even where all rows have the same."""
 
@@ -35,7 +43,7 @@ def compared(runs: Runs) -> list[Table]:
     """All tables that there is something for, in one pass over the samples of each run."""
     results = ApolloResults(runs)
     plain = [sample for sample in results.samples if not sample.evolving]
-    found = [
+    of_plain = [
         *_by_size(results, plain or results.samples),
         _preferences(results, plain),
         gains(results, plain),
@@ -43,13 +51,28 @@ def compared(runs: Runs) -> list[Table]:
         _by_form(results, plain),
         *(_by(results, plain, axis, title) for axis, title in _AXES.items()),
         _by_place(results, plain),
-        _evolving(results),
-        _errors(results),
-        _others(results),
-        _endings(results),
-        _retrieval(results),
     ]
+    of_all = [_evolving(results), _errors(results), _others(results), _endings(results), _retrieval(results)]
+    only_plain = {"evolving": "0"} if 0 < len(plain) < len(results.samples) else {}
+    found = [_with_facets(table, results, only_plain) for table in of_plain]
+    found += [_with_facets(table, results, {}) for table in of_all]
     return [table for table in found if table.rows]
+
+
+def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) -> Table:
+    """A table that says which samples its figures are of; some facets are held in all of it."""
+    sizes = {str(size): (_SIZES[size.unit], str(size.amount)) for size in results.values("size", results.samples)}
+    names = {name for name, _ in sizes.values()}
+    history = FacetColumn(names.pop(), {told: value for told, (_, value) in sizes.items()}) if len(names) == 1 else None
+    table.facets = {**_FACETS, **({} if history is None else {"history": history})}
+    of_columns: dict[str, dict[str, str] | None] = {told: {name: value} for told, (name, value) in sizes.items()}
+    of_columns |= {query: {"query": query} for query in ("reactive", "proactive")}
+    of_columns |= {"explicit": {"form": "explicit"}, "implicit": None}
+    of_columns |= dict.fromkeys(table.columns if table.name == "errors" else ())
+    for column in table.columns:
+        own = of_columns.get(column, of_columns.get(column.removesuffix(" %"), {}))
+        table.chosen[column] = None if own is None else {**held, **own}
+    return table
 
 
 _AXES = {"query": "kind of query", "kind": "way from the preference to the calls", "domain": "domain"}

@@ -18,7 +18,7 @@ from . import judges, nodes
 from .exports import EXPORTERS
 from .nodes import DialogueState
 from .options import PersonaLensOptions
-from .report import tables
+from .report import SCALES, tables
 from .scenario import PersonaLensScenario
 
 
@@ -42,11 +42,7 @@ class PersonaLens(Recipe):
     options_type = PersonaLensOptions
     scenario_type = PersonaLensScenario
     metrics = judges.METRICS
-    scales: ClassVar[Mapping[str, tuple[int, int]]] = {
-        "personalization": (1, 4),
-        "naturalness": (1, 5),
-        "coherence": (1, 5),
-    }
+    scales: ClassVar[Mapping[str, tuple[int, int]]] = SCALES
     split_by = "user"
     evaluated = "assistant"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dialoom.graphs.outcome import Episode, Judgement
 from dialoom.graphs.reporting.statistics import Tally, intervals
@@ -20,7 +20,9 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "Coh. user": ("coherence", "user"),
 }
 _KINDS = {"single": "single-domain", "multi": "multi-domain"}
-_FACETS = {
+SCALES: Mapping[str, tuple[int, int]] = {"personalization": (1, 4), "naturalness": (1, 5), "coherence": (1, 5)}
+_SCALE_OF = {column: SCALES[metric] for column, (metric, _) in COLUMNS.items() if metric in SCALES}
+_FACETS: Mapping[str, FacetColumn | None] = {
     "tasks": FacetColumn("kind", {words: kind for kind, words in _KINDS.items()}),
     "domain": FacetColumn("domains"),
 }
@@ -95,6 +97,7 @@ class _Statuses:
             *(["tied"] if any(status == "tied" for *_, status in self._counts) else []),
         ]
         table = Table("judgements", "Judgements had and not had", ["setting", "metric", *statuses])
+        table.facets = {"metric": None}
         seen = dict.fromkeys((setting, metric) for setting, metric, _ in self._counts)
         for setting, metric in sorted(seen, key=lambda pair: SETTINGS.index(pair[0])):
             counts = [self._counts[(setting, metric, status)] for status in statuses]
@@ -134,7 +137,7 @@ class _Dialogues:
 
 def _overall(scores: _Scores, dialogues: dict[Group, _Dialogues]) -> Table:
     table = Table("scores", "Scores by setting and kind of task", ["setting", "tasks", "dialogues", *COLUMNS])
-    table.facets = _FACETS
+    table.facets, table.scales = _FACETS, _SCALE_OF
     for group in sorted(dialogues, key=_order):
         row = scores.row(group)
         if any(cell is not None for cell in row):
@@ -148,7 +151,7 @@ def _overall(scores: _Scores, dialogues: dict[Group, _Dialogues]) -> Table:
 
 def _by_domain(scores: _Scores) -> Table:
     table = Table("domains", "Scores by setting and domain", ["setting", "domain", *COLUMNS])
-    table.facets = _FACETS
+    table.facets, table.scales = _FACETS, _SCALE_OF
     kinds = set(_KINDS.values())
     table.rows = [[*group, *scores.row(group)] for group in scores.groups() if group[1] not in kinds]
     table.notes += ["A multi-domain dialogue counts in each of its domains.", intervals()]
@@ -159,6 +162,7 @@ def _by_turn(scores: _Scores) -> Table:
     last = max((key[3] or 0 for key in scores.tallies), default=0)
     columns = ["setting", "group", *(f"P turn {turn}" for turn in range(1, last + 1))]
     table = Table("turns", "Personalization after each assistant reply", columns)
+    table.scales = dict.fromkeys(columns[2:], SCALES["personalization"])
     for group in scores.groups():
         cells: list[Cell] = []
         for turn in range(1, last + 1):

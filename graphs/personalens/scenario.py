@@ -100,6 +100,10 @@ class PersonaLensScenario(Scenario):
             "turn_limit": self.turn_limit,
         }
 
+    def portrait(self) -> dict[str, Any]:
+        """The demographics."""
+        return {"person": dict(self.demographics)}
+
     def preferences(self) -> dict[str, str]:
         """The affinities of the task's domains."""
         return {f"{domain.name}: {name}": value for domain in self.domains for name, value in domain.affinities.items()}

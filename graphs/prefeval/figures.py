@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dialoom.graphs.reporting.chart import Chart, Series
 
 from .correlation import BothTasks, both_tasks, by_form, pearson
-from .results import OWN_TURNS, ItemResults, Runs
-from .setting import Setting, along, grouped, varying
+from .results import ItemResults, Runs
+from .setting import OWN_TURNS, Setting, along, grouped, varying
 from .verdicts import ERROR_TYPES, UNPARSED
 
 PIE_TURNS = 10

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from dialoom.graphs.reporting.statistics import FEWEST
-from dialoom.graphs.reporting.table import Cell, Table
+from dialoom.graphs.reporting.table import Cell, FacetColumn, Table
 
 from .correlation import both_tasks, by_form, pearson
 from .results import ItemResults, Runs
-from .setting import Setting, along, grouped, varying
+from .setting import Setting, along, facet_of, grouped, varying
 from .verdicts import ERROR_TYPES, UNJUDGED, UNPARSED, WRONG
 
 _TOLD = ("model", "method")
 """What a row tells even where all rows have the same."""
 
+_PLAIN = {"position": "0.0", "preferences": "1", "arm": ""}
+"""The facets of what `_is_plain`."""
 _ACCURACY = (
     "Accuracy: share of answers without an error, or of right choices; what is unparsed counts and is no success. "
     "Averages are unweighted means over the topics. In brackets: 95 % intervals; of one topic Wilson's, of averages "
@@ -47,7 +51,9 @@ def compared(runs: Runs) -> list[Table]:
 
 def _by_length(results: ItemResults) -> Table:
     over = f"mean over {len(results.topics)} topics" if len(results.topics) > 1 else "".join(results.topics)
-    return _across(results, "length", results.some(_is_plain), Table("accuracy", f"Accuracy by length, {over}", []))
+    return _across(
+        results, "length", results.some(_is_plain), Table("accuracy", f"Accuracy by length, {over}", []), _PLAIN
+    )
 
 
 def _by_topic(results: ItemResults) -> list[Table]:
@@ -62,6 +68,9 @@ def _by_topic(results: ItemResults) -> list[Table]:
         for setting in results.some(group.__contains__):
             shares = [results.share(setting, topic) for topic in results.topics]
             table.rows.append([*map(setting.told, axes), results.average(setting), *shares])
+        own = dict(filter(None, (facet_of(group[0], axis) for axis in ("task", "form", "length"))))
+        _tell_facets(table, group, {**_PLAIN, **own})
+        table.chosen.update({f"{topic} %": {**_PLAIN, **own, "topic": topic} for topic in results.topics})
         table.notes = [_ACCURACY, *_too_long(results, group)]
         tables.append(table)
     return tables if len(results.topics) > 1 else []
@@ -87,8 +96,10 @@ def _conflict(results: ItemResults) -> Table:
     return _across(results, "arm", results.some(lambda setting: bool(setting.arm)), table)
 
 
-def _across(results: ItemResults, axis: str, settings: list[Setting], table: Table) -> Table:
-    """Fill a table with averages: an axis in its columns, all others in its rows."""
+def _across(
+    results: ItemResults, axis: str, settings: list[Setting], table: Table, held: Mapping[str, str] | None = None
+) -> Table:
+    """Fill a table with averages: an axis in its columns, all others in its rows; some facets are held in all of it."""
     columns = results.values(axis, settings)
     axes = varying(settings, but=(axis,), always=_TOLD)
     by_column = {getattr(setting, axis): setting.told(axis) for setting in settings}
@@ -96,8 +107,24 @@ def _across(results: ItemResults, axis: str, settings: list[Setting], table: Tab
     for group in grouped(settings, but=(axis,)):
         found = {getattr(setting, axis): results.average(setting) for setting in group}
         table.rows.append([*map(group[0].told, axes), *map(found.get, columns)])
+    _tell_facets(table, settings, held or {})
+    for setting in settings:
+        if (facet := facet_of(setting, axis)) is not None:
+            table.chosen[f"{setting.told(axis)} %"] = {**(held or {}), facet[0]: facet[1]}
     table.notes += [_ACCURACY, _TURNS, *_too_long(results, settings)]
     return table
+
+
+def _tell_facets(table: Table, settings: Sequence[Setting], held: Mapping[str, str]) -> None:
+    """Say which items a table's figures are of; some facets are held in all of it."""
+    facets: dict[str, FacetColumn | None] = {"model": None}
+    for axis in table.columns:
+        told = {setting.told(axis): facet_of(setting, axis) for setting in settings if axis in Setting._fields}
+        names = {facet[0] for facet in told.values() if facet is not None}
+        if len(names) == 1:  # a length may be of turns here and of tokens there
+            facets[axis] = FacetColumn(names.pop(), {words: facet[1] for words, facet in told.items() if facet})
+    table.facets = facets
+    table.chosen = dict.fromkeys(table.columns, held)
 
 
 def _too_long(results: ItemResults, settings: list[Setting]) -> list[str]:
@@ -113,6 +140,7 @@ def _retrieval(results: ItemResults) -> Table:
     for setting in settings:
         figures: list[Cell] = [setting.told("retrieved"), results.average(setting), results.hit_rate(setting)]
         table.rows.append([*map(setting.told, axes), *figures])
+    _tell_facets(table, settings, {})
     table.notes += ["Found: a message of the user's that tells the preference is among the k retrieved.", _ACCURACY]
     return table
 
@@ -126,6 +154,7 @@ def _errors(results: ItemResults) -> Table:
         errors = results.total(setting).errors
         kinds = (None, *ERROR_TYPES, UNPARSED, UNJUDGED)
         table.rows.append([*map(setting.told, axes), errors.total(), *(errors[kind] for kind in kinds)])
+    _tell_facets(table, settings, {"task": "generation"})
     table.notes += [_ERRORS]
     return table
 
@@ -138,6 +167,7 @@ def _choices(results: ItemResults) -> Table:
         total = results.total(setting)
         figures = [total.n, total.right, total.errors[WRONG], total.no_letter]
         table.rows.append([*map(setting.told, axes), *figures])
+    _tell_facets(table, settings, {"task": "classification"})
     return table
 
 
@@ -164,6 +194,7 @@ def _items(results: ItemResults) -> Table:
         )
         named = map(group[0].told, ("model", "length"))
         table.rows.append([*named, sum(items), failed, too_long, empty, tokens / sum(items)])
+    _tell_facets(table, results.settings, {})
     table.notes += [
         "Too long: failed because the request was longer than the model reads. Tokens: the mean of what precedes the "
         "question, without a model's own replies to preferences.",

@@ -12,10 +12,9 @@ from dialoom.graphs.reporting.statistics import Estimate, mean_of_shares, share_
 from dialoom.personas.preferences import FORMS
 
 from .options import ARMS, METHODS, TASKS
-from .setting import Length, Setting
+from .setting import OWN_TURNS, Length, Setting
 from .verdicts import UNJUDGED, error_of
 
-OWN_TURNS = 2
 """The preference's and the question's: PrefEval counts them to a conversation's length."""
 TOO_LONG = "context"
 """The fault of an item whose request was longer than its model reads."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+OWN_TURNS = 2
+"""Of an item's turns: the preference's and the question's."""
+
 
 class Length(NamedTuple):
     """How long a conversation is: in turns, or as many tokens as were asked for."""
@@ -46,6 +49,18 @@ class Setting(NamedTuple):
         if axis == "preferences":
             return "1 preference" if self.preferences == 1 else f"{self.preferences} preferences"
         return str(getattr(self, axis))
+
+
+FACETS = {axis: axis for axis in Setting._fields if axis not in ("model", "length")}
+"""The facets of items by the axes of tables; a length is of turns or of tokens."""
+
+
+def facet_of(setting: Setting, axis: str) -> tuple[str, str] | None:
+    """The facet of a setting's items that an axis stands for, and its value; `None` of a model."""
+    if axis == "length":
+        unit, amount = setting.length
+        return ("token_limit", str(amount)) if unit == "tokens" else ("turns", str(amount - OWN_TURNS))
+    return (FACETS[axis], str(getattr(setting, axis))) if axis in FACETS else None
 
 
 def varying(settings: Sequence[Setting], but: Iterable[str] = (), always: Iterable[str] = ()) -> list[str]:

@@ -34,7 +34,11 @@ class Table:
         rows: A cell per column; `None` where there is nothing to say.
         notes: Lines below it.
         decimals: How many decimals a column's figures are shown with, where it is not 2 (1 for percentages).
-        facets: Of columns of texts, the facet that they hold, where it has another name than the column or other words.
+        facets: Of columns of texts, the facet that they hold, where it has another name than the column or other words;
+            `None` where the texts do not tell scenarios apart, such as the name of a model.
+        chosen: Of columns of figures, the facets of the scenarios that alone count in them, as texts; `None` where
+            facets do not tell which these are.
+        scales: Of columns of figures, the lowest and the highest value that there can be.
     """
 
     name: str
@@ -43,4 +47,6 @@ class Table:
     rows: list[Sequence[Cell]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     decimals: Mapping[str, int] = field(default_factory=dict)
-    facets: Mapping[str, FacetColumn] = field(default_factory=dict)
+    facets: Mapping[str, FacetColumn | None] = field(default_factory=dict)
+    chosen: dict[str, Mapping[str, str] | None] = field(default_factory=dict)
+    scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)

@@ -1,15 +1,17 @@
 """Whether people agree with the judge: a sample for them to label, and the kappas of what they filled in."""
 
 from .items import Group, Item, items_of
-from .labelling import LabelFile, labels_beside
+from .labelling import GivenLabel, LabelFile, labelled, labels_beside
 from .labels import Labels, read_labels
 from .rendering import as_json, table_of
-from .results import Agreement, GroupAgreement, agreement
+from .results import Agreement, EarlierLabels, GroupAgreement, agreement
 from .sample import Sample, write_sample
 from .scales import Scale, Scales
 
 __all__ = [
     "Agreement",
+    "EarlierLabels",
+    "GivenLabel",
     "Group",
     "GroupAgreement",
     "Item",
@@ -21,6 +23,7 @@ __all__ = [
     "agreement",
     "as_json",
     "items_of",
+    "labelled",
     "labels_beside",
     "read_labels",
     "table_of",

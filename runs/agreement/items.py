@@ -55,6 +55,14 @@ def items_of(episode: Episode, recipe: Recipe | None = None) -> Iterator[Item]:
         yield Item(id_ if seen[id_] == 1 else f"{id_}#{seen[id_]}", judgement)
 
 
+def scenario_of(run: RunFile, item: str) -> tuple[int, str] | None:
+    """The position and the id of the scenario that an item's id begins with; `None` if the run has none of it."""
+    for end in (place for place, letter in enumerate(item) if letter == "/"):
+        if (position := run.position_of(item[:end])) is not None:
+            return position, item[:end]
+    return None
+
+
 def items(
     run: RunFile, judging: str | None, metrics: Collection[str], where: str | None = None
 ) -> Iterator[tuple[Episode, Item]]:

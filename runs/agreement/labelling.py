@@ -5,26 +5,48 @@ from __future__ import annotations
 import csv
 import io
 import threading
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from dialoom.graphs import Episode
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
+from dialoom.runs.store.signature import Signature, signature
 from dialoom.shown import cell_text, csv_cell
 
-from .items import Item, items_of
-from .labels import ITEM, LABEL, cells_of
+from .digest import digest_of
+from .items import Item, items_of, scenario_of
+from .labels import DIGEST, ITEM, LABEL, cells_of
 from .sample import COLUMNS, item_row
 from .scales import Scales
 
 _writing = threading.Lock()
+_MOST_KEPT = 8
 
 
 def labels_beside(run: Path) -> Path:
     """Where the labels of a run stand if nobody says otherwise: beside it."""
     return run.with_name(f"{run.stem}.labels.csv")
+
+
+@dataclass(frozen=True, slots=True)
+class GivenLabel:
+    """A label that stands in a file.
+
+    Attributes:
+        position: The scenario's.
+        item: What was labelled.
+        label: What was said of it.
+        is_earlier: Whether it was given to an earlier conversation of the scenario: it does not count then.
+    """
+
+    position: int
+    item: str
+    label: str
+    is_earlier: bool
 
 
 class LabelFile:
@@ -44,7 +66,7 @@ class LabelFile:
     def annotators(self) -> list[str]:
         """Who has a column in it."""
         header, _ = self._read()
-        return [title.strip()[len(LABEL) :].strip() for title in header if title.strip().lower().startswith(LABEL)]
+        return [title.strip()[len(LABEL) :].strip() for title in header if _is_label(title)]
 
     def items(self) -> list[str]:
         """The items that stand in it, in their order."""
@@ -52,17 +74,33 @@ class LabelFile:
         place = _place(header, ITEM)
         return [cell_text(_cell(row, place)) for row in rows] if place is not None else []
 
-    def labels(self, annotator: str) -> dict[str, str]:
-        """What an annotator has filled in, by item.
+    def given(self, run: RunFile, annotator: str, position: int | None = None) -> Iterator[GivenLabel]:
+        """What an annotator has filled in.
+
+        Args:
+            run: The run.
+            annotator: Who.
+            position: Only labels of this scenario; by default all that are of scenarios of the run.
 
         Raises:
             DataError: If the file cannot be read.
         """
         header, rows = self._read()
-        item, label = _place(header, ITEM), _place(header, LABEL + annotator)
+        item, of, label = _place(header, ITEM), _place(header, DIGEST), _place(header, LABEL + annotator)
         if item is None or label is None:
-            return {}
-        return {cell_text(_cell(row, item)): found for row in rows if (found := _cell(row, label))}
+            return
+        known: dict[int, dict[str, str]] = {}
+        for row in rows:
+            id_, written = cell_text(_cell(row, item)), _cell(row, label)
+            found = scenario_of(run, id_) if written else None
+            if found is None or position not in (None, found[0]):
+                continue
+            if found[0] not in known:
+                known[found[0]] = {
+                    each.id: digest_of(episode, run.recipe, each) for episode, each in _items(run, found[0])
+                }
+            digest = "" if of is None else _cell(row, of)
+            yield GivenLabel(found[0], id_, written, bool(digest) and known[found[0]].get(id_) != digest)
 
     def put(self, run: RunFile, position: int, item: str, annotator: str, label: str) -> None:
         """Write a label down, in the place of the one that the annotator has given before.
@@ -91,11 +129,15 @@ class LabelFile:
         with _writing:
             header, rows = self._read()
             place, column = _column(header, ITEM), _column(header, LABEL + name)
-            row = next((row for row in rows if cell_text(_cell(row, place)) == item), None)
+            known = dict(zip(COLUMNS, map(csv_cell, item_row(run, episode, found, scales)), strict=True))
+            of = _column(header, DIGEST)
+            row = _row_of([row for row in rows if cell_text(_cell(row, place)) == item], of, known[DIGEST])
             if row is None:
-                known = dict(zip(COLUMNS, map(csv_cell, item_row(run, episode, found, scales)), strict=True))
-                rows.append(row := [known.get(title.strip(), "") for title in header])
+                rows.append(row := [known.get(title.strip().lower(), "") for title in header])
             row += [""] * (len(header) - len(row))
+            others = [each for number, each in enumerate(row) if number != column and _is_label(header[number])]
+            if not any(others):
+                row[of] = known[DIGEST]
             row[column] = label
             self._write(run, header, rows)
 
@@ -113,14 +155,48 @@ class LabelFile:
             file.write(text.getvalue())
 
 
-def _item(run: RunFile, position: int, id_: str) -> tuple[Episode, Item]:
-    """An item of a finished scenario, in whichever set of judgements it is found first."""
-    for judging in run.judgement_sets():
+_Key = tuple[Signature, Signature, str]
+_kept: dict[_Key, dict[int, int]] = {}
+"""How much was labelled, as long as neither the run's file nor the labels' is another: lists ask page by page."""
+
+
+def labelled(run: RunFile, path: Path, annotator: str) -> dict[int, int]:
+    """How many labels an annotator has given to the conversations that there are, by the scenario's position.
+
+    Raises:
+        DataError: If the labels file cannot be read.
+    """
+    key = (signature(run.path), signature(path), f"{run.path.resolve()}\0{path.resolve()}\0{annotator}")
+    known = _kept.pop(key, None)
+    if known is None:
+        known = dict(Counter(each.position for each in LabelFile(path).given(run, annotator) if not each.is_earlier))
+    _kept[key] = known  # the last in the line of those that go
+    while len(_kept) > _MOST_KEPT:
+        _kept.pop(next(iter(_kept)), None)
+    return dict(known)
+
+
+def _items(run: RunFile, position: int) -> Iterator[tuple[Episode, Item]]:
+    """The items of a scenario, if it is finished, of all its sets of judgements, the oldest last."""
+    for judging in reversed(run.judgement_sets()):
         if (episode := run.episode(position, judging.name)) is not None and episode.state == "done":
-            for item in items_of(episode, run.recipe):
-                if item.id == id_:
-                    return episode, item
+            yield from ((episode, item) for item in items_of(episode, run.recipe))
+
+
+def _item(run: RunFile, position: int, id_: str) -> tuple[Episode, Item]:
+    """An item of a finished scenario, of the oldest set of judgements that has it."""
+    if found := [(episode, item) for episode, item in _items(run, position) if item.id == id_]:
+        return found[-1]
     raise RunError(f"item {id_!r:.120}: scenario {position + 1} has no such judgement to label", setting="item")
+
+
+def _row_of(rows: Sequence[list[str]], of: int, digest: str) -> list[str] | None:
+    """Of an item's rows the one of this conversation, else one that does not say of which it is."""
+    return next((row for wanted in (digest, "") for row in rows if _cell(row, of) == wanted), None)
+
+
+def _is_label(title: str) -> bool:
+    return title.strip().lower().startswith(LABEL)
 
 
 def _place(header: Sequence[str], title: str) -> int | None:

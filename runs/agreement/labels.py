@@ -1,10 +1,13 @@
-"""Reading what people filled in: a CSV file with a column `item` and a column `label:NAME` for each annotator."""
+"""Reading what people filled in: a CSV file with a column `item` and a column `label:NAME` for each annotator.
+
+A column `digest` says of which conversation a row is; where it is empty or missing, of whichever the run has.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +16,26 @@ from dialoom.shown import cell_text
 
 ITEM = "item"
 LABEL = "label:"
+DIGEST = "digest"
 _LARGEST_CELL = 2**31 - 1
 _ADVICE = "save it as 'CSV UTF-8'"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """A row of a labels file.
+
+    Attributes:
+        item: The item's id.
+        digest: Of what was read; empty if the file does not say.
+        line: The line on which it stands.
+        cells: The annotators', blank where a label is missing.
+    """
+
+    item: str
+    digest: str
+    line: int
+    cells: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +45,12 @@ class Labels:
     Attributes:
         path: Where it is.
         annotators: Their names, in the order of their columns.
-        rows: By item: the line on which it stands, and the annotators' cells, blank where a label is missing.
+        rows: Its rows; of an item several where several conversations of its scenario were labelled.
     """
 
     path: Path
     annotators: tuple[str, ...]
-    rows: Mapping[str, tuple[int, tuple[str, ...]]]
+    rows: Sequence[LabelRow]
 
 
 def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
@@ -47,8 +68,9 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
     lines = _lines(path, text, delimiter)
     _, header = next(lines)
     columns = _columns(path, header, only)
-    place = [name.strip().lower() for name in header].index(ITEM)
-    rows: dict[str, tuple[int, tuple[str, ...]]] = {}
+    titles = [name.strip().lower() for name in header]
+    place, of = titles.index(ITEM), titles.index(DIGEST) if DIGEST in titles else len(header)
+    rows: dict[str, dict[str, LabelRow]] = {}
     for line, cells in lines:
         item = cell_text(_cell(cells, place))
         labels = tuple(_cell(cells, column) for column in columns.values())
@@ -60,12 +82,20 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
             )
         if not item:
             raise DataError(path, f"no {ITEM!r} in this row; it is the id that the sample gave it", line)
-        if item in rows:
-            raise DataError(path, f"item {item!r} stands on line {rows[item][0]} already", line)
-        rows[item] = (line, labels)
-    if not any(label for _, labels in rows.values() for label in labels):
+        row = LabelRow(item, cell_text(_cell(cells, of)), line, labels)
+        _add(path, rows.setdefault(item, {}), row)
+    found = tuple(row for of_item in rows.values() for row in of_item.values())
+    if not any(label for row in found for label in row.cells):
         raise DataError(path, f"no label is filled in, in {', '.join(LABEL + name for name in columns)}")
-    return Labels(path, tuple(columns), rows)
+    return Labels(path, tuple(columns), found)
+
+
+def _add(path: Path, of_item: dict[str, LabelRow], row: LabelRow) -> None:
+    """Another row of an item, if it is of another conversation; one that does not say of which may be of any."""
+    known = of_item.get(row.digest) or of_item.get("") or (None if row.digest else next(iter(of_item.values()), None))
+    if known is not None:
+        raise DataError(path, f"item {row.item!r} stands on line {known.line} already", row.line)
+    of_item[row.digest] = row
 
 
 def cells_of(path: Path) -> list[list[str]]:

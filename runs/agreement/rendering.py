@@ -9,7 +9,7 @@ from dialoom.graphs import Table
 from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES
 
 from .kappa import Kappa
-from .results import Agreement, GroupAgreement, RaterComparison
+from .results import Agreement, EarlierLabels, GroupAgreement, RaterComparison
 
 _COLUMNS = ("metric", "between", "n", "kappa", "weighted kappa", "agreement %")
 _WHAT = (
@@ -18,6 +18,8 @@ _WHAT = (
     f"with a bootstrap interval ({RESAMPLES:,} resamples of the items). Weighted: a disagreement counts by the "
     "square of its size."
 )
+_SCENARIOS = 5
+"""So many ids are named at the most."""
 _ONE_VALUE = (
     "A dash where there are labels: a rater gave one value only (of one item nobody can give two), and kappa is then "
     "undefined, or 0 whatever the others say."
@@ -57,6 +59,8 @@ def notes(agreement: Agreement) -> list[str]:
         found.append(_NO_INTERVAL)
     if skipped := max((kappa.skipped for kappa in kappas), default=0):
         found.append(f"Resamples in which a kappa is undefined are not in its interval: up to {skipped:,}.")
+    if agreement.earlier.count:
+        found.append(_earlier(agreement.earlier))
     for group in agreement.groups:
         found += _gaps(group, len(agreement.annotators))
     return found
@@ -78,6 +82,7 @@ def as_json(agreement: Agreement) -> dict[str, Any]:
             }
             for each in agreement.groups
         ],
+        "earlier": {"labels": agreement.earlier.count, "scenarios": list(agreement.earlier.scenarios)},
         "notes": notes(agreement),
     }
 
@@ -88,6 +93,16 @@ def _rows(group: GroupAgreement) -> Iterator[tuple[str, RaterComparison]]:
     if group.fleiss is not None:
         yield "judge, annotators (mean)", group.average
         yield "annotators (Fleiss)", group.fleiss
+
+
+def _earlier(earlier: EarlierLabels) -> str:
+    """Which labels are of conversations that are not there now, and why."""
+    shown = ", ".join(earlier.scenarios[:_SCENARIOS]) + (", ..." if len(earlier.scenarios) > _SCENARIOS else "")
+    return (
+        f"Labels given to an earlier conversation, left out: {earlier.count:,}, of {len(earlier.scenarios):,} "
+        f"scenario{'' if len(earlier.scenarios) == 1 else 's'} ({shown}). Another branch has become the outcome there, "
+        "or it was played anew; where the conversation that was labelled becomes the outcome again, they count again."
+    )
 
 
 def _gaps(group: GroupAgreement, annotators: int) -> Iterator[str]:

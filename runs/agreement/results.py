@@ -6,6 +6,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -14,9 +15,10 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.selection import selected
 from dialoom.runs.store import RunFile
 
-from .items import Group, items
+from .digest import digest_of
+from .items import Group, items, scenario_of
 from .kappa import MISSING, Codes, Kappa, cohen, fleiss, mean_cohen, observed, require_statistics
-from .labels import Labels
+from .labels import LabelRow, Labels
 from .scales import Scale, Scales
 
 
@@ -65,11 +67,31 @@ class GroupAgreement:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierLabels:
+    """Labels that were given to another conversation of a scenario than the one that is its outcome now.
+
+    Attributes:
+        count: How many labels.
+        scenarios: Whose.
+    """
+
+    count: int = 0
+    scenarios: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Agreement:
-    """What came of a labels file."""
+    """What came of a labels file.
+
+    Attributes:
+        annotators: Their names.
+        groups: What came of each group.
+        earlier: Labels that are in none of it.
+    """
 
     annotators: tuple[str, ...]
     groups: tuple[GroupAgreement, ...]
+    earlier: EarlierLabels = EarlierLabels()
 
 
 def agreement(
@@ -99,7 +121,7 @@ def agreement(
     require_statistics()
     recipe = run.recipe
     known = Scales(recipe.scales, scales)
-    rows = _rows(run, labels, judging, known, where)
+    rows, earlier = _rows(run, labels, judging, known, where)
     if missing := set(metrics) - {group.metric for group in rows}:
         there = ", ".join(sorted({group.metric for group in rows}))
         raise RunError(f"metrics {min(missing)!r}: the items of {labels.path} are of {there}", setting="metrics")
@@ -109,38 +131,56 @@ def agreement(
     return Agreement(
         labels.annotators,
         tuple(_group(group, known.of(group.metric), labels.annotators, np.array(rows[group])) for group in groups),
+        earlier,
     )
+
+
+_Rows = dict[Group, list[list[int]]]
+"""The values of the labelled items by group, the judge's first."""
 
 
 def _rows(
     run: RunFile, labels: Labels, judging: str | None, scales: Scales, where: str | None
-) -> dict[Group, list[list[int]]]:
-    """The values of the labelled items by group, the judge's first."""
-    rows: dict[Group, list[list[int]]] = defaultdict(list)
-    unknown = set(labels.rows)
+) -> tuple[_Rows, EarlierLabels]:
+    """The labelled items, and which labels are of other conversations than the scenarios have now."""
+    rows: _Rows = defaultdict(list)
+    left = {(row.item, row.digest): row for row in labels.rows}
+    labelled = {row.item for row in labels.rows}
+    recipe = run.recipe
     wanted = None if where is None else {episode.id for episode in selected(run, judging, where)}
     for episode, item in items(run, judging, ()):
-        if item.id in unknown:
-            unknown.remove(item.id)
-            if wanted is not None and episode.id not in wanted:
-                continue
-            score, scale = scales.code(item.judgement), scales.of(item.judgement.metric)
-            rows[item.group].append([MISSING if score is None else score - scale.low, *_codes(labels, item.id, scale)])
-    for id_, (line, _) in labels.rows.items():
-        if id_ in unknown:
-            raise DataError(labels.path, f"item {id_!r} is no judgement of {run.path}", line)
-    return rows
+        if item.id not in labelled:
+            continue
+        row = left.pop((item.id, ""), None) or left.pop((item.id, digest_of(episode, recipe, item)), None)
+        if row is None or (wanted is not None and episode.id not in wanted):
+            continue
+        score, scale = scales.code(item.judgement), scales.of(item.judgement.metric)
+        rows[item.group].append([MISSING if score is None else score - scale.low, *_codes(labels, row, scale)])
+    return rows, _earlier(run, labels.path, left.values(), wanted)
 
 
-def _codes(labels: Labels, id_: str, scale: Scale) -> list[int]:
+def _earlier(run: RunFile, path: Path, left: Iterable[LabelRow], wanted: Collection[str] | None) -> EarlierLabels:
+    """What the rows are that belong to no judgement; a scenario of the run's may have had another conversation."""
+    count, scenarios = 0, dict[str, None]()
+    for row in left:
+        found = scenario_of(run, row.item) if row.digest else None
+        if found is None:
+            raise DataError(path, f"item {row.item!r} is no judgement of {run.path}", row.line)
+        _, scenario = found
+        if (given := sum(map(bool, row.cells))) and (wanted is None or scenario in wanted):
+            count += given
+            scenarios[scenario] = None
+    return EarlierLabels(count, tuple(scenarios))
+
+
+def _codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
     """The labels of an item as values from 0."""
-    line, cells = labels.rows[id_]
     codes = []
-    for name, cell in zip(labels.annotators, cells, strict=True):
+    for name, cell in zip(labels.annotators, row.cells, strict=True):
         try:
             codes.append(scale.parse(cell) - scale.low if cell else MISSING)
         except ValueError as error:
-            raise DataError(labels.path, f"label of {name}: {error}", line) from error
+            raise DataError(labels.path, f"label of {name}: {error}", row.line) from error
     return codes
 
 

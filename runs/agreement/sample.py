@@ -18,11 +18,12 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
 from dialoom.shown import csv_cell
 
+from .digest import digest_of
 from .items import Group, Item, items, items_of
-from .labels import ITEM, LABEL
+from .labels import DIGEST, ITEM, LABEL
 from .scales import Scales
 
-COLUMNS = (ITEM, "scenario", "metric", "target", "turn", "scale", "about", "conversation")
+COLUMNS = (ITEM, "scenario", "metric", "target", "turn", "scale", DIGEST, "about", "conversation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,7 @@ def item_row(run: RunFile, episode: Episode, item: Item, scales: Scales) -> list
         judgement.target,
         "" if judgement.turn is None else str(judgement.turn),
         str(scales.of(judgement.metric)),
+        digest_of(episode, recipe, item),
         _text(recipe.judged_about(run.scenario(recipe, run.resolve(episode.id)), judgement)),
         "\n\n".join(f"{line.role}: {line.spoken}" for line in recipe.judged_lines(episode.outcome, judgement)),
     ]

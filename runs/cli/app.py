@@ -195,6 +195,12 @@ def show(
             help="Of the list: where a message has these words; '\"in quotes\"' beside each other, 'begin*'.",
         ),
     ] = None,
+    labelled_by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of the list: what this person has labelled; see agree.")
+    ] = None,
+    unlabelled_by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of the list: what this person has not labelled.")
+    ] = None,
     calls: Annotated[
         bool, typer.Option("--calls", help="The calls of SCENARIO instead, with what was wrong with each line.")
     ] = False,
@@ -206,9 +212,9 @@ def show(
     if scenario is None and calls:
         raise typer.BadParameter("--calls is for one scenario; say which")
     if scenario is None:
-        list_scenarios(run, json, judging, where, sort, reverse, said, trust)
-    elif where or sort or reverse or said:
-        raise typer.BadParameter("--where, --sort, --reverse and --said are for the list; leave out SCENARIO")
+        list_scenarios(run, json, judging, where, sort, reverse, said, trust, (labelled_by, unlabelled_by))
+    elif where or sort or reverse or said or labelled_by or unlabelled_by:
+        raise typer.BadParameter("what chooses and sorts (--where, --sort, ...) is for the list; leave out SCENARIO")
     elif calls:
         from .scenario_calls import show_calls
 

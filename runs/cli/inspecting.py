@@ -162,8 +162,12 @@ def list_scenarios(
     is_reversed: bool = False,
     said: str | None = None,
     is_trusted: bool = False,
+    annotators: tuple[str | None, str | None] = (None, None),
 ) -> None:
-    """Every scenario, or those that an expression holds of or that have some words: number, state, scores, id."""
+    """Every scenario, or those that an expression holds of, that have some words, or that somebody has labelled or not.
+
+    A line each: number, state, scores, id.
+    """
     with RunFile(path, trust=trust(is_trusted)) as run:
         chosen = run.judgement_set(judging)
         metrics = [] if chosen is None else run.metrics_of(chosen.name, _recipe(run))
@@ -173,6 +177,7 @@ def list_scenarios(
         found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where, by)
         if texts is not None:
             found = (each for each in found if each[0] in texts)
+        found = _labelled(run, found, *annotators)
         if by is not None:
             found = in_order(found, by, is_reversed)
         elif is_reversed:
@@ -204,6 +209,21 @@ def _said_in(run: RunFile, said: str) -> dict[int, str]:
     found = SpokenIndex(run).search(said, _progress())
     texts = dict(run.spoken().contents([*{*found.values()}]))
     return {position: texts[id_] for position, id_ in found.items()}
+
+
+def _labelled(
+    run: RunFile, found: Iterable[tuple[int, RecordedEpisode]], by: str | None, not_by: str | None
+) -> Iterable[tuple[int, RecordedEpisode]]:
+    """Of these, what the one has labelled, and the other has not."""
+    from dialoom.runs.agreement import labelled, labels_beside
+
+    if by is not None:
+        theirs = labelled(run, labels_beside(run.path), by)
+        found = [each for each in found if each[0] in theirs]
+    if not_by is not None:
+        known = labelled(run, labels_beside(run.path), not_by)
+        found = [each for each in found if each[0] not in known]
+    return found
 
 
 def _snippet(words: str, said: str) -> str:
@@ -244,7 +264,7 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
         line = exporting.dialogue(episode, scenario, recipe, models, prompts)
         say_json({**line, "state": episode.state, "common_calls": [asdict(call) for call in common]})
         return
-    _print_episode(episode, scenario.described(), models, common, recipe.outline(episode))
+    _print_episode(episode, {**scenario.portrait(), **scenario.described()}, models, common, recipe.outline(episode))
     if episode.state == "pending":
         begun = "not finished yet, this is how far it is" if episode.outcome.messages else "not begun yet"
         say(f"\n{scenario.id} is {begun}; go on with: dialoom resume {path}")

@@ -22,6 +22,7 @@ _FLAGS = {
 _ADVICE = {
     "combine": "'dialoom personas combine' makes them out of two pools",
     "give_player": "go on in Python: dialoom.resume(RUN, models={{'{role}': ...}})",
+    "allow_remote": "add --allow-remote to do so all the same",
     "judge": "'dialoom judge {path} --model MODEL' makes some",
     "keys": "export it, or give a file of keys with --env-file FILE",
     "list": "'dialoom show {path}' lists them",

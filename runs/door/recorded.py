@@ -18,7 +18,7 @@ from dialoom.runs.trust import Trust
 from .settings import PathLike, RecipeLike
 
 if TYPE_CHECKING:  # heavy, or an extra
-    from dialoom.runs.agreement import Agreement
+    from dialoom.runs.agreement import Agreement, GivenLabel
     from dialoom.runs.progress import RunProgress
     from dialoom.runs.viewing import Conversation, RequestShown
 
@@ -53,7 +53,8 @@ class RecordedRun:
 
     def __len__(self) -> int:
         """How many scenarios are planned."""
-        return self.status().total
+        with self._opened() as file:
+            return file.planned
 
     @property
     def config(self) -> RunConfig:
@@ -237,10 +238,38 @@ class RecordedRun:
             labels.put(file, file.resolve(str(scenario)), item, annotator, label)
 
     def labels(self, annotator: str, *, path: PathLike | None = None) -> dict[str, str]:
-        """What a person has said of judgements, by their ids; see `label`."""
+        """What a person has said of judgements of the conversations that there are, by their ids; see `label`."""
+        return {each.item: each.label for each in self.given_labels(annotator, path=path) if not each.is_earlier}
+
+    def given_labels(
+        self, annotator: str, scenario: str | int | None = None, *, path: PathLike | None = None
+    ) -> list[GivenLabel]:
+        """All that a person has said, with whether it was said of an earlier conversation of the scenario.
+
+        A label belongs to what was read: when another branch becomes the scenario's outcome, or it is played anew,
+        labels of what is another now do not count, until that conversation is the outcome again.
+
+        Args:
+            annotator: Who.
+            scenario: Of which scenario; by default of all.
+            path: The labels file; by default that of `label`.
+
+        Raises:
+            DataError: If the file cannot be read.
+        """
         from dialoom.runs.agreement import LabelFile, labels_beside
 
-        return LabelFile(labels_beside(self.path) if path is None else Path(path)).labels(annotator)
+        labels = LabelFile(labels_beside(self.path) if path is None else Path(path))
+        with self._opened() as file:
+            position = None if scenario is None else file.resolve(str(scenario))
+            return list(labels.given(file, annotator, position))
+
+    def labelled(self, annotator: str, *, path: PathLike | None = None) -> dict[int, int]:
+        """How many labels a person has given to the conversation that each scenario has, by the scenario's position."""
+        from dialoom.runs.agreement import labelled, labels_beside
+
+        with self._opened() as file:
+            return labelled(file, labels_beside(self.path) if path is None else Path(path), annotator)
 
     def agreement(self, *, path: PathLike | None = None, judging: str | None = None) -> Agreement:
         """How far people agree with a judge, by the labels that they have given; needs the extra `agree`.
@@ -259,6 +288,15 @@ class RecordedRun:
         labels = read_labels(labels_beside(self.path) if path is None else Path(path))
         with self._opened() as file:
             return agreement(file, labels, judging=judging)
+
+    def position(self, scenario: str | int) -> int:
+        """The place of a scenario in the plan, from 0; named as for `episode`.
+
+        Raises:
+            StoreError: If there is no such scenario.
+        """
+        with self._opened() as file:
+            return file.resolve(str(scenario))
 
     def scenario(self, scenario: str | int) -> Scenario:
         """A scenario as it was planned, finished or not; named as for `episode`."""

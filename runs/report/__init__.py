@@ -2,10 +2,12 @@
 
 from .building import build, charts, compare
 from .drawing import HOW_TO_INSTALL, can_draw, draw
+from .faulty import FAULTS
 from .report import Report
 from .writing import NO_ROWS, markdown, text_of, texts_of, write
 
 __all__ = [
+    "FAULTS",
     "HOW_TO_INSTALL",
     "NO_ROWS",
     "Report",

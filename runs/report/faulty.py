@@ -15,6 +15,8 @@ from dialoom.runs.store import JudgementSet
 
 from .reported import ReportedRun
 
+FAULTS = "faults"
+"""The table of faults; its columns `role` and `fault` say whose and which."""
 _SOUND = f"faults.{USER} == 0"
 
 
@@ -95,9 +97,7 @@ def faults_table(found: Sequence[FaultsOf], where: str | None) -> list[Table]:
         for note in each.notes("".join(f"{name}: " for name in label))
     ]
     columns = [*(["run"] if several else []), "role", "fault", "model", "faults", "dialogues", "of all %"]
-    return [
-        Table("faults", "What is wrong in what was said and written, and whose fault it is", columns, [*rows], notes)
-    ]
+    return [Table(FAULTS, "What is wrong in what was said and written, and whose fault it is", columns, [*rows], notes)]
 
 
 def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:

@@ -45,6 +45,7 @@ def judges_tables(run: RunFile, where: str | None) -> list[Table]:
         if len(group) > 1:
             own.rows += [[group[0].name, len(group), what, *row] for what, row in _rows(run, group, where)]
     for table in (between, own):
+        table.facets = {"metric": None, "judgements": None}
         table.notes += [_ALPHA, *([] if _can_measure() else [NEEDED])]
     return [table for table in (between, own) if table.rows]
 

@@ -30,6 +30,7 @@ def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: 
     """
     several = len(reported) > 1
     table = Table("length", "Length against score", [*(["judgements"] if several else []), "metric", "correlation"])
+    table.facets = {"judgements": None, "metric": None}
     for each, label in zip(reported, labels, strict=True):
         pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for episode in selected(each.run, each.set_name, where):

@@ -9,6 +9,7 @@ from pathlib import Path
 from dialoom.graphs import Chart, Table
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
+from dialoom.runs.selection import every
 from dialoom.runs.store import PANEL, RunFile
 
 from .building import build, charts, compare, labels_of
@@ -22,7 +23,7 @@ class Report:
     """Tables and charts of one run or several.
 
     Attributes:
-        title: How far the runs are.
+        title: How far the runs are, and how many scenarios the report is of if not of all.
         tables: The recipe's tables.
         charts: What the recipe would have drawn; drawing needs the extra `plots`.
         labels: Of several runs, what tables call each of them in their column `run`.
@@ -56,9 +57,8 @@ class Report:
         wanted = {found for name in names for found in _of_name(name, known, suffixes)}
         if unknown := [name for name in names if not _of_name(name, known, suffixes)]:
             raise RunError(f"tables {unknown[0]!r}: there are {', '.join(known) or 'none yet'}", setting="tables")
-        statuses = [(run.path, run.status()) for run in runs]
         return cls(
-            "; ".join(f"{path.name}: {each.done:,} of {each.total:,} scenarios done" for path, each in statuses),
+            "; ".join(_title(run, judging, where) for run in runs),
             [table for table in tables if not names or table.name in wanted],
             [chart for chart in charts(runs, judging, where) if not names or chart.name in names],
             labels_of(runs, judging) if len(runs) > 1 else (),
@@ -101,6 +101,16 @@ class Report:
         with text_output(alone) as file:
             file.write(page(self.tables, self.title, charts))
         return [first, alone, *others]
+
+
+def _title(run: RunFile, judging: str | None, where: str | None) -> str:
+    """How far a run is, and how many of its finished scenarios an expression holds of."""
+    status = run.status()
+    title = f"{run.path.name}: {status.done:,} of {status.total:,} scenarios done"
+    if where is None:
+        return title
+    fitting = sum(episode.state != "pending" for _, episode in every(run, judging, where))
+    return f"{title}, {fitting:,} fit"
 
 
 def _of_name(name: str, known: Sequence[str], suffixes: Collection[str]) -> list[str]:

@@ -27,6 +27,7 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
     columns = ["metric", "n", f"mean {left.name}", f"mean {right.name}", "mean difference", "equal %", "kappa"]
     name = f"compared-{file_name(left.name)}-{file_name(right.name)}"
     table = Table(name, f"Judgements {left.name!r} and {right.name!r} on the same dialogues", columns)
+    table.facets = {"metric": None}
     tallies: dict[str, tuple[Tally, Tally, Tally, Tally]] = defaultdict(lambda: (Tally(), Tally(), Tally(), Tally()))
     pairs: dict[tuple[str, str], Counter[tuple[float, float]]] = defaultdict(Counter)
     person = run.recipe.unit

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.roles import CallPlace, Completion, Ledger
@@ -91,6 +92,23 @@ def said_reply(request: Request, text: str) -> Completion:
         except ValueError as error:
             raise SteppingError(f"{request.role} cannot say {text!r} here: {error}") from error
     return Completion(words, input_tokens=0, output_tokens=0, cost=0.0, finish_reason=SAID, tool_calls=calls)
+
+
+def as_said(answer: Completion) -> str:
+    """A reply as a person would have to write it to have the same said; see `said_reply`."""
+    if not answer.tool_calls:
+        return answer.text
+    calls = [{"name": call["name"], "arguments": _arguments(call["arguments"])} for call in answer.tool_calls]
+    said = {"content": answer.text, "tool_calls": calls} if answer.text else calls[0] if len(calls) == 1 else calls
+    return json.dumps(said, ensure_ascii=False, indent=1)
+
+
+def _arguments(text: str) -> Any:
+    """A call's arguments as values; as they came if they are no JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _words_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:

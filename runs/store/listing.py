@@ -33,8 +33,9 @@ class ScenarioQuery:
         facets: Values of facets by name; a facet that is a list must hold the value.
         at_least: The least mean score by metric.
         at_most: The highest.
-        fault: `any`, `none`, a kind of fault, or the role whose fault it is.
+        fault: `any`, `none`, a kind of fault, the role whose fault it is, or both, as in `user/echo`.
         among: Only these positions; by default all.
+        without: And none of these.
         sort: `number`, `id`, `state`, `ended_by`, `faults`, `cost`, `tokens`, `score:METRIC`, `count:NAME` or
             `facet:NAME`. What has no value comes last.
         is_descending: The highest first.
@@ -48,6 +49,7 @@ class ScenarioQuery:
     at_most: Mapping[str, float] = field(default_factory=dict)
     fault: str = ""
     among: Collection[int] | None = None
+    without: Collection[int] = ()
     sort: str = ""
     is_descending: bool = False
     judging: str | None = None
@@ -284,9 +286,12 @@ class _Conditions:
         elif query.fault == ANY:
             self._add(f"{_FAULTS} > 0")
         elif query.fault:
-            self._add(_AT_FAULT, query.fault, query.fault)
+            who, _, kind = query.fault.partition("/")
+            self._add(*((_THEIR_FAULT, who, kind) if kind else (_AT_FAULT, who, who)))
         if query.among is not None:
             self._add("position IN (SELECT value FROM json_each(?))", json.dumps(sorted(query.among)))
+        if query.without:
+            self._add("position NOT IN (SELECT value FROM json_each(?))", json.dumps(sorted(query.without)))
         return f"WHERE {' AND '.join(self._conditions)}" if self._conditions else ""
 
     def _add(self, condition: str, *values: str | float) -> None:
@@ -300,6 +305,10 @@ _HOLDS = (
 )
 _AT_FAULT = (
     "EXISTS (SELECT 1 FROM json_each(faults) AS each WHERE each.value ->> 'kind' = ? OR each.value ->> 'who' = ?)"
+)
+
+_THEIR_FAULT = (
+    "EXISTS (SELECT 1 FROM json_each(faults) AS each WHERE each.value ->> 'who' = ? AND each.value ->> 'kind' = ?)"
 )
 
 

@@ -323,6 +323,10 @@ class RunFile:
         """
         return self._scenarios.resolve(name)
 
+    def position_of(self, id_: str) -> int | None:
+        """The position of a scenario by its whole id; `None` if there is none of it."""
+        return self._scenarios.position_of(id_)
+
     def listing(self) -> Iterator[tuple[int, str, str, str | None]]:
         """Every scenario's place in the plan, id, state and ending, in plan order."""
         return self._scenarios.listing()

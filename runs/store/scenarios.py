@@ -72,7 +72,7 @@ class ScenarioTable:
         """
         if name.isdecimal() and (position := self._find("position = ?", int(name) - 1)) is not None:
             return position
-        if (position := self._find("id = ?", name)) is not None:
+        if (position := self.position_of(name)) is not None:
             return position
         # Ids sort by their text, so those that begin alike stand together in the index.
         query = "SELECT position, id FROM scenarios WHERE id >= ? AND id < ? ORDER BY position LIMIT 4"
@@ -86,6 +86,10 @@ class ScenarioTable:
             f"{self._path} has no scenario {name!r}; it has {self._count():,}, numbered from 1",
             advice=Advice("list", "list its scenarios", {"path": self._path}),
         )
+
+    def position_of(self, id_: str) -> int | None:
+        """The position of a scenario by its whole id; `None` if there is none of it."""
+        return self._find("id = ?", id_)
 
     def listing(self) -> Iterator[tuple[int, str, str, str | None]]:
         """Every scenario's place in the plan, id, state and ending."""

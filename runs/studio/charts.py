@@ -20,6 +20,9 @@ _FAINT = "rgba(133, 136, 143, 0.25)"
 _ROW = 26
 """Pixels of a row of a small chart."""
 
+_FEW = 10
+"""Values of a scale that are all told at an axis."""
+
 Counts = Mapping[float, int]
 """How many a mean is of, where that is known of the mean."""
 
@@ -32,7 +35,6 @@ def options_of(chart: Chart, counts: Counts) -> dict[str, Any]:
         counts: For what is said of a point.
     """
     is_named = bool(chart.names)
-    low, high = chart.y_range or (None, None)
     return {
         "animation": False,
         "color": [*_COLOURS],
@@ -43,11 +45,11 @@ def options_of(chart: Chart, counts: Counts) -> dict[str, Any]:
         "tooltip": {"trigger": "item", "renderMode": "richText", "confine": True},
         "xAxis": {
             "type": "category" if is_named else "value",
-            **({"data": [*chart.names]} if is_named else {"min": "dataMin", "max": "dataMax"}),
+            **({"data": [*chart.names]} if is_named else {"min": "dataMin", "max": "dataMax", **_steps(chart.series)}),
             "name": chart.x_label,
             **_AXIS,
         },
-        "yAxis": {"type": "value", "name": chart.y_label, "min": low, "max": high, **_AXIS, "nameGap": 40},
+        "yAxis": {"type": "value", "name": chart.y_label, **_ends(chart.y_range), **_AXIS, "nameGap": 40},
         "series": [
             part for number, series in enumerate(chart.series) for part in _series(chart, series, number, counts)
         ],
@@ -62,6 +64,20 @@ _AXIS: dict[str, Any] = {
     "axisLine": {"lineStyle": {"color": _GREY}},
     "splitLine": {"lineStyle": {"color": _FAINT}},
 }
+
+
+def _steps(series: Sequence[Series]) -> dict[str, Any]:
+    """Whole numbers below an axis of whole numbers."""
+    return {"minInterval": 1} if all(float(x).is_integer() for each in series for x in each.x) else {}
+
+
+def _ends(scale: tuple[float, float] | None) -> dict[str, Any]:
+    """An axis from one end of a scale to the other, in whole numbers where it is of a few."""
+    if scale is None:
+        return {}
+    low, high = scale
+    is_of_few = all(float(end).is_integer() for end in scale) and 1 < high - low <= _FEW
+    return {"min": low, "max": high, **({"interval": 1} if is_of_few else {})}
 
 
 def _series(chart: Chart, series: Series, number: int, counts: Counts) -> list[dict[str, Any]]:
@@ -137,6 +153,7 @@ def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
         keys: What each row is called.
     """
     name = table.columns[column]
+    scale = table.scales.get(name)
     factor = 100 if name.endswith("%") else 1
     points, ends = [], []
     for key, row in zip(keys, table.rows, strict=True):
@@ -159,7 +176,7 @@ def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
             "type": "value",
             "splitNumber": 3,
             **_AXIS,
-            **({"min": 0, "max": 100, "interval": 25} if factor == 100 else {"scale": True}),
+            **({"min": 0, "max": 100, "interval": 25} if factor == 100 else _ends(scale) or {"scale": True}),
         },
         "yAxis": {
             "type": "category",

@@ -8,15 +8,23 @@ from dialoom.runs.store import ScenarioQuery
 from .page import Query, View
 
 FACET, LEAST, MOST = "facet.", "min.", "max."
-_OF_A_LIST = frozenset({"state", "ended_by", "fault", "where", "said", "sort", "order"})
+LABELLED, UNLABELLED = "labelled", "not yet"
+_NARROWING = frozenset({"state", "ended_by", "fault", "where", "said", "labels"})
+_OF_A_LIST = _NARROWING | {"sort", "order"}
 
 
-def query_of(view: View) -> ScenarioQuery:
+def query_of(view: View, here: int | None = None) -> ScenarioQuery:
     """What the address asks for, but for `where` and `said`.
+
+    Args:
+        view: The page's.
+        here: The scenario that one looks at: it stays among those that are not labelled while it is labelled.
 
     Raises:
         RunError: If a bound is no number.
     """
+    wanted = view.one("labels") if view.one("as") else ""
+    labelled = frozenset(view.run.run.labelled(view.one("as"))) if wanted in (LABELLED, UNLABELLED) else frozenset()
     return ScenarioQuery(
         state=view.one("state"),
         ended_by=view.one("ended_by"),
@@ -24,6 +32,8 @@ def query_of(view: View) -> ScenarioQuery:
         at_least={name: _number(name, value) for name, value in named(view, LEAST).items()},
         at_most={name: _number(name, value) for name, value in named(view, MOST).items()},
         fault=view.one("fault"),
+        among=labelled if wanted == LABELLED else None,
+        without=labelled - {here} if wanted == UNLABELLED else frozenset(),
         sort=view.one("sort"),
         is_descending=view.one("order") == "desc",
         judging=view.one("judging") or None,
@@ -44,6 +54,11 @@ def list_of(view: View) -> Query:
         for name in view.query
         if (name in _OF_A_LIST or name.startswith((FACET, LEAST, MOST))) and view.one(name)
     }
+
+
+def is_narrowed(view: View) -> bool:
+    """Whether the address asks for some of the scenarios, and not for all in whatever order."""
+    return any(name in _NARROWING or name.startswith((FACET, LEAST, MOST)) for name in list_of(view))
 
 
 def kept(view: View) -> dict[str, str]:

@@ -74,4 +74,14 @@ def entered(field: Field, act: Any) -> None:
     )
 
 
-__all__ = ["Field", "entered"]
+def left(field: Field, act: Any) -> None:
+    """Do something when another value stands in a field, and it is left or the enter key is pressed in it."""
+
+    async def changed(event: Any) -> None:
+        field.value = str(event.args)
+        await act()
+
+    field.input.on("change", changed, js_handler=_TELL)
+
+
+__all__ = ["Field", "entered", "left"]

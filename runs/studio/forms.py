@@ -25,13 +25,32 @@ def form(target: str, label: str) -> Iterator[Any]:
         yield made
 
 
-def entry(name: str, label: str, value: str, hint: str = "", classes: str = "") -> None:
-    """A field for a text."""
-    with element("div", f"field {classes}"):
-        text("label", label, for_=name)
-        made = element("input", "input", type="search", name=name, id_=name, autocomplete="off", spellcheck="false")
-        made.props["value"] = value
-        made.props["placeholder"] = hint
+class Entry:
+    """A field for a text.
+
+    Args:
+        name: Its name in the address.
+        label: What stands above it.
+        value: What stands in it.
+        hint: What stands in it while it is empty.
+        classes: Its classes.
+    """
+
+    def __init__(self, name: str, label: str, value: str, hint: str = "", classes: str = "") -> None:
+        self._name = name
+        with element("div", f"field {classes}") as self._field:
+            text("label", label, for_=name)
+            self._made = element("input", "input", type="search", name=name, id_=name, autocomplete="off")
+            self._made.props["spellcheck"] = "false"
+            self._made.props["value"] = value
+            self._made.props["placeholder"] = hint
+
+    def refuse(self, words: str) -> None:
+        """Say below it what is wrong with what stands in it, which stays there to be mended."""
+        self._made.props["aria-invalid"] = "true"
+        self._made.props["aria-describedby"] = f"{self._name}-refused"
+        with self._field:
+            text("p", words, "refused", id_=f"{self._name}-refused", role="alert")
 
 
 def choice(name: str, label: str, values: Mapping[str, int | None], chosen: str) -> None:

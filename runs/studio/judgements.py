@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from nicegui import ui
 
+from dialoom import Run
 from dialoom.errors import DialoomError
 from dialoom.graphs import Judgement
 from dialoom.graphs.judgement_scope import conversation_to
-from dialoom.runs.agreement import Item, Scale, table_of
+from dialoom.runs.agreement import GivenLabel, Item, Scale, table_of
 from dialoom.runs.agreement.scales import Scales
 from dialoom.runs.report import texts_of
 from dialoom.runs.store import JudgementSet
@@ -19,6 +20,7 @@ from dialoom.runs.viewing import Conversation
 
 from .chosen import kept
 from .elements import button, folded, on_opening, said
+from .labelling import go_on
 from .page import View
 from .parts import element, text
 from .shell import problem
@@ -43,9 +45,11 @@ class JudgementBox:
         view: The page's: `judging` names the set, `blind` hides the judge's word, `as` says who labels.
         shown: The conversation.
         sets: All sets of judgements of the run.
+        after: The position of the next that is to be labelled, if there is one.
     """
 
-    def __init__(self, view: View, shown: Conversation, sets: Sequence[JudgementSet]) -> None:
+    def __init__(self, view: View, shown: Conversation, sets: Sequence[JudgementSet], after: int | None = None) -> None:
+        self._after = after
         self._view = view
         self._shown = shown
         self._sets = sets
@@ -70,7 +74,11 @@ class JudgementBox:
                 self._item(item, labels)
             if (count := len(items) - len(self._shown.judged)) and not self._annotator:
                 text("p", f"{many(count, 'judgement')} of single turns: at the messages that end them", "quiet small")
-            self._agreement()
+            self._earlier(labels, items)
+            if self._annotator:
+                go_on(self._view, self._after)
+            if not self._is_blind:
+                agreement_up_to_now(self._view.run.run, self._shown.judging)
 
     def _address(self, **changed: str) -> str:
         return self._view.path(_PATH, {**kept(self._view), **changed})
@@ -104,16 +112,23 @@ class JudgementBox:
             js_handler="(event) => emit(event.target.value)",
         )
 
-    def _labels(self) -> Mapping[str, str]:
+    def _labels(self) -> Sequence[GivenLabel]:
         if not self._annotator:
-            return {}
+            return ()
         try:
-            return self._view.run.run.labels(self._annotator)
+            return self._view.run.run.given_labels(self._annotator, self._shown.number)
         except DialoomError as error:
             problem(error)
-            return {}
+            return ()
 
-    def _item(self, item: Item, labels: Mapping[str, str]) -> None:
+    def _earlier(self, labels: Sequence[GivenLabel], items: Sequence[Item]) -> None:
+        """Labels of what was judged of an earlier conversation, and is not there in this one."""
+        here = {item.id for item in items}
+        if count := sum(each.is_earlier and each.item not in here for each in labels):
+            told = f"{many(count, 'label')} of yours given to an earlier conversation, of what is not in this one"
+            text("p", f"{told}: not counted while this one is the outcome.", "quiet small")
+
+    def _item(self, item: Item, labels: Sequence[GivenLabel]) -> None:
         judgement = item.judgement
         with element("div", "judgement"):
             with element("div", "row-of"):
@@ -129,7 +144,12 @@ class JudgementBox:
                 said(judgement.explanation, "said small quiet")
             if self._annotator and self._shown.episode.state == "done":
                 self._what(item)
-                self._choices(item, labels.get(item.id, ""))
+                of_it = [each for each in labels if each.item == item.id]
+                self._choices(item, next((each.label for each in of_it if not each.is_earlier), ""))
+                if earlier := [each.label for each in of_it if each.is_earlier]:
+                    text(
+                        "div", f"given to an earlier conversation, and not counted: {', '.join(earlier)}", "quiet small"
+                    )
 
     def _what(self, item: Item) -> None:
         """What is to be judged, where that is not what stands on the page anyway."""
@@ -169,29 +189,28 @@ class JudgementBox:
     def _put(self, item: Item, label: str) -> None:
         self._view.run.run.label(self._shown.number, item.id, self._annotator, label)
 
-    def _agreement(self) -> None:
-        """How far labels and judge agree up to now, on demand."""
-        if self._is_blind:
+
+def agreement_up_to_now(run: Run, judging: str | None, told: str = "Agreement up to now") -> None:
+    """How far labels and judge agree, on demand."""
+    with folded(told) as part:
+        pass
+
+    async def fill() -> None:
+        try:
+            found = await asyncio.to_thread(run.agreement, judging=judging)
+        except DialoomError as error:
+            problem(error)
             return
-        with folded("Agreement up to now") as part:
-            pass
+        table = table_of(found, None)
+        with element("div", "scroll"), element("table", "data"):
+            for number, row in enumerate([table.columns, *texts_of(table)]):
+                with element("tr"):
+                    for cell in row:
+                        text("td" if number else "th", str(cell))
+        for note in table.notes:
+            text("div", note, "quiet small")
 
-        async def fill() -> None:
-            try:
-                found = await asyncio.to_thread(self._view.run.run.agreement, judging=self._shown.judging)
-            except DialoomError as error:
-                problem(error)
-                return
-            table = table_of(found, None)
-            with element("div", "scroll"), element("table", "data"):
-                for number, row in enumerate([table.columns, *texts_of(table)]):
-                    with element("tr"):
-                        for cell in row:
-                            text("td" if number else "th", str(cell))
-            for note in table.notes:
-                text("div", note, "quiet small")
-
-        on_opening(part, fill)
+    on_opening(part, fill)
 
 
 def _values(scale: Scale) -> list[str]:

@@ -8,6 +8,7 @@ _LISTEN = """
 (() => {
   if (window.dialoomKeys) return;
   window.dialoomKeys = true;
+  const links = {n: "next", p: "prev", l: "label"};
   const step = (by) => {
     const all = [...document.querySelectorAll(".message")];
     const at = all.indexOf(document.activeElement.closest(".message"));
@@ -23,8 +24,7 @@ _LISTEN = """
     if (event.key === "j" || (isOnMessage && event.key === "ArrowDown")) step(1);
     else if (event.key === "k" || (isOnMessage && event.key === "ArrowUp")) step(-1);
     else if (isOnMessage && event.key === "Enter") on.querySelector("details.call > summary")?.click();
-    else if (event.key === "n" || event.key === "p")
-      document.querySelector(`a[rel=${event.key === "n" ? "next" : "prev"}]`)?.click();
+    else if (event.key in links) document.querySelector(`a[rel=${links[event.key]}]`)?.click();
     else return;
     event.preventDefault();
   });
@@ -33,6 +33,9 @@ _LISTEN = """
 
 
 def listen() -> None:
-    """Let the keys j and k (or the arrows on a message) go through the messages, n and p through the conversations."""
+    """Let the keys j and k (or the arrows on a message) go through the messages, n and p through the conversations.
+
+    With l to the next that is to be labelled.
+    """
     # Not a script that is sent when the page is there: keys come before.
     ui.add_head_html(f"<script>{_LISTEN}</script>")

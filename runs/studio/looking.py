@@ -10,6 +10,7 @@ from typing import Any
 
 from dialoom import DialoomError, Outcome, Run
 from dialoom.runs.stepping import Difference, Looking, NextRequest, NotBegunError, Stop, case_of, diff
+from dialoom.runs.stepping.gateway import as_said
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
 
@@ -39,6 +40,8 @@ class Looked:
         outcome_branch: The branch that the scenario's outcome comes from; `None` if it has none yet.
         asked: What the next step asks, or why that cannot be told.
         parsed: What was understood of structured replies, by the calls' rows.
+        recorded: What was said in the next step when it was played, by `NextRequest.name`.
+        outcome: What the conversation comes to here.
     """
 
     closed: str
@@ -50,6 +53,7 @@ class Looked:
     roles: Sequence[str] = ()
     asked: Sequence[NextRequest] | str = ()
     parsed: Mapping[int, Any] = field(default_factory=dict)
+    recorded: Mapping[str, str] = field(default_factory=dict)
     outcome: Outcome | None = None
 
     def neighbour(self, by: int) -> int | None:
@@ -172,8 +176,26 @@ async def _around(looking: Looking, closed: str) -> Looked:
         roles=looking.roles,
         asked=asked,
         parsed=looking.parsed_replies(stop),
+        recorded=await _recorded(looking, stop.number, asked),
         outcome=await looking.outcome(),
     )
+
+
+async def _recorded(looking: Looking, number: int, asked: Sequence[NextRequest] | str) -> dict[str, str]:
+    """What those who are asked next have said from here, in the form in which a person says it in their place.
+
+    On this branch; if that has not gone on yet, on the first that has.
+    """
+    if isinstance(asked, str):
+        return {}
+    for name in dict.fromkeys([looking.branch, *(each.name for each in looking.branches())]):
+        line = (await looking.at(name)).numbers()
+        if number in line[:-1]:
+            stop = await (await looking.at(name, line[line.index(number) + 1])).here()
+            said = {(call.node, call.ordinal): call.answer for call in stop.calls if call.answer is not None}
+            keys = {each.name: (each.node, each.number) for each in asked}
+            return {told: as_said(said[key]) for told, key in keys.items() if key in said}
+    return {}
 
 
 async def _branch(looking: Looking, name: str) -> BranchShown:

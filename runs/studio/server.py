@@ -9,6 +9,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
+from dialoom.errors import Advice
 from dialoom.runs.errors import RunError
 
 from .access import TOKEN, Doorkeeper, Keys, is_loopback
@@ -42,9 +43,9 @@ def serve(
     """
     if not allow_remote and not is_loopback(host):
         raise RunError(
-            f"host {host!r}: every machine that reaches it could ask for the pages, and what is sent is not encrypted; "
-            "set allow_remote to do so all the same",
+            f"host {host!r}: every machine that reaches it could ask for the pages, and what is sent is not encrypted",
             setting="host",
+            advice=Advice("allow_remote", "set allow_remote to do so all the same"),
         )
     studio = Studio.of(paths, trust)
     _ensure_library()

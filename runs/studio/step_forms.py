@@ -16,12 +16,18 @@ from dialoom.runs.stepping.paths import look
 from . import acting
 from .calls import message_block
 from .elements import button, folded, on_opening
-from .fields import Field, entered
+from .fields import Field, left
 from .looking import Looked, as_json, state_at
 from .page import View
 from .parts import card, element, text
 from .wording import many
 
+_MEANING = (
+    "The conversation of {branch} becomes the scenario's{instead}: lists, reports and exports, and the page of the "
+    "conversation tell of it from then on, with the judgements of {branch}, and say that it is a person's branch. What "
+    "other sets of judgements said of the conversation before is dropped; labels given to that do not count while "
+    "it is not the outcome. No branch is lost, so another can be made the outcome again."
+)
 _LONGEST = 14
 """Lines of a field at the most."""
 
@@ -62,6 +68,7 @@ class Forms:
                 self._asked(each, each.name if nodes.count(each.node) > 1 else each.node)
         with element("div", "cards"):
             self._edit()
+            self._models()
             self._branch()
 
     def _asked(self, asked: NextRequest, who: str) -> None:
@@ -75,21 +82,21 @@ class Forms:
             on_opening(part, partial(_blocks, asked.request.messages))
             is_to_change = bool(self._page.view.one("before"))  # one has come by `change it`
             with folded("Say it in their place", "form", is_open=is_to_change):
-                words = Field(f"What {asked.role} says", lines=3)
+                recorded = self._seen.recorded.get(asked.name, "")
+                words = Field(f"What {asked.role} says", recorded, lines=_lines(recorded))
+                if recorded:
+                    text("p", "This is what was said here; change it.", "quiet small")
                 self._button("Say it", lambda: acting.say(who, words.value))
             with folded("Ask in other words", "form") as rewriting:
                 pass
             on_opening(rewriting, lambda: self._rewrite(asked, who))
-            with folded("Another model from here on", "form"):
-                model = Field("Model", hint="openai/gpt-4o-mini", value="")
-                self._button("Exchange it", lambda: acting.exchange(asked.role, model.value.strip()))
 
     def _rewrite(self, asked: NextRequest, who: str) -> None:
         """Every message of the request to come, to be changed."""
-        fields: list[tuple[ChatMessage, Field]] = []
-        for each in asked.request.messages:
-            lines = min(_LONGEST, 2 + len(each["content"]) // 90 + each["content"].count("\n"))
-            fields.append((each, Field(each["role"], each["content"], lines=lines)))
+        fields = [
+            (each, Field(each["role"], each["content"], lines=_lines(each["content"])))
+            for each in asked.request.messages
+        ]
 
         def messages() -> list[ChatMessage]:
             return [{**message, "content": field.value} for message, field in fields]
@@ -97,29 +104,37 @@ class Forms:
         self._button("Ask this, and play the step", lambda: acting.ask_instead(who, messages()))
 
     def _edit(self) -> None:
-        """A place in the state and its value."""
+        """A place in the state and its value, which stands there as soon as the place is chosen."""
         with card("Edit the state", "stack"):
             path = Field("Place", hint="messages[-1].content")
-            value = Field("Value", lines=3, hint="JSON, or a text as it is")
+            value = Field("Value", lines=3, hint="what stands there comes here; JSON, or a text as it is")
 
             async def read() -> None:
+                before, found, why = value.value, "", ""
                 try:
                     state = await state_at(self._page.run, self._page.view.scenario, self._page.place)
-                    value.set(as_json(look(state, path.value.strip())))
+                    found = as_json(look(state, path.value.strip()))
                 except (DialoomError, ValueError) as error:
-                    value.set("")
-                    told.set_text(str(error))
-                else:
-                    told.set_text("")
+                    why = str(error)
+                told.set_text(why)
+                if value.value == before:  # nobody has been quicker
+                    value.set(found)
 
-            with element("div", "row-of"):
-                button("Read", read)
-                self._button("Set", lambda: acting.edit(path.value, value.value))
+            self._button("Set", lambda: acting.edit(path.value, value.value))
             told = text("div", "", "small bad-text said")
-            entered(path, read)
+            left(path, read)
             with folded("The whole state") as part:
                 pass
             on_opening(part, self._state)
+
+    def _models(self) -> None:
+        """Another model for one of the roles."""
+        with card("Another model from here on", "stack"):
+            asked = () if isinstance(self._seen.asked, str) else self._seen.asked
+            now = {each.role: each.request.model for each in asked}
+            role = Field("Role", next(iter(now), ""), options={each: each for each in self._seen.roles})
+            model = Field("Model", now.get(role.value, ""), hint="openai/gpt-4o-mini")
+            self._button("Exchange it", lambda: acting.exchange(role.value, model.value.strip()))
 
     async def _state(self) -> None:
         state = await state_at(self._page.run, self._page.view.scenario, self._page.place)
@@ -138,8 +153,7 @@ class Forms:
                 text("p", "Replies are taken from what was recorded, where the same is asked.", "quiet small")
                 self._button("Ask anew from here on", acting.resample)
             elif stop.branch != self._seen.outcome_branch:
-                text("p", f"What came of {stop.branch} is not the scenario's outcome.", "quiet small")
-                self._button("Make it the outcome", acting.promote)
+                promoting(stop.branch, self._seen.outcome_branch, lambda: self._page.act(acting.promote))
             button("Save as a case", self._page.save)
 
     def _button(self, words: str, make: Callable[[], acting.Action]) -> None:
@@ -147,6 +161,25 @@ class Forms:
             return self._page.act(make)
 
         button(words, act)
+
+
+def promoting(branch: str, outcome: str | None, act: Callable[[], Awaitable[None]]) -> None:
+    """The button that makes a branch the outcome, behind what that means.
+
+    Args:
+        branch: The branch.
+        outcome: The branch that the outcome is from now; `None` if there is none yet.
+        act: Does it.
+    """
+    with folded(f"Make {branch} the outcome …", "form promote"):
+        instead = "" if outcome is None else f", instead of that of {outcome}"
+        text("p", _MEANING.format(branch=branch, instead=instead), "small")
+        button(f"Yes, make {branch} the outcome", act, "button primary")
+
+
+def _lines(words: str) -> int:
+    """How many lines high a field is."""
+    return min(_LONGEST, 3 + len(words) // 90 + words.count("\n"))
 
 
 def _blocks(messages: Iterable[ChatMessage]) -> None:

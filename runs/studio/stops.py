@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -174,16 +174,25 @@ def judgements(found: Sequence[Judgement]) -> None:
                 said(each.explanation, "said small quiet")
 
 
-def difference(shown: Difference) -> None:
-    """Two branches side by side; of what is the same in both, only how much."""
+def difference(shown: Difference, side: Callable[[int], None] | None = None) -> None:
+    """Two branches side by side: first what was judged otherwise, then what was said; how much is alike.
+
+    Args:
+        shown: The two.
+        side: Adds to the head of each side what can be done with it.
+    """
     stands = " and ".join(
         f"{name} at {number}{', its end' if is_end else ''}"
         for name, (number, is_end) in zip(shown.names, shown.stands, strict=True)
     )
     text("p", f"{stands}; {many(shown.shared, 'step')} in common ({cost_text(shown.before)})", "quiet")
     with element("div", "versus", role="table", aria_label="Two branches side by side"):
-        for name in shown.names:
-            text("div", name, "label side-name")
+        for place, name in enumerate(shown.names):
+            with element("div", "stack side-head"):
+                text("div", name, "label side-name")
+                if side is not None:
+                    side(place)
+        _all_judged(shown)
         for is_same, group in groupby(shown.lines, key=lambda pair: pair.is_same):
             pairs = list(group)
             if is_same:
@@ -192,11 +201,17 @@ def difference(shown: Difference) -> None:
                 continue
             for pair in pairs:
                 _side_by_side(pair.left, pair.right)
-        for thing, ours, theirs in shown.judgements:
-            for each in (ours, theirs):
-                _judged(thing, each, is_so=_word(ours) == _word(theirs), is_worded_so=ours == theirs)
         for cost in shown.costs:
             text("div", f"since they parted: {cost_text(cost)}", "quiet small side")
+
+
+def _all_judged(shown: Difference) -> None:
+    """Judgements that differ, and those that are alike in one line each."""
+    for wanted in (False, True):
+        for thing, ours, theirs in shown.judgements:
+            if (is_so := _word(ours) == _word(theirs)) == wanted:
+                for each in (ours, theirs):
+                    _judged(thing, each, is_so=is_so, is_worded_so=ours == theirs)
 
 
 def _side_by_side(left: SpokenLine | None, right: SpokenLine | None) -> None:

@@ -9,10 +9,13 @@ from pathlib import Path
 
 from dialoom import Run, open_run
 from dialoom.runs.errors import RunError
-from dialoom.runs.store import Choices
+from dialoom.runs.store import Choices, ScenarioQuery
 from dialoom.runs.store.signature import Signature, signature
 
 from .watching import Watch
+
+_LOOKED_AT = 25
+"""So many scenarios from the beginning, and as many all over the plan, tell which facets differ."""
 
 
 @dataclass(slots=True)
@@ -29,6 +32,7 @@ class StudioRun:
     run: Run
     watch: Watch
     _choices: tuple[Signature, Choices] | None = None
+    _telling: tuple[str, ...] | None = None
 
     @property
     def known_choices(self) -> Choices | None:
@@ -44,6 +48,20 @@ class StudioRun:
             known = await asyncio.to_thread(self.run.choices)
             self._choices = (seen, known)
         return known
+
+    async def telling_facets(self) -> Sequence[str]:
+        """The facets that tell scenarios apart, in the recipe's order; planned scenarios do not change."""
+        if self._telling is None:
+            self._telling = await asyncio.to_thread(self._facets_that_differ)
+        return self._telling
+
+    def _facets_that_differ(self) -> tuple[str, ...]:
+        planned = len(self.run)
+        places = {*range(_LOOKED_AT), *(planned * part // _LOOKED_AT for part in range(_LOOKED_AT)), planned - 1}
+        page = self.run.scenarios(ScenarioQuery(among=places), limit=len(places))
+        found = [row.facets for row in page.rows]
+        names = dict.fromkeys(name for facets in found for name in facets)
+        return tuple(name for name in names if len({str(facets.get(name)) for facets in found}) > 1)
 
 
 @dataclass(frozen=True, slots=True)

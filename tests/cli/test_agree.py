@@ -98,7 +98,7 @@ def test_a_sample_is_blind_even_and_the_same_each_time(dialoom: Command, run: Pa
     assert "35 judgements to label written to s.csv" in said
     assert "judgements have no score and were not drawn from" in said
     rows = _rows(tmp_path / "s.csv")
-    columns = ["item", "scenario", "metric", "target", "turn", "scale", "about", "conversation"]
+    columns = ["item", "scenario", "metric", "target", "turn", "scale", "digest", "about", "conversation"]
     assert list(rows[0]) == [*columns, "label:anna", "label:ben"]
     assert len({row["item"] for row in rows}) == 35
     kinds = Counter((row["metric"], row["target"], row["turn"] != "") for row in rows)

@@ -16,6 +16,7 @@ from dialoom.personas import DataError
 from dialoom.runs import RunError
 from dialoom.runs.agreement import Scales, read_labels
 from dialoom.runs.agreement.kappa import MISSING, Codes, cohen, fleiss, mean_cohen, observed
+from dialoom.runs.agreement.labels import LabelRow
 
 FIVE = 5
 _RANDOM = np.random.default_rng(4)
@@ -273,14 +274,14 @@ def test_labels_are_read_as_spreadsheets_write_them(text: str, encoding: str, tm
     """Any order of columns, any usual delimiter; blank rows are no rows."""
     labels = read_labels(_write(tmp_path / "labels.csv", text, encoding))
     assert labels.annotators == ("anna", "ben")
-    assert {item: cells for item, (_, cells) in labels.rows.items()} == {"a/1": ("3", ""), "a/2": ("", "4")}
+    assert {row.item: row.cells for row in labels.rows} == {"a/1": ("3", ""), "a/2": ("", "4")}
     assert read_labels(tmp_path / "labels.csv", ["ben"]).annotators == ("ben",)
 
 
 def test_a_long_conversation_fits_in_a_cell(tmp_path: Path) -> None:
     """Longer than the csv module takes by default."""
     path = _write(tmp_path / "labels.csv", f'item,conversation,label:anna\na/1,"{"word, " * 50_000}",3\n')
-    assert read_labels(path).rows == {"a/1": (2, ("3",))}
+    assert read_labels(path).rows == (LabelRow("a/1", "", 2, ("3",)),)
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,8 @@ def test_pages_follow_on_each_other(run: dialoom.Run) -> None:
         (ScenarioQuery(fault="none"), [0, 1, 2, 3, 5]),
         (ScenarioQuery(fault="echo"), [4]),
         (ScenarioQuery(fault="user"), [4]),
+        (ScenarioQuery(fault="user/echo"), [4]),
+        (ScenarioQuery(fault="judge/echo"), []),
         (ScenarioQuery(among=[5, 1, 99]), [1, 5]),
         (ScenarioQuery(sort="score:coherence"), [0, 1, 2, 4, 5, 3]),
         (ScenarioQuery(sort="score:coherence", is_descending=True), [5, 4, 2, 1, 0, 3]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from dialoom.runs.errors import RunError
 from dialoom.runs.studio.access import Doorkeeper, Keys
 from dialoom.runs.studio.server import address_of, serve
+from tests.conftest import Command
 
 OWN = "http://127.0.0.1:8790"
 
@@ -161,6 +163,33 @@ def test_other_machines_are_let_in_only_if_that_is_said(host: str) -> None:
     """Before anything is opened, with what it means."""
     with pytest.raises(RunError, match=r"not encrypted.*allow_remote"):
         serve([], host=host, on_address=lambda _address: None)
+
+
+def test_the_terminal_says_how_to_let_them_in_and_what_that_means(dialoom: Command, tmp_path: Path) -> None:
+    """And does not begin; the help says it before."""
+    told = dialoom("studio", tmp_path / "run.db", "--host", "0.0.0.0", code=2).stderr
+    assert "not encrypted" in told and "--allow-remote" in told and "token" not in told
+    help_ = " ".join(dialoom("studio", "--help").stdout.split())
+    assert "--allow-remote" in help_ and "not encrypted" in help_
+
+
+async def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token and what the cookie holds, each as a whole, whatever is given."""
+    compared: list[tuple[bytes, bytes]] = []
+
+    def compare(given: bytes, held: bytes) -> bool:
+        compared.append((given, held))
+        return given == held
+
+    monkeypatch.setattr("dialoom.runs.studio.access.hmac.compare_digest", compare)
+    asked = _Asked()
+    token, cookie = asked.keys.token, asked.cookie
+    await asked.ask("/", "token=guess")
+    await asked.ask("/", f"token={token}")
+    await asked.ask(cookie=f"{cookie}x")
+    await asked.ask(cookie=cookie)
+    pass_ = asked.keys.pass_.encode()
+    assert compared == [(b"guess", token.encode()), (token.encode(),) * 2, (pass_ + b"x", pass_), (pass_, pass_)]
 
 
 def test_an_address_can_be_opened() -> None:

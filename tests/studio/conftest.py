@@ -26,9 +26,16 @@ Open = Callable[..., Any]
 Serve = Callable[..., "Served"]
 SECOND = 1000
 """In the browser's time."""
-playwright.expect.set_options(timeout=60 * SECOND)
 
 playwright.expect.set_options(timeout=30 * SECOND)  # on a machine that is busy with other things
+
+
+SYSTEMS: dict[str, list[object]] = {
+    "tree": ["aloe", "--limit", 3, "--rounds", 3, "--branching", 1],
+    "calls": ["apollo", "--limit", 4],
+    "memory": ["prefeval", "--limit", 4],
+}
+"""Runs of the other systems, by the names of their files."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +83,14 @@ def _addresses(log: Path) -> list[str]:
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of finished runs: `talk.db` and `other.db` of PersonaLens, `tree.db` of ALOE."""
+    """A folder of finished runs: `talk.db` and `other.db` of PersonaLens, and one of each of `SYSTEMS` beside it."""
     folder = tmp_path_factory.mktemp("runs")
     dialoom = command_in(folder)
     talk = ["personalens", "--users", 1, "--setting", "base", "--setting", "I", "--seed", 7, "--sample", 60]
     dialoom("run", *talk, "-o", "talk.db")
     dialoom("run", "personalens", *quick_players(folder), "--limit", 4, "-o", "other.db")
-    dialoom("run", "aloe", "--limit", 2, "--rounds", 3, "--seed", 7, "-o", "tree.db")
+    for name, options in SYSTEMS.items():
+        dialoom("run", *options, "--seed", 7, "-o", f"{name}.db")
     sys.path.remove(str(folder)) if str(folder) in sys.path else None
     return folder
 
@@ -90,7 +98,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def studio(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A studio of these runs; nothing that is tested on it changes them."""
-    paths = [runs / name for name in ("talk.db", "other.db", "tree.db")]
+    paths = [runs / f"{name}.db" for name in ("talk", "other", *SYSTEMS)]
     with serving(paths, tmp_path_factory.mktemp("studio")) as served:
         yield served
 

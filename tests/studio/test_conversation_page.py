@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 import dialoom
 from dialoom import open_run
 from dialoom.runs.agreement import labels_beside
@@ -81,6 +83,24 @@ def test_from_a_message_one_comes_to_where_it_can_be_changed(made_once: MadeOnce
     page.get_by_role("heading", name="Next, assistant is asked").wait_for()
     expect(page.locator(".so-far .spoken")).to_have_count(3)
     expect(page.get_by_label("What assistant says")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_who_it_is_and_what_they_want_is_seen_without_a_click(
+    made_once: MadeOnce, serve: Serve, browse: Open, width: int
+) -> None:
+    """Beside the conversation, on a narrow screen above it."""
+    run = dialoom.open_run(dialogue(made_once))
+    page = browse(serve(run.path), SCENARIO, width)
+    about = page.get_by_label("Who and what")
+    expect(about.get_by_text(run.scenario(1).portrait()["person"]["age"])).to_be_in_viewport()
+    expect(about.get_by_text(run.scenario(1).described()["description"])).to_be_in_viewport()
+    for name, value in run.scenario(1).preferences().items():
+        expect(about).to_contain_text(f"{name}{value}")
+    first = page.locator(".message").first.bounding_box()
+    box = about.bounding_box()
+    assert first is not None and box is not None
+    assert box["y"] + box["height"] <= first["y"] if width == 390 else box["x"] > first["x"] + first["width"]
 
 
 def test_next_is_the_next_of_the_list_that_one_has_come_from(made_once: MadeOnce, serve: Serve, browse: Open) -> None:

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -34,6 +35,9 @@ PATHS = [
     "/runs/{run}/scenarios/1",
     "/runs/{run}/scenarios/2",
     "/runs/{run}/scenarios/3",
+    "/runs/{run}/scenarios/1/step?at=3&branch=main&break=" + quote(MARKUP),
+    "/runs/{run}/scenarios/1?as=" + quote(MARKUP),
+    "/runs/{run}/scenarios?labels=labelled&as=" + quote(MARKUP + TURNED),
 ]
 
 
@@ -59,6 +63,9 @@ def _spoil(connection: sqlite3.Connection) -> None:
     for text, (_, messages) in zip((MARKUP + TURNED, LONG, SPACES + "end", MARKUP), spoken, strict=True):
         ids = [each[1] for each in json.loads(messages)]
         connection.execute("UPDATE kept_texts SET content = ?, parts = NULL WHERE id = ?", (text, ids[1]))
+    connection.execute(
+        "UPDATE scenarios SET content = json_set(content, '$.demographics.age', ?, '$.goal', ?)", (MARKUP, TURNED)
+    )
     for position, _ in spoken:
         facets = json.loads(
             connection.execute("SELECT facets FROM scenarios WHERE position = ?", (position,)).fetchone()[0]
@@ -96,6 +103,40 @@ def test_what_it_says_is_shown_as_it_is(hostile: Served, browse: Open) -> None:
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody tr")).to_contain_text("<script>window.hit = 1</script>")
     expect(page.locator("header")).to_contain_text("<b onclick=x>&'\"")
+
+
+def test_a_person_is_shown_as_text(hostile: Served, browse: Open) -> None:
+    """Who the person is, and all that was planned."""
+    page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios/1")
+    page.get_by_text("All that was planned").click()
+    expect(page.locator("aside")).to_contain_text("<script>window.hit = 1</script>")
+    assert page.evaluate("window.hit") is None
+    assert _elsewhere(page) == []
+
+
+def test_what_people_write_is_no_more_than_text_either(hostile: Served, browse: Open) -> None:
+    """The name of whoever labels, and what is put into the fields of a step: what cannot be is refused, and told."""
+    scenario = "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios/4"
+    page = browse(hostile, f"{scenario}?as=" + quote(MARKUP[:60]))
+    choice = page.locator(".judgement").first.get_by_role("button", name="yes", exact=True)
+    choice.click()
+    expect(choice).to_have_attribute("aria-pressed", "true")
+    page.reload()
+    expect(choice).to_have_attribute("aria-pressed", "true")
+    page = browse(hostile, f"{scenario}/step?at=3")
+    for field, press in (("A new branch from here", "Fork"), ("Place", "Set"), ("Where", "Break there")):
+        page.get_by_label(field, exact=True).fill(MARKUP + TURNED.replace("\x00", ""))
+        page.get_by_role("button", name=press, exact=True).click()
+        page.locator(".status .problem").wait_for()
+        page.reload()
+    page.get_by_text("Say it in their place").click()
+    page.get_by_label("What user says").fill(MARKUP + SPACES[:100_000] + LONG[:400_000])
+    page.get_by_role("button", name="Say it", exact=True).click()
+    page.get_by_text("said by a person as user").wait_for()
+    expect(page.locator(".so-far .spoken.user .said").last).to_contain_text("<script>window.hit = 1</script>")
+    assert page.evaluate("window.hit") is None
+    assert page.locator("#content img, #content script, #content svg[onload], #content style").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
 def _elsewhere(page: Any) -> list[str]:

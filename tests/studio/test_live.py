@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -60,6 +61,10 @@ def test_a_run_is_watched_from_its_beginning_to_its_end(tmp_path: Path, browse: 
             (tmp_path / "go" / "1").touch()
             for each in (page, other):
                 expect(each.get_by_text("1 of 3 scenarios done")).to_be_visible()
+            figures = page.locator("dl.figures > div")
+            expect(figures.filter(has_text="rate").locator("dd").first).to_have_text(re.compile(r"\d/min$"))
+            user = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="user", exact=True))
+            expect(user.locator("td").first).to_have_text("3")  # two of the first dialogue, and the second has begun
             (tmp_path / "go" / "2").touch()
             expect(page.get_by_text("1 failed", exact=True)).to_be_visible()
             expect(page.get_by_text("the assistant has lost its tongue")).to_be_visible()

@@ -23,7 +23,7 @@ def test_runs_stand_side_by_side(studio: Served, browse: Open) -> None:
     """Each with how far it is and what it has taken, and a way to its scenarios and report."""
     page = browse(studio)
     cards = page.locator("section.card")
-    expect(cards).to_have_count(3)
+    expect(cards).to_have_count(5)
     expect(cards.nth(0)).to_contain_text("60 of 60 scenarios done")
     expect(cards.nth(2)).to_contain_text("aloe · seed 7")
     cards.nth(2).get_by_role("link", name="Scenarios").click()
@@ -94,12 +94,49 @@ def test_what_was_said_is_found(studio: Served, browse: Open, runs: Path) -> Non
 
 
 def test_an_expression_filters_as_on_the_terminal(studio: Served, browse: Open, runs: Path) -> None:
-    """And one that is wrong says what there is."""
+    """And says how many it leaves."""
     page = browse(studio, "/runs/talk/scenarios?where=turns > 4")
     wanted = [each.id for each in dialoom.open_run(runs / "talk.db").episodes(where="turns > 4")]
-    assert wanted
+    assert 0 < len(wanted) < 60
     assert _ids(page) == wanted[:50]
-    expect(browse(studio, "/runs/talk/scenarios?where=tunrs > 4").get_by_role("alert")).to_contain_text("no 'tunrs'")
+    expect(page.get_by_text(f"{len(wanted)} of 60 scenarios fit", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("what", ["scenarios", "report"])
+def test_a_wrong_expression_is_mended_where_it_stands(studio: Served, browse: Open, what: str) -> None:
+    """The field keeps it, says what is wrong, and the page goes on from there; so do the other filters."""
+    page = browse(studio, f"/runs/talk/{what}?where=tunrs > 4&judging=run")
+    field = page.locator("input[name=where]")
+    expect(field).to_have_value("tunrs > 4")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(page.locator(".field").filter(has=field).get_by_role("alert")).to_contain_text("did you mean turns?")
+    field.fill("turns >")
+    field.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("'turns >' is no expression")
+    field.fill("turns > 4")
+    field.press("Enter")
+    expect(page.get_by_text(re.compile(r"\d+ (of 60 scenarios )?fit$"))).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.locator("table.data tbody tr").first).to_be_visible()
+
+
+def test_filters_that_mean_nothing_are_told_and_stay(studio: Served, browse: Open) -> None:
+    """A bound that is no number, words that are none."""
+    page = browse(studio, "/runs/talk/scenarios?min.personalization=much&setting=I")
+    expect(page.get_by_role("alert")).to_contain_text("'much' is no number")
+    expect(page.get_by_label("personalization at least")).to_have_value("much")
+    page = browse(studio, "/runs/talk/scenarios?said=*")
+    expect(page.locator(".field").filter(has=page.locator("input[name=said]")).get_by_role("alert")).to_be_visible()
+
+
+def test_columns_are_those_in_which_scenarios_differ(studio: Served, browse: Open) -> None:
+    """The person and the setting too, though the ids have them; not what is the same in all, or was chosen."""
+    heads = browse(studio, "/runs/talk/scenarios").locator("thead th").all_inner_texts()
+    assert {"task", "domains", "setting", "kind", "turns", "tokens used"} <= {*heads}
+    assert "user" not in heads, "the run is of one person"
+    heads = browse(studio, "/runs/talk/scenarios?facet.setting=I").locator("thead th").all_inner_texts()
+    assert "setting" not in heads
+    assert "persona" in browse(studio, "/runs/tree/scenarios").locator("thead th").all_inner_texts()
 
 
 def test_a_figure_of_the_report_leads_to_its_conversations(studio: Served, browse: Open, runs: Path) -> None:
@@ -126,6 +163,30 @@ def test_a_chart_tells_n_and_interval(studio: Served, browse: Open, runs: Path) 
     assert f"n={row[3].n}" in told
     assert "[" in told
     assert f"{row[0]} · {row[1]}" in told
+    chart.scroll_into_view_if_needed()
+    box, at = chart.bounding_box(), chart.evaluate(_PLACE, 0)
+    page.mouse.move(box["x"] + at[0], box["y"] + at[1])
+    page.wait_for_function(_DRAWN, arg=[chart.element_handle(), f"n={row[3].n}"])
+
+
+def test_a_chart_shows_the_whole_of_its_scale(studio: Served, browse: Open) -> None:
+    """From 1 to 5, and to 4 where that is all; in whole numbers."""
+    page = browse(studio, "/runs/talk/report")
+    for name, high in (("P", 4), ("Nat. user", 5)):
+        caption = page.get_by_text(name, exact=True).first
+        chart = page.locator("section#scores figure").filter(has=caption).locator(".nicegui-echart")
+        axis = chart.evaluate(_AXIS)
+        assert (axis["min"], axis["max"], axis["interval"]) == (1, high, 1)
+
+
+def test_what_holds_of_several_tables_is_said_once(studio: Served, browse: Open, runs: Path) -> None:
+    """Above all of them; what is said of one stands below it."""
+    page = browse(studio, "/runs/talk/report")
+    tables = dialoom.open_run(runs / "talk.db").report().tables
+    for note in {note for table in tables for note in table.notes}:
+        expect(page.get_by_text(note, exact=True)).to_have_count(1)
+    offline = page.get_by_text("Made with an offline model")
+    assert offline.bounding_box()["y"] < page.locator("section#scores").bounding_box()["y"]
 
 
 def test_runs_of_one_recipe_are_compared(studio: Served, browse: Open) -> None:
@@ -137,7 +198,7 @@ def test_runs_of_one_recipe_are_compared(studio: Served, browse: Open) -> None:
     expect(page).to_have_url(re.compile("with=other"))
     expect(page.locator("section#scores thead")).to_contain_text("run")
     for name in ("talk", "other"):  # a figure leads to the conversations of its own run
-        expect(page.locator(f"section#scores a.cell[href^='/runs/{name}/scenarios?facet.']").first).to_be_visible()
+        expect(page.locator(f"section#scores a.cell[href^='/runs/{name}/scenarios']").first).to_be_visible()
 
 
 @pytest.mark.parametrize("path", ["/", "/runs/talk", "/runs/talk/scenarios", "/runs/talk/report", "/runs/tree/report"])
@@ -173,15 +234,18 @@ def test_looking_leaves_the_run_as_it_is(studio: Served, browse: Open, runs: Pat
     assert sorted(runs.glob("*.db*")) == files
 
 
-_TOLD = """(element, place) => {
-    const chart = echarts_of(element);
-    function echarts_of(node) {
-        const found = window.getElement(parseInt(node.id.replace("c", "")));
-        return found.chart ?? found.$data?.chart;
-    }
-    const data = chart.getOption().series[0].data[place];
-    return data.tooltip.formatter;
-}"""
+_CHART = """((node) => {
+    const found = window.getElement(parseInt(node.id.replace("c", "")));
+    return found.chart ?? found.$data?.chart;
+})"""
+_TOLD = f"(element, place) => {_CHART}(element).getOption().series[0].data[place].tooltip.formatter"
+_AXIS = f"(element) => {_CHART}(element).getOption().xAxis[0]"
+_PLACE = f"""(element, place) => {{
+    const chart = {_CHART}(element);
+    return chart.convertToPixel({{seriesIndex: 0}}, chart.getOption().series[0].data[place].value);
+}}"""
+_DRAWN = f"""([element, words]) => {_CHART}(element).getZr().storage.getDisplayList(true).some(
+    (each) => String(each.style?.text ?? "").includes(words))"""
 
 
 def _ids(page: Any) -> list[str]:

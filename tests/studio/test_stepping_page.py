@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 import dialoom
+from dialoom import open_run
 from dialoom.runs.stepping import read_case
 from dialoom.runs.store.lock import WriteLock
-from tests.conftest import MadeOnce
+from tests.conftest import Command, MadeOnce
 from tests.runs.stepping.played import dialogue, play
 
 from .conftest import Open, Serve, playwright
@@ -30,12 +34,13 @@ def test_a_dialogue_is_rewound_changed_forked_compared_promoted_and_exported_as_
     page.wait_for_selector("h1:text('by-hand 3')")
 
     page.get_by_text("Say it in their place").click()
+    playwright.expect(page.get_by_label("What user says")).to_have_value(original[2])
     page.get_by_label("What user says").fill("A quiet place <b>by</b> the river, please.")
     page.get_by_role("button", name="Say it", exact=True).click()
     page.wait_for_selector("text=said by a person as user")
 
     page.get_by_label("Place", exact=True).fill("messages[1].content")
-    page.get_by_role("button", name="Read").click()
+    page.keyboard.press("Tab")
     page.wait_for_function(
         "(text) => [...document.querySelectorAll('textarea')].some((each) => each.value === text)", arg=original[1]
     )
@@ -51,8 +56,13 @@ def test_a_dialogue_is_rewound_changed_forked_compared_promoted_and_exported_as_
     assert "With pleasure. Near the water?" in page.locator(".versus .theirs").all_inner_texts()[0]
     assert page.locator(".versus b").count() == 0  # what a person wrote is text
 
-    page.get_by_role("button", name="Make it the outcome").click()
+    head = page.locator(".side-head", has_text="by-hand")
+    head.get_by_text("Make by-hand the outcome …").click()
+    head.get_by_text("instead of that of main: lists, reports and exports").wait_for()
+    assert dialoom.open_run(path).conversation(1).episode.branch is None  # nothing is done before one has confirmed it
+    head.get_by_role("button", name="Yes, make by-hand the outcome").click()
     page.wait_for_selector(".branches li:has(a[aria-current]) >> text=the outcome")
+    page.wait_for_selector(".side-head:has-text('main') >> text=Make main the outcome …")
     run = dialoom.open_run(path)
     run.export("dialogues", tmp_path / "out.jsonl")
     exported = json.loads((tmp_path / "out.jsonl").read_text())
@@ -99,7 +109,7 @@ def test_every_other_command_of_the_debugger_is_there(made_once: MadeOnce, serve
     page.get_by_role("button", name="Clear breakpoint 1").click()
     page.get_by_role("button", name="Play to the end").wait_for()
 
-    page.get_by_text("Another model from here on").click()
+    playwright.expect(page.get_by_label("Role").locator("option")).to_have_count(3)
     page.get_by_label("Model").fill("python:os:system")
     page.get_by_role("button", name="Exchange it").click()
     page.wait_for_selector("text=is code of this machine")
@@ -145,3 +155,55 @@ def test_two_browsers_see_what_either_has_done(made_once: MadeOnce, serve: Serve
     one.get_by_label("A new branch from here").fill("mine")
     one.get_by_role("button", name="Fork").click()
     other.wait_for_selector(".branches li:has-text('mine')")
+
+
+def _tree_and_calls(dialoom: Command, _folder: Path) -> None:
+    dialoom("run", "aloe", "--limit", 1, "--rounds", 2, "--seed", 3, "-o", "tree.db")
+    dialoom("run", "apollo", "--limit", 1, "--seed", 3, "-o", "calls.db")
+
+
+@pytest.mark.parametrize(
+    ("run", "at", "node", "who", "said"),
+    [
+        ("tree", 2, "user", "user", "Something quite different, please."),
+        (
+            "calls",
+            1,
+            "agent",
+            "assistant",
+            '<tool_call>{"name": "get_weather", "arguments": {"city": "<b>Vellin</b>"}}</tool_call>',
+        ),
+    ],
+)
+def test_the_same_is_done_with_trees_and_with_calls(
+    made_once: MadeOnce, serve: Serve, browse: Open, run: str, at: int, node: str, who: str, said: str
+) -> None:
+    """To where somebody is asked, what was said there changed, played on, back, compared and promoted."""
+    path = made_once(_tree_and_calls) / f"{run}.db"
+    page = browse(serve(path), f"/runs/{run}/scenarios/1/step?at={at}")
+    page.get_by_label("Where", exact=True).fill(node)
+    page.get_by_role("button", name="Play until there").click()
+    page.get_by_role("heading", name=re.compile(f"Next, {who} is asked")).wait_for()
+    start = page.locator("h1").inner_text()
+    page.get_by_label("A new branch from here").fill("mine")
+    page.get_by_role("button", name="Fork").click()
+    page.wait_for_selector(f"h1:text('{start.replace('main', 'mine')}')")
+    page.get_by_text("Say it in their place").first.click()
+    field = page.get_by_label(f"What {who} says").first
+    playwright.expect(field).not_to_have_value("")  # what was said when it was played
+    field.fill(said)
+    page.get_by_role("button", name="Say it", exact=True).first.click()
+    page.get_by_text(f"said by a person as {who}").wait_for()
+    assert page.locator(".stop b").count() == 0
+    page.get_by_role("button", name="Next step").click()
+    page.get_by_text(f"said by a person as {who}").wait_for(state="hidden")
+    page.get_by_role("button", name="Play to the end").click()
+    page.get_by_text("The end: nothing comes next").wait_for()
+    page.get_by_role("link", name="← Back").click()
+    page.get_by_text("The end: nothing comes next").wait_for(state="hidden")
+    page.get_by_role("link", name="Compare mine with it").click()
+    page.locator(".side-head", has_text="mine").get_by_text("Make mine the outcome …").click()
+    page.get_by_role("button", name="Yes, make mine the outcome").first.click()
+    page.wait_for_selector(".branches li:has-text('mine') >> text=the outcome")
+    taken = open_run(path).conversation(1).episode
+    assert taken.branch is not None and taken.branch.name == "mine" and taken.branch.said == 1

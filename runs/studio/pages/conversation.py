@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from dialoom.errors import DialoomError
 from dialoom.graphs import DialogueFault, Outline
 from dialoom.graphs.fault import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
@@ -16,6 +18,7 @@ from dialoom.runs.studio.chosen import kept, list_of, query_of
 from dialoom.runs.studio.elements import definitions, folded, on_opening, said
 from dialoom.runs.studio.judgements import JudgementBox, judged_word
 from dialoom.runs.studio.keys import listen
+from dialoom.runs.studio.labelling import after_this
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import element, link, text
 from dialoom.runs.studio.wording import many
@@ -26,6 +29,8 @@ PATH = "/runs/{run}/scenarios/{scenario}"
 STEP_PATH = f"{PATH}/step"
 _MANY, _ENDS = 120, 40
 """Of so many messages only the first and the last are shown at once."""
+_WORDS = 3
+"""A text with so many spaces is more than a name."""
 _LONG_NOTE = 400
 """Letters from which on what nobody says in the conversation, such as a tool's output, is folded."""
 
@@ -33,16 +38,18 @@ _LONG_NOTE = 400
 async def build(view: View) -> None:
     """The page."""
     run = view.run.run
-    shown, beside = await asyncio.gather(
-        asyncio.to_thread(run.conversation, view.scenario, view.one("judging") or None), _neighbours(view)
+    shown, beside, after = await asyncio.gather(
+        asyncio.to_thread(run.conversation, view.scenario, view.one("judging") or None),
+        _neighbours(view),
+        _to_label(view),
     )
     _head(view, shown, beside or Neighbours(*_in_the_plan(shown)), beside is not None)
     with element("div", "talk"):
         with element("section", "lines", aria_label="What was said"):
             _lines(view, shown)
         with element("aside", "beside", aria_label="About this conversation"):
-            JudgementBox(view, shown, run.judgement_sets).build()
             _about(shown)
+            JudgementBox(view, shown, run.judgement_sets, after).build()
             _shown_to(view, shown)
             _calls(view, shown)
     listen()
@@ -53,7 +60,18 @@ async def _neighbours(view: View) -> Neighbours | None:
     if not list_of(view):
         return None
     where, said = view.one("where") or None, view.one("said") or None
-    return await asyncio.to_thread(view.run.run.neighbours, view.scenario, query_of(view), where=where, said=said)
+    here = view.run.run.position(view.scenario)
+    query = await asyncio.to_thread(query_of, view, here)
+    return await asyncio.to_thread(view.run.run.neighbours, view.scenario, query, where=where, said=said)
+
+
+async def _to_label(view: View) -> int | None:
+    """The next that is to be labelled; a file of labels that cannot be read is told of where labels are."""
+    if not view.one("as"):
+        return None
+    with suppress(DialoomError):
+        return await asyncio.to_thread(after_this, view)
+    return None
 
 
 def _in_the_plan(shown: Conversation) -> tuple[int | None, int | None, int, int]:
@@ -75,8 +93,8 @@ def _head(view: View, shown: Conversation, beside: Neighbours, is_chosen: bool) 
             text("div", many(count, "fault"), "badge warn")
         text("div", _taken(shown), "quiet small number")
         with element("nav", "row-of push", aria_label="Other conversations"):
-            if is_chosen:
-                link("The list", view.path("/runs/{run}/scenarios", {**list_of(view), "judging": view.one("judging")}))
+            if is_chosen or view.one("as"):
+                link("The list", view.path("/runs/{run}/scenarios", kept(view)))
             for label, position, rel in (("← Previous", beside.before, "prev"), ("Next →", beside.after, "next")):
                 if position is not None:
                     link(label, view.path(PATH, kept(view), scenario=position + 1), "button", rel=rel)
@@ -191,15 +209,31 @@ def outline_lines(outline: Outline) -> None:
 
 def _about(shown: Conversation) -> None:
     """Who the person is, the task, the situation."""
-    with element("section", "card"):
+    with element("section", "card about", tabindex="0", aria_label="Who and what"):
         text("h2", "Who and what")
-        definitions(shown.scenario.described())
+        described = shown.scenario.described()
+        in_words = {name: value for name, value in described.items() if _is_in_words(value)}
+        told = {**shown.scenario.portrait(), **in_words}
+        definitions({name: _in_a_line(value) for name, value in told.items()})
         if preferences := shown.scenario.preferences():
-            with folded(f"{len(preferences)} preferences"):
-                definitions(dict(preferences))
+            text("h3", f"{len(preferences)} preferences")
+            definitions(dict(preferences))
+        definitions({name: value for name, value in described.items() if name not in in_words})
         with folded("All that was planned") as part:
             pass
         on_opening(part, lambda: definitions(shown.scenario.model_dump(mode="json")))
+
+
+def _in_a_line(value: Any) -> Any:
+    """Several short texts as one; what each of them is called stands in all that was planned."""
+    if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
+        return ", ".join(dict.fromkeys(each for each in value.values() if each))
+    return value
+
+
+def _is_in_words(value: Any) -> bool:
+    """Whether it tells something, and does not only name it, as an id or a setting does."""
+    return isinstance(value, Mapping) or (isinstance(value, str) and value.count(" ") >= _WORDS)
 
 
 def _shown_to(view: View, shown: Conversation) -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nicegui import ui
 
 from dialoom import Report, report
+from dialoom.errors import DialoomError
 from dialoom.graphs import Chart, Table
 from dialoom.graphs.reporting import Estimate
+from dialoom.runs.agreement import labels_beside
 from dialoom.runs.report import text_of
 from dialoom.runs.store import Choices
 from dialoom.runs.studio import charts
-from dialoom.runs.studio.forms import choice, entry, form, submit
+from dialoom.runs.studio.counted import counted
+from dialoom.runs.studio.forms import Entry, choice, form, submit
+from dialoom.runs.studio.judgements import agreement_up_to_now
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import element, link, text
 from dialoom.runs.studio.studio import StudioRun
@@ -28,9 +33,15 @@ async def build(view: View) -> None:
     """What to report on, and the report."""
     runs = [view.run, *(view.studio.run(name) for name in view.query.get("with", ()))]
     text("h1", f"Report of {', '.join(run.name for run in runs)}", "hidden-label")
-    _chooser(view, runs)
+    where_entry = _chooser(view, runs)
     judging, where = view.one("judging") or None, view.one("where") or None
-    found = await asyncio.to_thread(report, *(run.run for run in runs), judging=judging, where=where)
+    try:
+        found = await asyncio.to_thread(report, *(run.run for run in runs), judging=judging, where=where)
+    except DialoomError as error:
+        if error.setting != "where":
+            raise
+        where_entry.refuse(str(error))
+        return
     if not found.tables:
         text("p", "Nothing is finished yet.", "empty")
         return
@@ -38,14 +49,20 @@ async def build(view: View) -> None:
         label: _Shown(run.name, await run.choices()) for label, run in zip(found.labels or ("",), runs, strict=True)
     }
     text("p", found.title, "quiet small")
+    above = _notes_above(found)
+    _notes(above)
     if len(found.tables) > 3:
         _contents(view, found)
     counts = charts.counts_of(found.tables)
     for chart in found.charts:
-        _chart(chart, counts)
+        _chart(chart, counts, above)
     drawn = view.one("drawn") or next((each.name for each in found.tables if _is_drawn_at_once(each)), "")
     for table in found.tables:
-        _table(view, table, known, drawn == table.name)
+        _table(view, table, known, drawn == table.name, above)
+    for run in runs:
+        if labels_beside(run.run.path).exists():
+            told = "Agreement of judge and people" + (f", {run.name}" if len(runs) > 1 else "")
+            agreement_up_to_now(run.run, judging, told)
 
 
 class _Shown(NamedTuple):
@@ -55,8 +72,16 @@ class _Shown(NamedTuple):
     choices: Choices
 
 
-def _chooser(view: View, runs: Sequence[StudioRun]) -> None:
-    """Which other runs stand beside it, whose judgements, and of which scenarios."""
+def _notes_above(found: Report) -> list[str]:
+    """The notes that several tables and charts have, which stand once, above all of them."""
+    shown: list[Chart | Table] = [*found.charts, *found.tables]
+    having = Counter(note for each in shown for note in {*each.notes})
+    in_order = dict.fromkeys(note for each in shown for note in each.notes)
+    return [note for note in in_order if having[note] > 1]
+
+
+def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
+    """Which other runs stand beside it, whose judgements, and of which scenarios; the field for these."""
     recipe = view.run.run.config.recipe
     beside = [each for each in view.studio.runs.values() if each.name != view.run.name]
     alike = [each.name for each in beside if each.run.config.recipe == recipe]
@@ -67,7 +92,8 @@ def _chooser(view: View, runs: Sequence[StudioRun]) -> None:
         with element("div", "filters"):
             if len(sets) > 1:
                 choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
-            entry("where", "Only scenarios where this holds", view.one("where"), "not changed", classes="grow")
+            label = "Only scenarios where this holds"
+            where = Entry("where", label, view.one("where"), "not changed", classes="grow")
             submit("Show")
     if alike:
         with element("div", "row-of small"):
@@ -77,6 +103,7 @@ def _chooser(view: View, runs: Sequence[StudioRun]) -> None:
                 others = [each for each in shown if each != name] if name in shown else [*shown, name]
                 made = link(name, view.path(PAGE.path, {**view.query, "with": others}), "chip")
                 made.props["aria-current"] = "true" if name in shown else "false"
+    return where
 
 
 def _contents(view: View, found: Report) -> None:
@@ -85,14 +112,14 @@ def _contents(view: View, found: Report) -> None:
             link(table.title, f"{view.path(PAGE.path, view.query)}#{table.name}")
 
 
-def _chart(chart: Chart, counts: charts.Counts) -> None:
+def _chart(chart: Chart, counts: charts.Counts, above: Sequence[str]) -> None:
     with element("section", "card"):
         text("h2", chart.title)
         ui.echart(charts.options_of(chart, counts)).classes("chart")
-        _notes(chart.notes)
+        _notes([note for note in chart.notes if note not in above])
 
 
-def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool) -> None:
+def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool, above: Sequence[str]) -> None:
     estimated = _estimated(table)
     with element("section", id_=table.name):
         with element("div", "section-head"):
@@ -113,19 +140,20 @@ def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool
             with written("tbody"):
                 for row in table.rows:
                     _row(view, table, row, known)
-        _notes(table.notes)
+        _notes([note for note in table.notes if note not in above])
 
 
 def _row(view: View, table: Table, row: Sequence[object], known: Mapping[str, _Shown]) -> None:
-    """A row; its figures lead to the conversations that they are of, where facets say which these are."""
-    is_of_several = "" not in known and table.columns[0] == "run"
-    run = known.get(str(row[0]) if is_of_several else "")
-    facets = {} if run is None else _facets(table.columns[is_of_several:], table, row[is_of_several:], run.choices)
-    query = {**{f"facet.{name}": value for name, value in facets.items()}, "where": view.one("where")}
-    target = view.path("/runs/{run}/scenarios", query, run=run.name) if run is not None and facets else None
+    """A row; its figures lead to the conversations that they are of, where the report says which these are."""
+    label = "" if "" in known or str(row[0]) not in known else str(row[0])
+    run = known.get(label)
     with element("tr"):
         for place, cell in enumerate(row):
             column = table.columns[place]
+            target = None
+            if place and run is not None and (query := counted(table, row, column, run.choices, label)) is not None:
+                query = {**query, "where": view.one("where")}
+                target = view.path("/runs/{run}/scenarios", query, run=run.name)
             if isinstance(cell, Estimate):
                 with element("td", "number"):
                     told = text_of(cell, column, table.decimals.get(column))
@@ -147,20 +175,6 @@ def _figure(words: str, target: str | None) -> None:
         text("span", words)
     else:
         link(words, target, "cell", title="its conversations")
-
-
-def _facets(columns: Sequence[str], table: Table, row: Sequence[object], choices: Choices) -> dict[str, str]:
-    """The facets that the texts of a row are values of; none if one of them is no facet's."""
-    found = {}
-    for column, cell in zip(columns, row, strict=True):
-        if not isinstance(cell, str):
-            continue
-        told = table.facets.get(column)
-        name, value = (told.name, told.values.get(cell, cell)) if told is not None else (column, cell)
-        if value not in choices.get(f"facet:{name}", {}):
-            return {}
-        found[name] = value
-    return found
 
 
 def _estimated(table: Table) -> list[int]:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from nicegui import ui
 
+from dialoom.errors import DialoomError
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
 from dialoom.runs.studio import wording
-from dialoom.runs.studio.chosen import FACET, LEAST, MOST, kept, named, query_of
-from dialoom.runs.studio.forms import choice, entry, form, submit
+from dialoom.runs.studio.chosen import FACET, LABELLED, LEAST, MOST, UNLABELLED, is_narrowed, kept, named, query_of
+from dialoom.runs.studio.forms import Entry, choice, form, submit
+from dialoom.runs.studio.labelling import labels_by, start, told
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import badge, element, link, table_head, text
+from dialoom.runs.studio.shell import problem
 from dialoom.runs.studio.written import written
 from dialoom.runs.viewing import snippet
 
@@ -38,21 +41,33 @@ async def build(view: View) -> None:
     text("h1", f"Scenarios of {view.run.name}", "hidden-label")
     filters = element("div", "stack")
     results = element("div", "stack")
-    metrics = await asyncio.to_thread(_metrics, view)
+    metrics, labels = await asyncio.gather(asyncio.to_thread(_metrics, view), asyncio.to_thread(labels_by, view))
     with filters:
-        count = _filters(view, metrics)
-    search = _Search(view, (page_number - 1) * _LIMIT)
+        asked = _Filters(view, metrics)
+    try:
+        found = await _found(view, (page_number - 1) * _LIMIT, results)
+        telling = await view.run.telling_facets()
+    except DialoomError as error:
+        results.clear()
+        with results:
+            asked.refuse(error)
+    else:
+        results.clear()
+        with results:
+            _results(view, found, page_number, metrics, telling, labels)
+    if view.run.known_choices is None:
+        with filters:
+            ui.timer(0.01, asked.count, once=True)
+
+
+async def _found(view: View, offset: int, results: Any) -> ScenarioPage:
+    """The page that is asked for; how far that is, if it takes long, is said in the meantime."""
+    search = _Search(view, offset)
     if not await search.is_soon_done():
         with results:
             search.tell()
         await ui.context.client.connected()
-    found = await search.found
-    results.clear()
-    with results:
-        _results(view, found, page_number, metrics)
-    if count is not None:
-        with filters:
-            ui.timer(0.01, count, once=True)
+    return await search.found
 
 
 class _Search:
@@ -90,34 +105,45 @@ def _metrics(view: View) -> list[str]:
     return [*view.run.run.metrics(judging)] if judging else []
 
 
-def _filters(view: View, metrics: Sequence[str]) -> Callable[[], Awaitable[None]] | None:
-    """One form; it is sent as an address. What can be chosen is counted by what this gives, when the page is there."""
-    with form(view.path(PAGE.path), "Filters"):
-        for name in ("sort", "order"):
-            if view.one(name):
-                element("input", type="hidden", name=name, value=view.one(name))
-        with element("div", "filters"):
-            entry("said", "Said", view.one("said"), "words, or “words in a row”", classes="grow")
-            first = element("div", "as-is")
-            submit("Show")
-            if any(view.one(name) for name in view.query if name != "page"):
-                link("Clear", view.path(PAGE.path), "button")
-        more = element("details")
-        if any(name.startswith((FACET, LEAST, MOST)) or name in ("where", "judging") for name in view.query):
-            more.props("open")
-        with more:
-            text("summary", "More filters")
+class _Filters:
+    """One form; it is sent as an address."""
+
+    def __init__(self, view: View, metrics: Sequence[str]) -> None:
+        self._view = view
+        with form(view.path(PAGE.path), "Filters"):
+            for name in ("sort", "order", "as"):
+                if view.one(name):
+                    element("input", type="hidden", name=name, value=view.one(name))
             with element("div", "filters"):
-                facets = element("div", "as-is")
-                _bounds(view, metrics)
-                entry("where", "Where this holds", view.one("where"), "turns > 5 and not faults.user", classes="grow")
+                said = Entry("said", "Said", view.one("said"), "words, or “words in a row”", classes="grow")
+                self._first = element("div", "as-is")
+                submit("Show")
+                if any(view.one(name) for name in view.query if name != "page"):
+                    link("Clear", view.path(PAGE.path), "button")
+            more = element("details")
+            if any(name.startswith((FACET, LEAST, MOST)) or name in ("where", "judging") for name in view.query):
+                more.props("open")
+            with more:
+                text("summary", "More filters")
+                with element("div", "filters"):
+                    self._facets = element("div", "as-is")
+                    _bounds(view, metrics)
+                    hint = "turns > 5 and not faults.user"
+                    where = Entry("where", "Where this holds", view.one("where"), hint, classes="grow")
+        self._entries = {"said": said, "where": where}
+        _choices(view, view.run.known_choices or {}, self._first, self._facets)
 
-    async def count() -> None:
-        _choices(view, await view.run.choices(), first, facets)
+    async def count(self) -> None:
+        """How many scenarios there are of each that can be chosen."""
+        _choices(self._view, await self._view.run.choices(), self._first, self._facets)
 
-    known = view.run.known_choices
-    _choices(view, known or {}, first, facets)
-    return count if known is None else None
+    def refuse(self, error: DialoomError) -> None:
+        """Say what cannot be told, at the field that it stands in."""
+        if (entry := self._entries.get(error.setting or "")) is None:
+            problem(error)
+            return
+        entry.refuse(str(error))
+        text("p", "What is asked for cannot be told: mend it above.", "empty")
 
 
 def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
@@ -128,6 +154,8 @@ def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
         choice("state", "State", choices.get("state", dict.fromkeys(STATES)), view.one("state"))
         choice("ended_by", "Ended by", choices.get("ended_by", {}), view.one("ended_by"))
         kinds = {**choices.get("fault", {}), **choices.get("fault_of", {})}
+        if view.one("as"):
+            choice("labels", f"Labels of {view.one('as')}", dict.fromkeys((LABELLED, UNLABELLED)), view.one("labels"))
         choice("fault", "Fault", {ANY: None, NONE: None, **kinds}, view.one("fault"))
     values_of = {name.removeprefix("facet:"): values for name, values in choices.items() if name.startswith("facet:")}
     with facets:
@@ -155,26 +183,36 @@ def _bound(name: str, label: str, value: str, hint: str) -> None:
     field.props["value"] = value
 
 
-def _results(view: View, page: ScenarioPage, number: int, metrics: Sequence[str]) -> None:
+def _results(
+    view: View,
+    page: ScenarioPage,
+    number: int,
+    metrics: Sequence[str],
+    telling: Sequence[str],
+    labels: Mapping[int, int],
+) -> None:
     """How many there are, and those of this page."""
+    planned = wording.many(len(view.run.run), "scenario")
     with element("div", "row-of"):
-        text("div", wording.many(page.total, "scenario"), "number")
+        text("div", f"{page.total:,} of {planned} fit" if is_narrowed(view) else planned, "number")
         if metrics and len(view.run.run.judgement_sets) > 1:
             text("div", f"judgements {view.one('judging') or view.run.run.judgement_sets[0].name!r}", "quiet small")
+        if metrics and page.rows:
+            start(view)
         with element("div", "push"):
             _pager(view, page, number)
     if not page.rows:
         text("p", "None fits." if page.total == 0 else "There are no more.", "empty")
         return
-    telling = [name for name in _names(row.facets for row in page.rows) if not _is_in_ids(name, page.rows)]
-    facets = telling[:_MOST_FACETS]
     counts = [*_names(row.counts for row in page.rows)][:1]
-    with element("div", "scroll", tabindex="0", role="region", aria_label="Scenarios"), element("table", "data"):
+    facets = [name for name in telling if name not in counts and not _is_chosen(view, name, page.rows)][:_MOST_FACETS]
+    scrolled = element("div", "scroll", tabindex="0", role="region", aria_label="Scenarios")
+    with scrolled, element("table", "data dense"):
         with element("thead"), element("tr"):
             _heads(view, facets, metrics, counts)
         with written("tbody"):
             for row in page.rows:
-                _row(view, row, facets, metrics, counts, page.said.get(row.position))
+                _row(view, row, facets, metrics, counts, page.said.get(row.position), labels.get(row.position, 0))
     with element("div", "row-of"), element("div", "push"):
         _pager(view, page, number)
 
@@ -189,7 +227,7 @@ def _heads(view: View, facets: Sequence[str], metrics: Sequence[str], counts: Se
     columns += [(name, f"facet:{name}", False) for name in facets]
     columns += [(name.replace("_", " "), f"score:{name}", True) for name in metrics]
     columns += [(name.replace("_", " "), f"count:{name}", True) for name in counts]
-    columns += [("faults", "faults", True), ("tokens", "tokens", True), ("cost", "cost", True)]
+    columns += [("faults", "faults", True), ("tokens used", "tokens", True), ("cost", "cost", True)]
     now, order = view.one("sort") or "number", view.one("order") or "asc"
     for title, key, is_number in columns:
         is_now = key == now
@@ -205,6 +243,7 @@ def _row(
     metrics: Sequence[str],
     counts: Sequence[str],
     said: str | None,
+    labels: int,
 ) -> None:
     with element("tr"):
         text("td", f"{row.position + 1:,}", "number quiet")
@@ -218,6 +257,8 @@ def _row(
             badge(row.state, _STATE_KINDS.get(row.state, ""))
             if row.is_changed:
                 badge("changed", "warn")
+            if view.one("as") and row.state == "done":
+                badge(told(labels), "accent" if labels else "")
         text("td", row.ended_by.replace("_", " "), "small")
         for name in facets:
             text("td", _told(row.facets.get(name)), "small of-facet")
@@ -249,9 +290,9 @@ def _names(mappings: Any) -> dict[str, None]:
     return {str(name): None for mapping in mappings for name in mapping}
 
 
-def _is_in_ids(name: str, rows: Sequence[ScenarioRow]) -> bool:
-    """Whether the ids say it already."""
-    return all(isinstance(row.facets.get(name), str) and str(row.facets[name]) in row.id for row in rows)
+def _is_chosen(view: View, name: str, rows: Sequence[ScenarioRow]) -> bool:
+    """Whether the filter has left one value of a facet, which it names itself."""
+    return FACET + name in view.query and len({str(row.facets.get(name)) for row in rows}) == 1
 
 
 def _told(value: Any) -> str:

@@ -11,6 +11,7 @@ from nicegui import ui
 
 from dialoom.errors import DialoomError
 from dialoom.runs.errors import Fault, fault_of
+from dialoom.runs.stepping import Difference
 from dialoom.runs.stepping.wording import label
 from dialoom.runs.store.signature import signature
 from dialoom.runs.studio import acting, history, stops
@@ -22,7 +23,7 @@ from dialoom.runs.studio.looking import Looked, checked, compared, looked, numbe
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import card, element, text
 from dialoom.runs.studio.shell import problem
-from dialoom.runs.studio.step_forms import Forms
+from dialoom.runs.studio.step_forms import Forms, promoting
 from dialoom.runs.studio.wording import many
 
 from .conversation import STEP_PATH as PATH
@@ -159,7 +160,7 @@ class StepPage:
                 with element("div", "stack stop"):
                     self._moves(seen)
                     self._places(seen)
-                    await self._compared()
+                    await self._compared(seen)
                     self._stop_card(seen)
                     if not seen.closed:
                         Forms(self, seen).build()
@@ -265,7 +266,7 @@ class StepPage:
                 for fault in seen.stop.faults:
                     fault_line(fault)
 
-    async def _compared(self) -> None:
+    async def _compared(self, seen: Looked) -> None:
         if not self.compare or self.compare == self.place.branch:
             return
         try:
@@ -274,8 +275,21 @@ class StepPage:
             problem(error)
             return
         with card("Side by side", "stack"):
-            stops.difference(found)
+            stops.difference(found, None if seen.closed else partial(self._side, seen, found))
             ui.link("Close", self.address(self.place.number, compare="")).classes("small")
+
+    def _side(self, seen: Looked, found: Difference, place: int) -> None:
+        """What can be done with a side of a comparison: if it is at its end, it can become the outcome."""
+        branch, (_, is_end) = found.names[place], found.stands[place]
+        if branch == seen.outcome_branch:
+            text("span", "the outcome", "badge good")
+        elif is_end:
+            promoting(branch, seen.outcome_branch, partial(self._promote, branch, found.names[1 - place]))
+
+    async def _promote(self, branch: str, other: str) -> None:
+        """Make a side of the comparison the outcome, and stay at the comparison."""
+        self.compare = other
+        await self.act(acting.promote, Spot(branch))
 
     async def save(self) -> None:
         """Hand this branch to the browser as a case that can be replayed."""

@@ -1,0 +1,56 @@
+"""Which conversations a figure of a report is of, as an address asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dialoom.graphs import Table
+from dialoom.graphs.reporting import FacetColumn
+from dialoom.runs.report import FAULTS
+from dialoom.runs.store import Choices
+
+from .chosen import FACET
+
+
+def counted(
+    table: Table, row: Sequence[object], column: str, choices: Choices, label: str = ""
+) -> Mapping[str, str] | None:
+    """The query of a figure's conversations; `None` if facets and faults do not tell which these are.
+
+    Args:
+        table: The report's.
+        row: One of its rows.
+        column: Where the figure stands in it.
+        choices: What the scenarios of the row's run can be chosen by.
+        label: What the row begins with if it is of one of several runs.
+    """
+    told = [(name, cell) for name, cell in zip(table.columns, row, strict=True) if isinstance(cell, str)]
+    words = dict(told[1:] if label else told)
+    if table.name == FAULTS:
+        who, kind = words["role"], words["fault"]
+        is_known = who in choices.get("fault_of", {}) and kind in choices.get("fault", {})
+        return {"fault": f"{who}/{kind}"} if is_known else None
+    of_column = table.chosen.get(column, {})
+    if of_column is None:
+        return None
+    wanted = {**of_column}
+    for name, cell in words.items():
+        facet = table.facets.get(name, FacetColumn(name))
+        if facet is not None:
+            wanted[facet.name] = facet.values.get(cell, cell)
+    return _query(wanted, choices)
+
+
+def _query(facets: Mapping[str, str], choices: Choices) -> Mapping[str, str] | None:
+    """Values of facets as a query, without those that all scenarios have."""
+    query = {}
+    for name, value in facets.items():
+        known = choices.get(f"facet:{name}", {})
+        if value not in known:
+            return None
+        if len(known) == 1:
+            continue
+        if not value:
+            return None  # an address cannot ask for an empty text
+        query[FACET + name] = value
+    return query

@@ -1,0 +1,102 @@
+"""Labels in a real browser: from one conversation to the next, and of the conversation that was read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from dialoom import open_run
+from dialoom.runs.agreement import labels_beside
+from tests.conftest import Command, MadeOnce, quick_players
+from tests.invented import write_release
+
+from .conftest import Open, Serve, playwright
+
+expect = playwright.expect
+LIST = "/runs/run/scenarios"
+
+
+def _three(dialoom: Command, folder: Path) -> None:
+    write_release(folder / "release", users=3)
+    dialoom(
+        "run",
+        "personalens",
+        "--profiles",
+        "release",
+        "--setting",
+        "base",
+        "--limit",
+        3,
+        *quick_players(folder),
+        "-o",
+        "run.db",
+    )
+
+
+def test_one_labels_from_one_conversation_to_the_next(
+    made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command
+) -> None:
+    """By the list's order, those that are not labelled only; the list says which are, and can be chosen by it."""
+    path = made_once(_three) / "run.db"
+    page = browse(serve(path), f"{LIST}?sort=number&order=desc")
+    page.get_by_label("Label as").fill("anna")
+    page.get_by_role("button", name="Start labelling").click()
+    expect(page).to_have_url(re.compile("as=anna"))
+    expect(page.get_by_text("number 3")).to_be_visible()
+    page.locator(".judgement").first.get_by_role("button", name="yes").click()
+    expect(page.locator(".choice[aria-pressed=true]")).to_have_count(1)
+    page.keyboard.press("l")
+    expect(page.get_by_text("number 2")).to_be_visible()
+    page.get_by_role("link", name="The list").click()
+    expect(page.locator("tbody tr", has_text="1 label")).to_have_count(1)
+    page.get_by_label("Labels of anna").select_option("not yet")
+    expect(page.locator("tbody tr")).to_have_count(2)
+    assert open_run(path).labelled("anna") == {2: 1}
+    page.get_by_role("button", name="Start labelling").click()
+    expect(page.get_by_text("1 of 2 chosen, number 2")).to_be_visible()
+    page.locator(".judgement").first.get_by_role("button", name="no").click()
+    expect(page.locator(".choice[aria-pressed=true]")).to_have_count(1)
+    page.get_by_role("link", name="Next to label").click()
+    expect(page.get_by_text("number 1")).to_be_visible()
+    expect(page.get_by_text("None that you have not labelled follows")).to_be_visible()
+    told = dialoom("show", path, "--labelled-by", "anna").stdout.splitlines()
+    assert [line.split()[0] for line in told if "done" in line] == ["2", "3"]
+
+
+def test_labels_of_another_branch_are_told_and_not_counted(
+    made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command
+) -> None:
+    """From a label to a branch that is promoted in the browser, and back again."""
+    path = made_once(_three) / "run.db"
+    page = browse(serve(path), f"{LIST}/1?as=anna")
+    yes = page.locator(".judgement").first.get_by_role("button", name="yes")
+    yes.click()
+    expect(yes).to_have_attribute("aria-pressed", "true")
+    page.goto(page.url.replace("/1?", "/1/step?at=3&"))
+    page.get_by_text("Say it in their place").click()
+    page.get_by_label("What user says").fill("Something else, please.")
+    page.get_by_role("button", name="Say it", exact=True).click()
+    page.get_by_text("said by a person as user").wait_for()
+    page.get_by_role("button", name="Play to the end").click()
+    page.get_by_text("The end: nothing comes next").wait_for()
+    _promote(page)
+    page.get_by_role("link", name="Conversation", exact=True).click()
+    expect(page.get_by_text("given to an earlier conversation, and not counted: yes")).to_be_visible()
+    expect(page.locator(".choice[aria-pressed=true]")).to_have_count(0)
+    assert "left out: 1, of 1 scenario" in dialoom("agree", path, "--labels", labels_beside(path)).stdout
+    page.get_by_text("Agreement up to now").click()
+    expect(page.get_by_text("Labels given to an earlier conversation, left out: 1")).to_be_visible()
+    page.get_by_role("link", name="Step", exact=True).click()
+    _promote(page)
+    page.get_by_role("link", name="Conversation", exact=True).click()
+    expect(page.locator(".choice[aria-pressed=true]")).to_have_count(1)
+    page.goto(page.url.split("/scenarios")[0] + "/report")
+    page.get_by_text("Agreement of judge and people").click()
+    expect(page.locator("table", has_text="judge, anna")).to_be_visible()
+
+
+def _promote(page: Any) -> None:
+    page.get_by_text(re.compile("^Make .* the outcome …")).first.click()
+    page.get_by_role("button", name=re.compile("^Yes, make")).first.click()
+    page.locator(".branches li:has(a[aria-current])", has_text="the outcome").wait_for()
