@@ -19,7 +19,9 @@ from dialoom.roles import UnparsedReplyError
 from .scenario import PersonaLensScenario
 
 END_MARKER = "TERMINATE"
-_MARKER = re.compile(rf"[\s*_\"'(\[]*\b{END_MARKER}\b[\s*_\"')\].!]*")
+_MARKER = re.compile(rf"\b{END_MARKER}\b[\s*_\"')\].!]*")
+_BEFORE = re.compile(r"[^\s*_\"'(\[]")
+"""What a line may end with before the marker: anything but spaces, emphasis, and what opens a quote or a bracket."""
 
 
 class DialogueState(TypedDict, total=False):
@@ -85,8 +87,18 @@ def is_over(state: DialogueState) -> bool:
 
 def without_marker(text: str) -> tuple[str, bool]:
     """A user's line without its TERMINATE, and whether it had one."""
-    bare = _MARKER.sub(" ", text).strip()
-    return (bare, True) if bare != text.strip() else (bare, False)
+    *parts, rest = _MARKER.split(text)
+    # From the end of each part, not as a part of the expression: that would take the square of a million spaces.
+    kept = [part[: len(part) - len(_ending(part))] for part in parts]
+    return " ".join([*kept, rest]).strip(), bool(parts)
+
+
+def _ending(part: str) -> str:
+    """What of a text stands before the marker only to set it off."""
+    end = len(part)
+    while end and not _BEFORE.match(part[end - 1]):
+        end -= 1
+    return part[end:]
 
 
 def judgements_of(state: dict[str, Any]) -> tuple[Judgement, ...]:
