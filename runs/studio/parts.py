@@ -117,4 +117,4 @@ def table_head(words: str, is_number: bool, target: str, order: str | None) -> N
     with element("th", "number" if is_number else "", scope="col") as made:
         if order is not None:
             made.props["aria-sort"] = "descending" if order == "desc" else "ascending"
-        link(words + {"asc": " ↑", "desc": " ↓"}.get(order or "", ""), target)
+        link(words + {"asc": "\u00a0↑", "desc": "\u00a0↓"}.get(order or "", ""), target)

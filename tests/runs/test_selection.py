@@ -85,7 +85,7 @@ def test_what_was_not_judged_fits_no_comparison(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("personalisation >= 3", "there is no 'personalisation'; there are number, id, "),
+        ("personalisation >= 3", "there is no 'personalisation'; did you mean personalization? There are number, id, "),
         ("setting ==", "is no expression"),
         ("1 == 1", "names nothing"),
         ("setting >= 3", "cannot be told of"),
