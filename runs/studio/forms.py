@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from .parts import element, text
+from .parts import begun_with, element, text
 
 _ONLY_WHAT_IS_SAID = "(event) => { for (const each of event.target.elements) if (!each.value) each.disabled = true; }"
 _AT_ONCE = "(event) => event.target.form.requestSubmit()"
@@ -42,7 +42,7 @@ class Entry:
             text("label", label, for_=name)
             self._made = element("input", "input", type="search", name=name, id_=name, autocomplete="off")
             self._made.props["spellcheck"] = "false"
-            self._made.props["value"] = value
+            begun_with(self._made, value)
             self._made.props["placeholder"] = hint
 
     def refuse(self, words: str) -> None:

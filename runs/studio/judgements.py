@@ -22,7 +22,7 @@ from .chosen import kept
 from .elements import button, folded, on_opening, said
 from .labelling import go_on
 from .page import View
-from .parts import element, text
+from .parts import begun_with, element, text
 from .shell import problem
 from .wording import many
 
@@ -97,15 +97,9 @@ class JudgementBox:
         """Who labels; the name stands in the address."""
         with element("div", "field"):
             text("label", "Label as").props("for=annotator")
-            name = element(
-                "input",
-                "input",
-                id="annotator",
-                value=self._annotator,
-                placeholder="your name, then Enter",
-                maxlength="80",
-            )
+            name = element("input", "input", id="annotator", placeholder="your name, then Enter", maxlength="80")
             name.props["autocomplete"] = "off"
+            begun_with(name, self._annotator)
         name.on(
             "change",
             lambda event: ui.navigate.to(self._address(**{"as": " ".join(str(event.args).split())})),

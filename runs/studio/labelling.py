@@ -12,7 +12,7 @@ from dialoom.errors import DialoomError
 
 from .chosen import kept, query_of
 from .page import View
-from .parts import element, link, text
+from .parts import begun_with, element, link, text
 from .wording import many
 
 _CONVERSATION = "/runs/{run}/scenarios/{scenario}"
@@ -28,7 +28,8 @@ def start(view: View) -> None:
     """A name and a button that leads to the first conversation of the list that it has not labelled."""
     with element("div", "row-of small", role="group", aria_label="Labelling"):
         text("label", "Label as", "quiet", for_="labeller")
-        made = element("input", "input", id="labeller", value=view.one("as"), placeholder="your name", maxlength="80")
+        made = element("input", "input", id="labeller", placeholder="your name", maxlength="80")
+        begun_with(made, view.one("as"))
         made.props["autocomplete"] = "off"
         with element("button", "button", type="button") as button:
             text("span", "Start labelling")

@@ -44,6 +44,15 @@ def _with(made: Any, attributes: Mapping[str, str]) -> Any:
     return made
 
 
+def begun_with(field: Any, value: str) -> Any:
+    """A field with what stands in it at first: what is typed there stays when the page changes around it.
+
+    An attribute does that, and no property, which is set anew with every change.
+    """
+    field.props["^value"] = harmless(value)
+    return field
+
+
 def link(words: str, target: str, classes: str = "", **attributes: str) -> Any:
     """A link within the studio."""
     told = {"class": f"nicegui-link {classes}", "href": target, **_named(attributes)}

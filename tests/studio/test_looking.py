@@ -93,6 +93,17 @@ def test_what_was_said_is_found(studio: Served, browse: Open, runs: Path) -> Non
     assert _ids(page) == said
 
 
+def test_what_is_typed_stays_when_the_page_changes_around_it(studio: Served, browse: Open) -> None:
+    """As it does when what can be chosen has been counted."""
+    page = browse(studio, "/runs/talk/scenarios?where=turns > 4&min.personalization=2")
+    told = {"Said": "alarm", "Where this holds": "turns > 3", "personalization at least": "3", "Label as": "anna"}
+    for label, words in told.items():
+        page.get_by_label(label, exact=True).fill(words)
+    page.evaluate("mounted_app.$forceUpdate()")
+    page.wait_for_timeout(200)
+    assert {label: page.get_by_label(label, exact=True).input_value() for label in told} == told
+
+
 def test_an_expression_filters_as_on_the_terminal(studio: Served, browse: Open, runs: Path) -> None:
     """And says how many it leaves."""
     page = browse(studio, "/runs/talk/scenarios?where=turns > 4")

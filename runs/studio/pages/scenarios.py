@@ -18,7 +18,7 @@ from dialoom.runs.studio.chosen import FACET, LABELLED, LEAST, MOST, UNLABELLED,
 from dialoom.runs.studio.forms import Entry, choice, form, submit
 from dialoom.runs.studio.labelling import labels_by, start, told
 from dialoom.runs.studio.page import Page, View
-from dialoom.runs.studio.parts import badge, element, link, table_head, text
+from dialoom.runs.studio.parts import badge, begun_with, element, link, table_head, text
 from dialoom.runs.studio.shell import problem
 from dialoom.runs.studio.written import written
 from dialoom.runs.viewing import snippet
@@ -180,7 +180,7 @@ def _bounds(view: View, metrics: Sequence[str]) -> None:
 def _bound(name: str, label: str, value: str, hint: str) -> None:
     field = element("input", "input narrow", type="text", inputmode="decimal", name=name, aria_label=label)
     field.props["placeholder"] = hint
-    field.props["value"] = value
+    begun_with(field, value)
 
 
 def _results(
