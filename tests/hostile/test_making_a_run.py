@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -99,7 +100,9 @@ def little_room(size: int) -> Iterator[None]:
 @pytest.mark.parametrize("size", [20_000, 500_000], ids=["while it is made", "while it is planned"])
 def test_a_full_disk_leaves_nothing_to_resume(tmp_path: Path, size: int) -> None:
     """And no word of resuming."""
-    people = ({"profile": f"She keeps {number} hens. " * 100, "personality": "Calm."} for number in range(1000))
+    # What a file deflates must not fit for all that.
+    hens = (f"She keeps the hens {Random(number).getrandbits(8_000):x}." for number in range(1000))
+    people = ({"profile": each, "personality": "Calm."} for each in hens)
     (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in people))
     options: dict[str, Any] = {"personas": str(tmp_path / "people.jsonl")}
     with little_room(size), pytest.raises(StoreError, match="nothing is left of it") as caught:
