@@ -204,6 +204,6 @@ def test_the_same_is_done_with_trees_and_with_calls(
     page.get_by_role("link", name="Compare mine with it").click()
     page.locator(".side-head", has_text="mine").get_by_text("Make mine the outcome …").click()
     page.get_by_role("button", name="Yes, make mine the outcome").first.click()
-    page.wait_for_selector(".branches li:has-text('mine') >> text=the outcome")
+    page.wait_for_selector(".branches li:has(a[aria-current]) >> text=the outcome")
     taken = open_run(path).conversation(1).episode
     assert taken.branch is not None and taken.branch.name == "mine" and taken.branch.said == 1
