@@ -151,7 +151,10 @@ def test_a_text_that_is_only_the_blank_of_its_form_is_a_leak() -> None:
     assert found == [("c", "repetition"), ("a", "prompt_leak")]
 
 
-@pytest.mark.parametrize("piece", ["Yes, and then? ", "<", "“", "'a", "User: ", "```", "[your ", "{{"])
+_LINE_ENDS = pytest.param("\n" * 2**19 + "x", id="line ends")
+
+
+@pytest.mark.parametrize("piece", ["Yes, and then? ", "<", "“", "'a", "User: ", "```", "[your ", "{{", _LINE_ENDS])
 def test_huge_lines_are_read_in_time(piece: str) -> None:
     """A megabyte of anything; what grows with its square would not come back."""
     huge = (piece * (2**20 // len(piece)))[: 2**20]
