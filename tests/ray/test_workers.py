@@ -180,7 +180,7 @@ def test_who_finds_no_place_is_not_waited_for(
 @pytest.mark.usefixtures("cluster")
 def test_who_no_longer_answers_is_ended(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that is there and does nothing counts as dead; what it had written is read from its file."""
-    monkeypatch.setattr(cluster_module, "_ANSWERING", 4.0)
+    monkeypatch.setattr(cluster_module, "_ANSWERING", 15.0)
     told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
     hang = once(lambda: os.kill(workers_of(os.getpid())[0], signal.SIGSTOP))
     run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=2, on_event=hang, **told)
