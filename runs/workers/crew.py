@@ -374,8 +374,9 @@ class Crew:
         except (StoreError, WorkerDiedError):  # its machine is gone, or it cannot be read
             await self._store.deals.keep_common(await self._line.ended(begun.path.stem, None))
             return ()
-        await self._line.ended(begun.path.stem, left.spent)
-        return await self._store.deals.fold(left.parcels)
+        folded = await self._store.deals.fold(left.parcels)
+        await self._line.ended(begun.path.stem, left.spent)  # who waits for its common calls looks for them now
+        return folded
 
     async def _try_again(self, work: Work, error: str) -> None:
         deaths = self._deaths[work.position]

@@ -101,6 +101,13 @@ class NearCluster:
         self.hands: list[NearHand] = []
         self.told: list[asyncio.Future[None]] = []
 
+    def wake(self, worker: str) -> set[int]:
+        """Have a worker report at once, though it has nothing to say; returns what it has."""
+        (hand,) = [each for each in self.hands if each._worker._path and each._worker._path.stem == worker]
+        hand._worker._news.set()
+        hand._worker._enough.set()
+        return hand._has
+
     def let_go(self) -> None:
         """Of all files, as the death of the workers' processes would."""
         for hand in self.hands:

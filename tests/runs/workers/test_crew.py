@@ -17,8 +17,10 @@ from dialoom import Run
 from dialoom.prompts import ChatMessage
 from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed
 from dialoom.runs.store import RunStore, StoreError
+from dialoom.runs.store.parcels import Parcel
 from dialoom.runs.workers import leftovers
 from dialoom.runs.workers.cluster import WorkerLostError
+from dialoom.runs.workers.commons import Commons
 from dialoom.runs.workers.leftovers import folder_of
 from dialoom.runs.workers.order import Begun, Delivery
 from tests.runs.test_common_calls import RECIPE, SMALL
@@ -90,6 +92,31 @@ def test_a_dead_workers_file_is_folded_and_the_rest_dealt_again(
     assert run.status().usage.calls == alone.status().usage.calls
     assert run.ended is not None
     assert (run.ended.done, run.ended.failed) == (12, 0)
+
+
+def test_a_common_reply_that_nobody_was_told_of_is_found_in_the_dead_ones_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for it looks only when it is there, and does not ask once more."""
+    near = near_cluster(monkeypatch)
+    counting = Counting()
+    made = Commons.made
+    doomed: list[str] = []
+
+    async def die_of_it(line: Commons, worker: str, key: str, parcel: Parcel | None) -> None:
+        if doomed:
+            await made(line, worker, key, parcel)
+            return
+        doomed.append(worker)
+        its = near.wake(worker)
+        near.is_deadly = lambda delivery, has: delivery is not None and has is its
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Commons, "made", die_of_it)
+    told: Any = {"options": {**SMALL, "pairs": 1}, "models": {"assistant": counting}, "workers": 2, "concurrency": 2}
+    run = door.play(RECIPE, path=tmp_path / "run.db", **told)
+    assert (near.deaths, run.status().done) == (1, 4)
+    assert counting.asked == run.status().usage.calls == 1 + 4
 
 
 def test_what_kills_three_workers_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
