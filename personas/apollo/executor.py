@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from .calls import CallError, ToolCall, canonical, shown
-from .draws import Columns, Row, TableRows, in_range
+from .draws import Columns, Draw, Row, TableRows, in_range
 from .tools import CONTENT as TOOLS_CONTENT
 from .tools import TOOLS
 from .world import CONTENT, Place, World
@@ -54,21 +54,35 @@ def _answer(world: World, call: ToolCall) -> Output:
 
 def _drawn(world: World, call: ToolCall) -> _Said:
     """What a tool without an answer of its own says: rows or one object, as its columns in the data file have it."""
-    columns, count = _columns(call.name)
+    columns, count, order = _columns(call.name)
     draw = world.draw(call.name, *call.arguments.values())
     _differ(call)
-    if count is None:
+    if not count:
         return columns.row(draw, call.arguments)
+    found = _some_rows(call, draw)
+    return _ordered(found, **order) if order else found
+
+
+def _some_rows(call: ToolCall, draw: Draw) -> TableRows:
+    """Rows of such a tool, as many as it draws or was asked for."""
+    columns, count, _ = _columns(call.name)
     if isinstance(count, str):
         return columns.rows(draw, call.arguments, int(call.arguments[count]))
-    return columns.rows(draw, call.arguments, count[0] + draw.below(count[1] - count[0] + 1))
+    least, most = count
+    return columns.rows(draw, call.arguments, least + draw.below(most - least + 1))
 
 
 @cache
-def _columns(tool: str) -> tuple[Columns, str | Sequence[int] | None]:
-    """What such a tool says, and how many rows: a range, an argument's name, or one object."""
+def _columns(tool: str) -> tuple[Columns, str | Sequence[int], Mapping[str, str]]:
+    """What such a tool says, how many rows (a range, or an argument's name; none: one object), and their order."""
     content = TOOLS_CONTENT["tools"][tool]
-    return Columns(content["answer"]), content.get("rows")
+    return Columns(content["answer"]), content.get("rows", ""), content.get("order", {})
+
+
+def _ordered(found: TableRows, least: str = "", most: str = "") -> TableRows:
+    """Rows by a column, from its least value up or from its most down."""
+    values = found.columns[found.names.index(least or most)]
+    return found._replace(places=sorted(range(len(values)), key=values.__getitem__, reverse=bool(most)))
 
 
 def _id(world: World, call: ToolCall, prefix: str) -> str:
@@ -190,6 +204,24 @@ def _order_food_delivery(world: World, call: ToolCall) -> _Said:
     return {"order_id": _id(world, call, "OR"), "eta_min": _in_range(world, call, "delivery_min")}
 
 
+def _game_recommendation(world: World, call: ToolCall) -> _Said:
+    """Some games of a kind: each is as long, and as well liked, whoever asks."""
+    (columns, rows, _), (kind, *_) = _columns(call.name), call.arguments.values()
+    least, most = map(int, rows)
+    known = columns.rows(world.draw(call.name, kind), call.arguments, most)
+    draw = world.draw("order", *call.arguments.values())
+    return known._replace(places=draw.shuffled(range(most), least + draw.below(most - least + 1)))
+
+
+def _search_products(world: World, call: ToolCall) -> _Said:
+    """The same products in whichever order; what is newest or fits is not told, and so that order is drawn."""
+    *within, sort = call.arguments.values()
+    found = _some_rows(call, world.draw(call.name, *within))
+    if sort == "rating":
+        return _ordered(found, most="rating")
+    return found._replace(places=world.draw("order", *within, sort).shuffled(range(len(found.columns[0]))))
+
+
 def _loan_repayment_calculator(_: World, call: ToolCall) -> _Said:
     amount, rate, years = (float(value) for value in call.arguments.values())
     months, monthly = 12 * years, rate / 1200
@@ -251,6 +283,8 @@ _ANSWERS: Mapping[str, Callable[[World, ToolCall], _Said]] = {
         _search_beverage_id,
         _order_beverage,
         _order_food_delivery,
+        _game_recommendation,
+        _search_products,
         _loan_repayment_calculator,
         _investment_return_calculator,
         _currency_converter,

@@ -173,9 +173,10 @@ class World:
         draw = self.draw("places", city)
         places = []
         for street, venue in zip(CONTENT["cities"][city], draw.shuffled(CONTENT["venues"]), strict=True):
-            for name, is_address in ((f"{street} {venue}", False), (f"{1 + draw.below(80)} {street}", True)):
-                east, north = (draw.below(10 * _KM_ACROSS) / 10 for _ in "xy")
-                places.append(Place(name, is_address, east, north))
+            east, north = (draw.below(10 * _KM_ACROSS) / 10 for _ in "xy")
+            places.append(Place(f"{street} {venue}", False, east, north))
+            near = (round(part + (draw.below(11) - 5) / 10, 1) for part in (east, north))  # it is the same street
+            places.append(Place(f"{1 + draw.below(80)} {street}", True, *near))
         return places
 
 

@@ -36,6 +36,8 @@ _LADDERS: Mapping[Structured, tuple[Form, ...]] = {
     "prompt": (Form.NONE,),
 }
 _FORMS = frozenset(Form)
+_MOST_NAMED = 10
+"""So many whole numbers are named one by one: not every server holds a model to bounds, but each to a list."""
 _OWN_SERVER = (Form.SCHEMA, Form.BESIDE, Form.JSON, Form.NONE)
 
 
@@ -140,6 +142,9 @@ def _strict(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     strict = {key: _strict(value) for key, value in node.items() if key not in ("default", "title")}
+    match strict:
+        case {"type": "integer", "minimum": int(low), "maximum": int(high), **rest} if high - low < _MOST_NAMED:
+            return {**rest, "type": "integer", "enum": list(range(low, high + 1))}
     if isinstance(properties := node.get("properties"), dict):
         strict["properties"] = {name: _strict(value) for name, value in properties.items()}
         strict |= {"required": list(properties), "additionalProperties": False}

@@ -100,7 +100,7 @@ def _errand(request: MarkedRequest, draws: Draws) -> _Made:  # noqa: ARG001
 
     outputs, number = _outputs(request) or [], request.parts("tool")[0].attributes["number"]
     behind = len(request.part("so_far").splitlines()) - len(outputs)
-    random = Random(str([*_lasting(request), request.part("wrong")]))
+    random = Random(str([*_lasting(request), number, request.part("wrong")]))
     made = errand_piece(request.part("tool"), int(number), behind, outputs, random)
     return {"turns": [turn.model_dump() for turn in made.turns], "call": made.call}
 

@@ -36,6 +36,9 @@ def ensure_file(path: Path) -> None:
         raise StoreError(f"{path} is empty: its run was stopped before it began; remove it and start it again")
 
 
+_OLDER = "an older dialoom has made it, and it is brought up to date once nobody does: wait for that one or stop it"
+
+
 def open_for_reading(path: Path, locked: bool = False) -> sqlite3.Connection:
     """A connection that cannot write. It sees whole transactions only and never holds up the writer.
 
@@ -133,7 +136,7 @@ def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
 def _migrate(path: Path, locked: bool) -> None:
     with ExitStack() as opened:
         if not locked:
-            opened.enter_context(closing(WriteLock(path)))
+            opened.enter_context(closing(WriteLock(path, _OLDER)))
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
         version = migrate(opened.enter_context(closing(connection)))
     if version < SCHEMA_VERSION:

@@ -58,24 +58,24 @@ class WriteLock:
 
     Args:
         path: The file.
-        sharing: How several may write it all the same, if there is a way.
+        instead: What to do where it is taken, if not what one does about a run.
 
     Raises:
         StoreError: If another process (or another store of this one) holds it, or the file cannot be written.
     """
 
-    def __init__(self, path: Path, sharing: str | None = None) -> None:
+    def __init__(self, path: Path, instead: str | None = None) -> None:
         with _asking:
             found = path.stat()
             self._file = found.st_dev, found.st_ino
             if self._file in _held:
-                raise _is_taken(path, "another task or thread of this process", sharing)
+                raise _is_taken(path, "another task or thread of this process", instead)
             self._descriptor = _opened(path)
             try:
                 _take(self._descriptor)
             except OSError as error:
                 os.close(self._descriptor)
-                raise _is_taken(path, "another dialoom process", sharing) from error
+                raise _is_taken(path, "another dialoom process", instead) from error
             _held.add(self._file)
 
     def close(self) -> None:
@@ -95,10 +95,10 @@ def _opened(path: Path) -> int:
         ) from error
 
 
-def _is_taken(path: Path, writer: str, sharing: str | None) -> StoreError:
+def _is_taken(path: Path, writer: str, instead: str | None) -> StoreError:
     message = f"{path} is being written by {writer}"
-    if sharing is not None:
-        return StoreError(f"{message}; {sharing}")
+    if instead is not None:
+        return StoreError(f"{message}; {instead}")
     return StoreError(
         f"{message}; it can be read all the same. To write it, wait for that one or stop it",
         advice=Advice("resume", "then resume the run", {"path": path}),

@@ -78,6 +78,21 @@ def test_no_unrelated_session_holds_a_word_of_the_preference() -> None:
         assert not [session.id for session in made.sessions if session.kind == "unrelated" and words & session.stems]
 
 
+def test_nothing_is_asked_twice_in_a_history() -> None:
+    """Also where people or models have written a session that asks for what another one has asked."""
+    pair = PAIRS[0]
+    again = [
+        session.model_copy(update={"id": f"{session.id}-again", "turns": (*session.turns[:-1], session.turns[0])})
+        for session in SOURCE.unrelated[pair.user]
+    ]
+    source = replace(SOURCE, sessions={**SOURCE.sessions, **{session.id: session for session in again}})
+    for length in (2_000, 12_000):
+        made = history(source, pair, length=length)
+        assert any(id_.endswith("-again") for id_ in unrelated(made))
+        asked = [call for session in made.sessions for call in session.asked]
+        assert len(asked) == len(set(asked)) > 8
+
+
 def test_a_number_of_sessions_and_a_place_can_be_asked_for() -> None:
     """The others stay in their order."""
     pair = PAIRS[0]

@@ -142,6 +142,7 @@ def test_a_preference_session_has_its_calls_and_says_nothing_of_it_before_the_us
         session = SOURCE.sessions[pair.session]
         facets = phrases()[pair.flow]
         names = {name for facet, value in pair.values.items() for name in facets[facet].names[value]}
+        names = {name for name in names if name[0].isalpha()}  # a tool's minutes may be those of a limit by chance
         first = next(place for place, turn in enumerate(session.turns) if isinstance(turn, PastCall))
         after = [turn.text.casefold() for turn in session.turns[first:] if isinstance(turn, Speech)]
         before = [turn.text for turn in session.turns[:first] if isinstance(turn, Speech)]
@@ -280,11 +281,12 @@ def test_a_preference_in_a_second_session_is_refused() -> None:
 
 
 def test_unrelated_sessions_use_all_tools_and_are_true() -> None:
-    """For each user: all 31, no preference, no two the same, of a size, and what tools say is what they say."""
+    """For each user: all 31, no preference, no call made twice, of a size, and what tools say is what they say."""
     for user, sessions in SOURCE.unrelated.items():
         assert {tool for session in sessions for tool in session.tools} == set(UNRELATED_TOOLS)
         assert len(UNRELATED_TOOLS) == 31 == sum(tool.domain not in _told_domains() for tool in TOOLS.values())
         assert len({session.lines for session in sessions}) == len(sessions) >= 45, user
+        assert Counter(call for session in sessions for call in session.asked).most_common(1)[0][1] == 1, user
         for session in sessions:
             assert 150 <= -(-len("\n".join(session.lines)) // 4) <= 450, session.id
             assert unrelated_refusal(WORLD, session) is None

@@ -23,6 +23,8 @@ from tests.personas.test_apollo_source import SOURCE
 PAIR = next(pair for pair in SOURCE.pairs.values() if pair.flow == "beverage" and pair.form != "facts")
 SESSION = SOURCE.sessions[PAIR.session]
 WANTED = PAIR.values["brand"]
+PAID = {"transport_recommendation", "request_ride", "book_flight", "book_hotel", "course_search", "search_products"}
+PAID |= {"loan_repayment_calculator", "investment_return_calculator"}
 
 
 def slots(pair: ApolloPair) -> Mapping[str, Any]:
@@ -52,14 +54,15 @@ def test_scripted_words_pass() -> None:
 
 
 def test_scripted_numbers_read_as_people_say_them() -> None:
-    """What costs nothing costs nothing, and not 0.0; a price of whole dollars has no decimal."""
-    said = [
-        turn.text
-        for session in SOURCE.sessions.values()
-        for turn in session.turns
-        if isinstance(turn, Speech) and turn.speaker == "assistant"
-    ]
+    """What costs nothing costs nothing, and not 0.0; sums have a currency, thousands a comma, nothing comes 0 times."""
+    said = [turn.text for session in SOURCE.sessions.values() for turn in session.turns if isinstance(turn, Speech)]
     assert [text for text in said if re.search(r"\d\.0\b|\b(costs|for|cost of) 0\b", text)] == []
+    odd = r"(?<![\d.,:$A-Z])[01] [a-z]+|\$[\d,]*\.\d\b|(?<![\w,.])\d{4,}|\b[Aa] [aeiou]|[ ,.;:][,;:?!]|\b(\w+) \1\b"
+    assert [text for text in said if re.search(odd, text)] == []
+    assert any(re.search(r"\$\d+,\d{3}", text) for text in said)
+    for session in SOURCE.sessions.values():
+        if not PAID.isdisjoint(session.tools):
+            assert re.search(r"\$\d|costs nothing|free of charge", session.words), session.id
     assert any("costs nothing" in text or "free of charge" in text for text in said)
 
 

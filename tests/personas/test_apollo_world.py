@@ -7,6 +7,7 @@ import json
 import random
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +101,8 @@ def test_what_preferences_do_not_touch_has_much_to_say_too() -> None:
 def test_the_world_is_the_same_for_ever() -> None:
     """Who changes content changes the hash; who changes how it is drawn raises its version, which does so too."""
     assert World(1).hash != WORLD.hash
-    assert WORLD.hash == "d6c21eb1643c8f530ebabbbd2d11c23ce4f2a6cba162b774bd1f101b3366d107"
-    assert digest_of_answers() == "df0071115489728cc1c425a3bc9e7b2f47faa67e94996c7749e7113a8438fcd5"
+    assert WORLD.hash == "aa97e835a2b0746cc9c931c0c4fe4c5bcb9d59d7d47aa957bf83c35ba9cf8235"
+    assert digest_of_answers() == "528e5ab7fae3dc3161805d132b2318576a3d3d1dbf6b58e6fd52eedbe1834a26"
 
 
 def test_equal_calls_have_equal_outputs_in_another_process() -> None:
@@ -134,6 +135,58 @@ def test_searches_and_bookings_agree() -> None:
     assert answer("search_flight", **day, direct=True) == [flight for flight in flights if flight["stops"] == 0]
     booked = answer("book_flight", flight_id=flights[5]["flight_id"].lower(), insurance="true", payment_method="wallet")
     assert booked["total"] == flights[5]["price"] + 18
+
+
+def test_rows_come_in_the_order_that_is_said() -> None:
+    """The best rated, the last written, the most sold first; the same products in whichever order."""
+    known = TOOLS["search_products"].parameters
+    newest, by_rating, fitting = (
+        [
+            answer("search_products", category=category, budget=budget, sort=sort)
+            for category in known["category"].of
+            for budget in known["budget"].of
+        ]
+        for sort in ("newest", "rating", "relevance")
+    )
+    assert newest != fitting != by_rating != newest
+    for found in zip(newest, by_rating, fitting, strict=True):
+        assert len({tuple(sorted(row["product_id"] for row in rows)) for rows in found}) == 1
+    tools = {
+        "rating": by_rating,
+        "sold_today": [answer("get_trending_products", **call) for call in calls_of("get_trending_products")],
+        "minutes_ago": [answer("get_latest_messages", **call) for call in calls_of("get_latest_messages")],
+    }
+    for column, outputs in tools.items():
+        values = [[row[column] for row in rows] for rows in outputs]
+        assert values == [sorted(each, reverse=column != "minutes_ago") for each in values]
+        assert any(len(set(each)) > 1 for each in values)
+
+
+def calls_of(tool: str) -> list[dict[str, Any]]:
+    """Every call of a tool whose parameters all have a list of values."""
+    known = TOOLS[tool].parameters
+    return [dict(zip(known, values, strict=True)) for values in product(*(each.of for each in known.values()))]
+
+
+def test_a_game_is_the_same_whoever_asks() -> None:
+    """As long, and as well rated, for however many players and on whatever they play; which ones are found differs."""
+    draw, found = random.Random(0), dict[str, set[tuple[int, float]]]()
+    outputs = [execute(WORLD, _call(draw, "game_recommendation")) for _ in range(150)]
+    for output in outputs:
+        assert isinstance(output, list) and 2 <= len({row["title"] for row in output}) == len(output) <= 3
+        for row in output:
+            found.setdefault(row["title"], set()).add((row["minutes"], row["rating"]))
+    assert len(found) == 18
+    assert {len(each) for each in found.values()} == {1}
+
+
+def test_what_stands_on_one_street_is_near() -> None:
+    """A venue and an address of the same street are a kilometre apart at most."""
+    for number in range(len(CITIES)):
+        places = WORLD.places(number)
+        for venue, address in zip(places[::2], places[1::2], strict=True):
+            assert venue.name.startswith(address.name.partition(" ")[2])
+            assert venue.distance(address) < 1
 
 
 def test_ids_lead_to_one_row_each() -> None:

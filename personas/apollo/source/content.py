@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 _FOLDER = Path(__file__).parent / "content"
+_CENTS = re.compile(r"(\$[\d,]+\.\d|\d\.\d(?= [A-Z]{3}\b))(?!\d)")
 _CHOICE = re.compile(r"\[([^\[\]]*\|[^\[\]]*)\]")
 
 
@@ -29,15 +30,15 @@ class Filling(dict[str, Any]):
 
 
 def filled(text: str, values: Mapping[str, Any], draw: random.Random) -> str:
-    """A text with one of each `[choice|of|words]`, and values for its braces."""
+    """A text with one of each `[choice|of|words]`, and values for its braces; of cents there are two digits or none."""
     text = _CHOICE.sub(lambda found: draw.choice(found[1].split("|")), text)
-    return text.format_map(Filling(values))
+    return _CENTS.sub(r"\g<1>0", text.format_map(Filling(values)))
 
 
 def as_said(value: Any) -> Any:
-    """As one writes it: without underscores, and whole numbers without a decimal."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
+    """As one writes it: without underscores, whole numbers without a decimal, and thousands set apart."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{int(value) if value == int(value) else value:,}"
     return value.replace("_", " ") if isinstance(value, str) else value
 
 

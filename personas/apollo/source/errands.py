@@ -21,7 +21,7 @@ _SCRIPTS: Mapping[str, Sequence[Sequence[str]]] = _CONTENT["scripts"]
 _DRAWS: Mapping[str, Sequence[Value]] = _CONTENT["draws"]
 _TRIES, _OWN = 40, 0.4
 SIZE = range(150, 451)  # tokens
-_ONE_OF_MANY = re.compile(r"(?<![\d.])1 (change|day|hour|mistake|piece|portion|time)s\b")
+_ONE_OF_MANY = re.compile(r"(?<![\d.])1 (gram|hour|litre|minute|point|portion|time)s\b")
 _DIFFERENT = {"to_currency": "from_currency", "to_station": "from_station"}
 UNRELATED_TOOLS = tuple(name for name, tool in TOOLS.items() if tool.domain not in PREFERENCE_DOMAINS)
 
@@ -32,8 +32,8 @@ def errand_scripts(tool: str) -> Sequence[Sequence[str]]:
 
 
 def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -> list[ApolloSession]:
-    """A user's sessions about other things: so many for each of the 31 tools, no two the same."""
-    draw, sessions, used = random.Random(f"errands {seed} {user.id}"), [], set[str]()
+    """A user's sessions about other things: so many for each of the 31 tools, none with a call of another's."""
+    draw, sessions, used = random.Random(f"errands {seed} {user.id}"), list[ApolloSession](), set[str]()
     for round_ in range(rounds):
         for name in UNRELATED_TOOLS:
             scripts = _SCRIPTS[name]
@@ -47,12 +47,20 @@ def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -
                     topic=f"{TOOLS[name].domain}/{name}",
                     turns=tuple(turns),
                 )
-                text = "\n".join(session.lines)
-                if text not in used and -(-len(text) // 4) in SIZE:
+                size = -(-len("\n".join(session.lines)) // 4)
+                if size in SIZE and used.isdisjoint(session.asked) and not _told_twice(session):
                     break
-            used.add(text)
+            used |= session.asked
             sessions.append(session)
     return sessions
+
+
+def _told_twice(session: ApolloSession) -> bool:
+    """Whether a tool begins two answers with the same text, where what was asked between makes another one expected."""
+    outputs = [turn.output for turn in session.turns if isinstance(turn, PastCall)]
+    firsts = [next(iter((each[0] if isinstance(each, list) else each).values())) for each in outputs if each]
+    told = [first for first in firsts if isinstance(first, str)]
+    return len(told) > len(set(told))
 
 
 def interests_shown(sessions: Iterable[ApolloSession]) -> dict[str, Value]:
@@ -133,11 +141,12 @@ def _words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[
     call = str(number) if number > 1 else ""
     words: dict[str, Any] = dict(arguments)
     words["homework"] = arguments.get("text", "")
-    for name, said in _CONTENT["words"].items():
-        words[f"{name}_words"] = said.get(str(arguments.get(name)), "")
-    for row, found in zip(("", "_b", "_c"), output if isinstance(output, list) else [output], strict=False):
+    rows = output if isinstance(output, list) else [output]
+    for row, found in zip(("", "_b", "_c"), rows, strict=False):
         for column, value in found.items():
             words[f"{column}_out{row}" if column in arguments else f"{column}{row}"] = value
+    for name, said in _CONTENT["words"].items():
+        words[f"{name}_words"] = said.get(str(words.get(name)), words.get(name, ""))
     return {_numbered(name, call): as_said(value) for name, value in words.items()}
 
 

@@ -153,12 +153,21 @@ def _earlier(source: ApolloSource, pair: ApolloPair) -> tuple[ApolloPair, ...]:
 
 
 def _unrelated(source: ApolloSource, told: Sequence[ApolloPair]) -> list[ApolloSession]:
-    """The user's unrelated sessions in the pair's order, without those that hold a word of what is preferred."""
+    """The user's unrelated sessions in the pair's order.
+
+    Without those that hold a word of what is preferred, and those that ask again what an earlier one has asked: nobody
+    asks for a thing that stands further up.
+    """
     pair = told[-1]
     words = frozenset[str]().union(*(preference_words(each.flow, each.values) for each in told))
     order = [session for session in source.unrelated[pair.user] if not words & session.stems]
     _draw(pair, "order").shuffle(order)
-    return order
+    asked, anew = set[str](), list[ApolloSession]()
+    for session in order:
+        if asked.isdisjoint(session.asked):
+            anew.append(session)
+            asked |= session.asked
+    return anew
 
 
 def _filled(
@@ -182,7 +191,8 @@ def _filled(
                 left.remove(session)
     while chosen and counter(first_message(user, pair, [*telling, *chosen])) > length:
         chosen.pop()
-    return sorted(chosen, key=order.index)
+    taken = {session.id for session in chosen}
+    return [session for session in order if session.id in taken]
 
 
 def _arranged(

@@ -44,11 +44,11 @@ class FacetPhrases:
         return "explicit" if self.plain and wanted != "choice" else wanted
 
     def exchange(self, value: Value, form: PreferenceForm, draw: random.Random, used: set[str]) -> tuple[str, str]:
-        """A question about it, and an answer that tells the value, in a frame that is not `used` if there is one."""
+        """A question about it, and an answer that tells the value, in words that are not `used` if there are any."""
         ask, form = draw.choice(self.asks), self.form(form)
         words = self._values[value]
         if form == "facts":
-            return ask, draw.choice(words["facts"])
+            return ask, self._unused("facts", value, draw, used)
         if form not in _LISTING:
             frame = self._frame(form, draw, used)
             return ask, frame.format_map(Filling(name=draw.choice(words["names"]), rest=self._rest(value)))
@@ -56,7 +56,7 @@ class FacetPhrases:
         ask = f"{ask} {capital(listed([self._label(option) for option in options]))}?"
         if form == "choice":
             return ask, self._frame(form, draw, used).format_map(Filling(ordinal=_ORDINALS[options.index(value)]))
-        return ask, _sentences([draw.choice(self._values[option]["grumbles"]) for option in options if option != value])
+        return ask, _sentences([self._unused("grumbles", option, draw, used) for option in options if option != value])
 
     def read(self, asked: str, reply: str) -> tuple[PreferenceForm, Value] | None:
         """The form and the value that an answer tells; None if it does not answer a question about this facet."""
@@ -109,9 +109,10 @@ class FacetPhrases:
         return frames
 
     def _frame(self, form: PreferenceForm, draw: random.Random, used: set[str]) -> str:
-        frame = draw.choice([frame for frame in self._frames(form) if frame not in used] or self._frames(form))
-        used.add(frame)
-        return frame
+        return _one_unused(self._frames(form), draw, used)
+
+    def _unused(self, kind: str, value: Value, draw: random.Random, used: set[str]) -> str:
+        return _one_unused(self._values[value][kind], draw, used)
 
     def _rest(self, value: Value) -> str:
         return listed([str(other["names"][0]) for one, other in self._values.items() if one != value])
@@ -147,6 +148,13 @@ def telling_words() -> frozenset[str]:
     """Stems of the words that give any value of any facet away."""
     facets = [facet for each in phrases().values() for facet in each.values()]
     return frozenset[str]().union(*(words for facet in facets for words in facet.words.values()))
+
+
+def _one_unused(texts: Sequence[str], draw: random.Random, used: set[str]) -> str:
+    """One of the texts, of those that are not used yet if there are any; it is used then."""
+    text = draw.choice([text for text in texts if text not in used] or texts)
+    used.add(text)
+    return text
 
 
 def _sentences(clauses: list[str]) -> str:

@@ -64,6 +64,12 @@ class ApolloSession(BaseModel):
         """The tools that were called, each once, in order."""
         return tuple(dict.fromkeys(turn.name for turn in self.turns if isinstance(turn, PastCall)))
 
+    @cached_property
+    def asked(self) -> frozenset[str]:
+        """Its calls, each as a line in which arguments are in the order of their names."""
+        made = [turn.call() for turn in self.turns if isinstance(turn, PastCall)]
+        return frozenset(json.dumps(call, ensure_ascii=False, sort_keys=True) for call in made)
+
     @property
     def words(self) -> str:
         """All that was said, without the calls."""

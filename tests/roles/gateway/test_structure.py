@@ -58,7 +58,7 @@ async def test_a_model_that_knows_schemas_is_given_the_types() -> None:
     assert given["strict"] is True and given["name"] == "Score5"
     assert given["schema"]["required"] == ["score", "explanation"]
     assert given["schema"]["additionalProperties"] is False
-    assert given["schema"]["properties"]["score"] == {"type": "integer", "minimum": 1, "maximum": 5}
+    assert given["schema"]["properties"]["score"] == {"type": "integer", "enum": [1, 2, 3, 4, 5]}
     assert "default" not in str(given)
 
 

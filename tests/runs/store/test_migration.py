@@ -17,6 +17,7 @@ from dialoom.runs.store import RunFile, StoreError, migrations, views
 from dialoom.runs.store.checkpoints import RunSaver
 from dialoom.runs.store.checkpoints.items import time_text
 from dialoom.runs.store.checkpoints.reading import CheckpointReader
+from dialoom.runs.store.lock import WriteLock
 from dialoom.runs.store.migrations import Step, migrate, version_of
 from dialoom.runs.store.schema import SCHEMA_VERSION
 from tests.conftest import Command, MadeOnce, lines_of, quick_players
@@ -190,6 +191,17 @@ def test_files_of_the_first_version_get_what_is_missing(dialoom: Command, run: P
         dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
     assert lines_of(tmp_path / "run.jsonl") == lines_of(tmp_path / "whole.jsonl")
     assert layout_of(run) == layout_of(tmp_path / "whole.db")
+
+
+def test_a_run_that_an_older_version_writes_is_left_to_it(dialoom: Command, run: Path) -> None:
+    """Nothing of it can be read until it is up to date, and nobody says that it can."""
+    with closing(sqlite3.connect(run)) as file:
+        back_to_six(file)
+    with closing(WriteLock(run)):
+        with pytest.raises(StoreError, match=r"run\.db is being written .*an older dialoom has made it") as refused:
+            RunFile(run)
+        assert "can be read" not in str(refused.value)
+    assert "2 scenarios" in dialoom("status", "run.db").stdout
 
 
 def test_checkpoints_of_an_older_version_are_what_they_were(dialoom: Command, run: Path) -> None:
