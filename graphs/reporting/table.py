@@ -39,8 +39,8 @@ class Table:
         chosen: Of columns of figures, the facets of the scenarios that alone count in them, as texts; `None` where
             facets do not tell which these are.
         scales: Of columns of figures, the lowest and the highest value that there can be.
-        where: What holds of the conversations that alone count in it, as an expression of `show --where`; empty if all
-            count.
+        where: What holds of the conversations that alone count in it, as an expression over what a run holds
+            of each; empty if all count.
         where_of: The same of columns of figures; by a text of the row where it depends on that.
     """
 
