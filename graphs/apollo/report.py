@@ -67,11 +67,15 @@ def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) 
     table.facets = {**_FACETS, **({} if history is None else {"history": history})}
     of_columns: dict[str, dict[str, str] | None] = {told: {name: value} for told, (name, value) in sizes.items()}
     of_columns |= {query: {"query": query} for query in ("reactive", "proactive")}
-    of_columns |= {"explicit": {"form": "explicit"}, "implicit": None}
-    of_columns |= dict.fromkeys(table.columns if table.name == "errors" else ())
+    of_columns |= {"explicit": {"form": "explicit"}}
+    of_columns |= dict.fromkeys(table.columns if table.name == "errors" else table.chosen)
     for column in table.columns:
         own = of_columns.get(column, of_columns.get(column.removesuffix(" %"), {}))
         table.chosen[column] = None if own is None else {**held, **own}
+    if results.failed and table.name != "dialogues":
+        table.where = "state == 'done'"
+    if table.name == "preferences":
+        table.where_of["implicit %"] = "form != 'explicit'"
     return table
 
 
@@ -193,17 +197,21 @@ def _others(results: ApolloResults) -> Table:
 def _endings(results: ApolloResults) -> Table:
     """How the loops ended, and what was odd."""
     flags = [flag for flag in FLAGS if any(flag in sample.flags for sample in results.samples)]
-    ended = ENDINGS[:-1]
-    columns = [*_HELD, "protocol", "samples", "failed", *(name.replace("_", " ") for name in (*ended, *flags))]
+    ended = {name.replace("_", " "): name for name in ENDINGS[:-1]}
+    oddly = [flag.replace("_", " ") for flag in flags]
+    columns = [*_HELD, "protocol", "samples", "failed", *ended, *oddly]
     table = Table("dialogues", "The samples: endings, and what was odd", columns)
     done = dict(results.grouped(results.samples, _HELD))
     for key in dict.fromkeys([*done, *results.failed]):
         group, failed = done.get(key, []), results.failed.count((key[0], key[1]))
         protocols = ", ".join(results.values("protocol", group))
-        endings = [sum(sample.ending == ending for sample in group) for ending in ended]
+        endings = [sum(sample.ending == ending for sample in group) for ending in ended.values()]
         odd = [sum(flag in sample.flags for sample in group) for flag in flags]
         table.rows.append([*key, protocols, len(group) + failed, failed, *endings, *odd])
-    meanings = "".join(f" {flag.replace('_', ' ').capitalize()}: {FLAGS[flag]}." for flag in flags)
+    table.where_of = {told: f"ended_by == '{name}'" for told, name in ended.items()}
+    table.where_of["failed"] = "state == 'failed'"
+    table.chosen = dict.fromkeys(oddly)
+    meanings = "".join(f" {told.capitalize()}: {FLAGS[flag]}." for told, flag in zip(oddly, flags, strict=True))
     table.notes = [f"None of this changes a score.{meanings}"]
     return table
 

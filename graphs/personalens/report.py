@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from dialoom.graphs.outcome import Episode, Judgement
-from dialoom.graphs.reporting.statistics import Tally, intervals
+from dialoom.graphs.reporting.statistics import Estimate, Tally, intervals
 from dialoom.graphs.reporting.table import Cell, FacetColumn, Table
 
 from .scenario import SETTINGS
@@ -46,11 +46,12 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
             target = by_turn if judgement.turn is not None else scores
             for group in groups:
                 target.add(group, judgement, episode.facets["user"])
+    overall = _overall(scores, dialogues)
     return [
         table
         for table in (
-            _overall(scores, dialogues),
-            _by_domain(scores),
+            overall,
+            _by_domain(scores, overall.where_of),
             _by_turn(by_turn),
             statuses.table(),
             _statistics(dialogues),
@@ -84,12 +85,16 @@ class _Statuses:
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str, str]] = Counter()
+        self._where: dict[str, dict[str, str]] = defaultdict(dict)
 
     def add(self, setting: str, judgement: Judgement) -> None:
         metric = judgement.metric if judgement.turn is None else f"{judgement.metric} by turn"
-        self._counts[(setting, f"{metric} ({judgement.target})", judgement.status)] += 1
+        named = f"{metric} ({judgement.target})"
+        self._counts[(setting, named, judgement.status)] += 1
+        self._where[judgement.status][named] = _has_judgement(judgement)
 
     def table(self) -> Table:
+        """A row for each setting and metric."""
         statuses = [
             "ok",
             "unparsed",
@@ -97,12 +102,23 @@ class _Statuses:
             *(["tied"] if any(status == "tied" for *_, status in self._counts) else []),
         ]
         table = Table("judgements", "Judgements had and not had", ["setting", "metric", *statuses])
-        table.facets = {"metric": None}
+        table.facets, table.where_of = {"metric": None}, {**self._where}
         seen = dict.fromkeys((setting, metric) for setting, metric, _ in self._counts)
         for setting, metric in sorted(seen, key=lambda pair: SETTINGS.index(pair[0])):
             counts = [self._counts[(setting, metric, status)] for status in statuses]
             table.rows.append([setting, metric, *counts])
         return table
+
+
+def _has_judgement(judgement: Judgement) -> str:
+    """That a dialogue has one of this metric, target and status, as an expression over it."""
+    whole = "none" if judgement.turn is None else "number"
+    having = {"metric": judgement.metric, "target": judgement.target, "status": judgement.status}
+    parts = [f"selectattr('{name}', 'eq', '{value}')" for name, value in having.items()]
+    return " | ".join(["judgements", *parts, f"selectattr('turn', '{whole}')", "list"])
+
+
+_ENDINGS = ("user_terminated", "turn_limit", "error")
 
 
 class _Dialogues:
@@ -128,7 +144,7 @@ class _Dialogues:
 
     def row(self) -> Sequence[Cell]:
         done = self.n - self.failed
-        endings = [self.endings[name] for name in ("user_terminated", "turn_limit", "error")]
+        endings = [self.endings[name] for name in _ENDINGS]
         if not done:
             return [self.n, None, None, None, *endings]
         per_turn = self.tokens / self.turns if self.tokens_known and self.turns else None
@@ -142,6 +158,7 @@ def _overall(scores: _Scores, dialogues: dict[Group, _Dialogues]) -> Table:
         row = scores.row(group)
         if any(cell is not None for cell in row):
             table.rows.append([*group, dialogues[group].n, *row])
+            table.where_of |= _where_scored(row, dialogues[group].n)
     table.notes.append(
         "TCR: share of dialogues whose goal was reached. P: personalization, 1 to 4. Nat., Coh.: 1 to 5."
     )
@@ -149,11 +166,21 @@ def _overall(scores: _Scores, dialogues: dict[Group, _Dialogues]) -> Table:
     return table
 
 
-def _by_domain(scores: _Scores) -> Table:
+def _where_scored(row: Sequence[Cell], dialogues: int) -> dict[str, str]:
+    """Of scores that fewer dialogues have than there are: which have them."""
+    return {
+        column: f"{metric}.{target} is defined"
+        for (column, (metric, target)), cell in zip(COLUMNS.items(), row, strict=True)
+        if isinstance(cell, Estimate) and cell.n < dialogues
+    }
+
+
+def _by_domain(scores: _Scores, where_of: Mapping[str, str | Mapping[str, str]]) -> Table:
     table = Table("domains", "Scores by setting and domain", ["setting", "domain", *COLUMNS])
     table.facets, table.scales = _FACETS, _SCALE_OF
     kinds = set(_KINDS.values())
     table.rows = [[*group, *scores.row(group)] for group in scores.groups() if group[1] not in kinds]
+    table.where_of = {**where_of}
     table.notes += ["A multi-domain dialogue counts in each of its domains.", intervals()]
     return table
 
@@ -174,9 +201,13 @@ def _by_turn(scores: _Scores) -> Table:
 
 
 def _statistics(dialogues: dict[Group, _Dialogues]) -> Table:
-    columns = ["dialogues", "turns", "messages", "tokens per turn", "user_terminated", "turn_limit", "error"]
+    means = ["turns", "messages", "tokens per turn"]
+    columns = ["dialogues", *means, *_ENDINGS]
     table = Table("dialogues", "The dialogues", ["setting", "tasks", *columns])
     table.facets = _FACETS
+    if any(each.failed for each in dialogues.values()):
+        table.where_of = dict.fromkeys(means, "state == 'done'")
+    table.where_of |= {ending: f"ended_by == '{ending}'" for ending in _ENDINGS}
     table.rows = [[*group, *dialogues[group].row()] for group in sorted(dialogues, key=_order)]
     table.notes.append(
         "A turn is an assistant reply with the user's line before it; turns, messages and tokens are means over "

@@ -10,7 +10,9 @@ from dialoom.graphs.reporting.table import Cell, FacetColumn, Table
 from .correlation import both_tasks, by_form, pearson
 from .results import ItemResults, Runs
 from .setting import Setting, along, facet_of, grouped, varying
-from .verdicts import ERROR_TYPES, UNJUDGED, UNPARSED, WRONG
+from .verdicts import ERROR_TYPES, UNJUDGED, UNPARSED, WHERE, WRONG
+
+_DONE = "state == 'done'"
 
 _TOLD = ("model", "method")
 """What a row tells even where all rows have the same."""
@@ -155,6 +157,8 @@ def _errors(results: ItemResults) -> Table:
         kinds = (None, *ERROR_TYPES, UNPARSED, UNJUDGED)
         table.rows.append([*map(setting.told, axes), errors.total(), *(errors[kind] for kind in kinds)])
     _tell_facets(table, settings, {"task": "generation"})
+    table.where = _DONE
+    table.where_of = {**WHERE, "not judged": "not judgements"}
     table.notes += [_ERRORS]
     return table
 
@@ -168,6 +172,9 @@ def _choices(results: ItemResults) -> Table:
         figures = [total.n, total.right, total.errors[WRONG], total.no_letter]
         table.rows.append([*map(setting.told, axes), *figures])
     _tell_facets(table, settings, {"task": "classification"})
+    table.where = _DONE
+    table.where_of = {"choices": "correct is defined or judgements", "right": "correct == 1", "wrong": "correct == 0"}
+    table.chosen["of these, no letter"] = None
     return table
 
 
@@ -195,6 +202,8 @@ def _items(results: ItemResults) -> Table:
         named = map(group[0].told, ("model", "length"))
         table.rows.append([*named, sum(items), failed, too_long, empty, tokens / sum(items)])
     _tell_facets(table, results.settings, {})
+    table.where_of["failed"] = "state == 'failed'"
+    table.chosen.update(dict.fromkeys(("too long", "empty answers")))
     table.notes += [
         "Too long: failed because the request was longer than the model reads. Tokens: the mean of what precedes the "
         "question, without a model's own replies to preferences.",

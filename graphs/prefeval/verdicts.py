@@ -22,6 +22,20 @@ UNJUDGED = "unjudged"
 """Nobody was asked."""
 
 
+WHERE = {
+    RIGHT: "helpful == 1 and violates == 0 and acknowledges is defined "
+    "and (acknowledges == 0 or hallucinates is defined)",
+    UNAWARE: "helpful == 1 and violates == 1 and acknowledges == 0",
+    HALLUCINATION: "helpful == 1 and violates == 1 and acknowledges == 1 and hallucinates == 1",
+    INCONSISTENCY: "helpful == 1 and violates == 1 and acknowledges == 1 and hallucinates == 0",
+    UNHELPFUL: "helpful == 0 and violates is defined and acknowledges is defined "
+    "and (acknowledges == 0 or hallucinates is defined)",
+    UNPARSED: "judgements and (helpful is undefined or violates is undefined or acknowledges is undefined "
+    "or acknowledges == 1 and hallucinates is undefined)",
+}
+"""What `error_type` comes to, as expressions over an item with a free answer."""
+
+
 def error_type(
     violates: bool | None, acknowledges: bool | None, hallucinates: bool | None, helpful: bool | None
 ) -> str | None:

@@ -39,6 +39,9 @@ class Table:
         chosen: Of columns of figures, the facets of the scenarios that alone count in them, as texts; `None` where
             facets do not tell which these are.
         scales: Of columns of figures, the lowest and the highest value that there can be.
+        where: What holds of the conversations that alone count in it, as an expression of `show --where`; empty if all
+            count.
+        where_of: The same of columns of figures; by a text of the row where it depends on that.
     """
 
     name: str
@@ -50,3 +53,5 @@ class Table:
     facets: Mapping[str, FacetColumn | None] = field(default_factory=dict)
     chosen: dict[str, Mapping[str, str] | None] = field(default_factory=dict)
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    where: str = ""
+    where_of: dict[str, str | Mapping[str, str]] = field(default_factory=dict)

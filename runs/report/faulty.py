@@ -112,5 +112,6 @@ def marked_sound(tables: Sequence[Table]) -> list[Table]:
     """Tables of the dialogues whose user was sound, under names and titles that say so."""
     kept = [table for table in tables if table.name != "dialogues"]
     for table in kept:
+        table.where = f"({table.where}) and {_SOUND}" if table.where else _SOUND
         table.name, table.title = f"{table.name}-sound", f"{table.title} (only dialogues whose user was sound)"
     return kept

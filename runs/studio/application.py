@@ -73,7 +73,7 @@ class _Keeping:
 def _add(page: Page, studio: Studio, style: str) -> None:
     async def shown(request: Request) -> None:
         query = {name: request.query_params.getlist(name) for name in request.query_params}
-        await show(page, View(studio, dict(request.path_params), query), PAGES, style)
+        await show(page, View(studio, dict(request.path_params), query, page.path), PAGES, style)
 
     ui.page(page.path, title=f"{page.title} · dialoom", response_timeout=_PATIENCE)(shown)
 

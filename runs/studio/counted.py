@@ -11,11 +11,14 @@ from dialoom.runs.store import Choices
 
 from .chosen import FACET
 
+_PENDING = "pending"
+_PLAYED = f"state != '{_PENDING}'"
+
 
 def counted(
-    table: Table, row: Sequence[object], column: str, choices: Choices, label: str = ""
+    table: Table, row: Sequence[object], column: str, choices: Choices, label: str = "", where: str = ""
 ) -> Mapping[str, str] | None:
-    """The query of a figure's conversations; `None` if facets and faults do not tell which these are.
+    """The query of a figure's conversations; `None` if the report does not tell which these are.
 
     Args:
         table: The report's.
@@ -23,7 +26,27 @@ def counted(
         column: Where the figure stands in it.
         choices: What the scenarios of the row's run can be chosen by.
         label: What the row begins with if it is of one of several runs.
+        where: What holds of all that the report is of.
     """
+    query = _by_facets(table, row, column, choices, label)
+    if query is None:
+        return None
+    own = table.where_of.get(column, "")
+    if not isinstance(own, str):
+        own = next((own[cell] for cell in row if isinstance(cell, str) and cell in own), "")
+    is_of_played = _PENDING in choices.get("state", {})
+    return {**query, "where": _all_of(where, table.where, own, _PLAYED if is_of_played else "")}
+
+
+def _all_of(*expressions: str) -> str:
+    """What holds where all of these do; empty ones always do."""
+    told = [each for each in dict.fromkeys(expressions) if each]
+    return told[0] if len(told) == 1 else " and ".join(f"({each})" for each in told)
+
+
+def _by_facets(
+    table: Table, row: Sequence[object], column: str, choices: Choices, label: str
+) -> Mapping[str, str] | None:
     told = [(name, cell) for name, cell in zip(table.columns, row, strict=True) if isinstance(cell, str)]
     words = dict(told[1:] if label else told)
     if table.name == FAULTS:

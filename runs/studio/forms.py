@@ -9,6 +9,13 @@ from typing import Any
 from .parts import begun_with, element, text
 
 _ONLY_WHAT_IS_SAID = "(event) => { for (const each of event.target.elements) if (!each.value) each.disabled = true; }"
+_MOST_OF_ADDRESS = 8_000
+"""Bytes of a field as they stand in an address; servers and browsers read no address without bounds."""
+_MEASURED = f"""(event) => {{
+  const field = event.target, isTooLong = encodeURIComponent(field.value).length > {_MOST_OF_ADDRESS};
+  field.setCustomValidity(isTooLong ? "This is too long to stand in an address: shorten it." : "");
+  if (isTooLong) field.reportValidity();
+}}"""
 _AT_ONCE = "(event) => event.target.form.requestSubmit()"
 
 
@@ -22,6 +29,7 @@ def form(target: str, label: str) -> Iterator[Any]:
     """
     with element("form", "stack", action=target, method="get", role="search", aria_label=label) as made:
         made.on("submit", js_handler=_ONLY_WHAT_IS_SAID)
+        made.on("input", js_handler=_MEASURED)
         yield made
 
 

@@ -27,11 +27,13 @@ class View:
         studio: The runs.
         names: The parts of the path that have a name: `run`, `scenario`.
         query: What stands behind the path, all values of each name.
+        pattern: The path of the page, as the page has it.
     """
 
     studio: Studio
     names: Mapping[str, str]
     query: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    pattern: str = "/"
 
     @property
     def run(self) -> StudioRun:
@@ -64,6 +66,10 @@ class View:
         if not (text.isdecimal() and len(text) < 10):
             raise RunError(f"{name} {text!r:.40} is no whole number")
         return int(text)
+
+    def here(self, query: Query) -> str:
+        """The address of this page with another query."""
+        return self.path(self.pattern, query)
 
     def path(self, pattern: str, query: Query | None = None, **names: str | int) -> str:
         """The address of a page, of the same run and scenario unless others are named."""

@@ -14,6 +14,8 @@ from dialoom.errors import DialoomError
 from .chosen import kept
 from .page import Page, View
 
+_MOST_LETTERS = 2_000
+"""Of an error; it may name what somebody has pasted."""
 _SHADE = """
 (() => {
   const kept = localStorage.getItem("dialoom-shade");
@@ -66,7 +68,8 @@ async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> Non
 def problem(error: DialoomError) -> None:
     """What could not be done, and what to do about it."""
     with ui.element("div").classes("problem").props('role="alert"'):
-        ui.label(str(error))
+        words = str(error)
+        ui.label(words if len(words) <= _MOST_LETTERS else f"{words[:_MOST_LETTERS]} …")
         if error.advice is not None:
             ui.label(error.advice.text).classes("quiet")
 

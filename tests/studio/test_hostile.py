@@ -148,3 +148,34 @@ def _elsewhere(page: Any) -> list[str]:
     """Links that lead out of the studio."""
     hrefs = page.eval_on_selector_all("a", "links => links.map(link => link.href)")
     return [href for href in hrefs if not href.startswith(page.url.split("/runs")[0].rstrip("/"))]
+
+
+def test_a_megabyte_in_a_field_is_taken_or_refused_at_the_field(studio: Served, browse: Open) -> None:
+    """In what becomes an address, and in what is said instead of a role, or set: nothing is lost in silence."""
+    page = browse(studio, "/runs/talk/scenarios")
+    field = page.get_by_label("Said")
+    _paste(field, "word " * 210_000)
+    field.press("Enter")
+    assert field.evaluate("(field) => field.validationMessage").startswith("This is too long to stand in an address")
+    _paste(field, "word")
+    field.press("Enter")
+    page.wait_for_url("**said=word")
+
+    page.goto(f"{studio.url}/runs/talk/scenarios/2/step?at=3")
+    for label, words in (("Model", "offline/" * 110_000), ("A new branch from here", "word " * 210_000)):
+        field = page.get_by_label(label)
+        _paste(field, words)
+        told = field.evaluate("(field) => field.validationMessage")
+        page.get_by_role("button", name="Exchange it" if label == "Model" else "Fork").click()
+        page.locator(".status .problem").wait_for()
+        told_below = page.locator(".status .problem").inner_text()
+        assert told.startswith("This is too long") is told_below.endswith("letters") is (len(words) > 900_000)
+        assert len(told_below) < 5_000
+        page.reload()
+
+
+def _paste(field: Any, words: str) -> None:
+    field.wait_for()
+    field.evaluate("(field, words) => { field.value = words; }", words)
+    for kind in ("input", "change"):
+        field.dispatch_event(kind)

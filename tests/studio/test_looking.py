@@ -131,6 +131,19 @@ def test_a_wrong_expression_is_mended_where_it_stands(studio: Served, browse: Op
     expect(page.locator("table.data tbody tr").first).to_be_visible()
 
 
+def test_judgements_that_there_are_not_are_told_beside_those_that_there_are(studio: Served, browse: Open) -> None:
+    """On every page that shows judgements, whose frame and fields stay; one click from there it is as it should be."""
+    page = browse(studio, "/runs/talk/scenarios/1?judging=strict&state=done")
+    for name in ("scenarios/1", "report", "scenarios"):
+        page.goto(f"{studio.url}/runs/talk/{name}?judging=strict&state=done")
+        expect(page.get_by_role("alert")).to_contain_text("talk has no judgements named 'strict'")
+        expect(page.locator(".tabs a[aria-current=page]")).to_be_visible()
+        assert page.locator("input[name=where]").count() == (name != "scenarios/1")
+    page.get_by_role("alert").get_by_role("link", name="run", exact=True).click()
+    expect(page.locator("tbody tr")).to_have_count(50)
+    assert _query(page) == {"judging": "run", "state": "done"}
+
+
 def test_filters_that_mean_nothing_are_told_and_stay(studio: Served, browse: Open) -> None:
     """A bound that is no number, words that are none."""
     page = browse(studio, "/runs/talk/scenarios?min.personalization=much&setting=I")
@@ -142,7 +155,9 @@ def test_filters_that_mean_nothing_are_told_and_stay(studio: Served, browse: Ope
 
 def test_columns_are_those_in_which_scenarios_differ(studio: Served, browse: Open) -> None:
     """The person and the setting too, though the ids have them; not what is the same in all, or was chosen."""
-    heads = browse(studio, "/runs/talk/scenarios").locator("thead th").all_inner_texts()
+    page = browse(studio, "/runs/talk/scenarios")
+    heads = page.locator("thead th").all_inner_texts()
+    assert page.locator(".scroll").evaluate("(each) => each.scrollWidth <= each.clientWidth"), "it scrolls sideways"
     assert {"task", "domains", "setting", "kind", "turns", "tokens used"} <= {*heads}
     assert "user" not in heads, "the run is of one person"
     heads = browse(studio, "/runs/talk/scenarios?facet.setting=I").locator("thead th").all_inner_texts()

@@ -21,6 +21,7 @@ from dialoom.runs.studio.keys import listen
 from dialoom.runs.studio.labelling import after_this
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import element, link, text
+from dialoom.runs.studio.sets import lacks_its_judgements
 from dialoom.runs.studio.wording import many
 from dialoom.runs.studio.written import written
 from dialoom.runs.viewing import Conversation, SpokenMessage
@@ -38,6 +39,8 @@ _LONG_NOTE = 400
 async def build(view: View) -> None:
     """The page."""
     run = view.run.run
+    if lacks_its_judgements(view):
+        return
     shown, beside, after = await asyncio.gather(
         asyncio.to_thread(run.conversation, view.scenario, view.one("judging") or None),
         _neighbours(view),

@@ -22,6 +22,7 @@ from dialoom.runs.studio.forms import Entry, choice, form, submit
 from dialoom.runs.studio.judgements import agreement_up_to_now
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import element, link, text
+from dialoom.runs.studio.sets import lacks_its_judgements
 from dialoom.runs.studio.studio import StudioRun
 from dialoom.runs.studio.written import written
 
@@ -34,6 +35,8 @@ async def build(view: View) -> None:
     runs = [view.run, *(view.studio.run(name) for name in view.query.get("with", ()))]
     text("h1", f"Report of {', '.join(run.name for run in runs)}", "hidden-label")
     where_entry = _chooser(view, runs)
+    if lacks_its_judgements(view):
+        return
     judging, where = view.one("judging") or None, view.one("where") or None
     try:
         found = await asyncio.to_thread(report, *(run.run for run in runs), judging=judging, where=where)
@@ -151,9 +154,11 @@ def _row(view: View, table: Table, row: Sequence[object], known: Mapping[str, _S
         for place, cell in enumerate(row):
             column = table.columns[place]
             target = None
-            if place and run is not None and (query := counted(table, row, column, run.choices, label)) is not None:
-                query = {**query, "where": view.one("where")}
-                target = view.path("/runs/{run}/scenarios", query, run=run.name)
+            if place and cell != 0 and run is not None:
+                query = counted(table, row, column, run.choices, label, view.one("where"))
+                if query is not None:
+                    query = {**query, "judging": view.one("judging")}
+                    target = view.path("/runs/{run}/scenarios", query, run=run.name)
             if isinstance(cell, Estimate):
                 with element("td", "number"):
                     told = text_of(cell, column, table.decimals.get(column))

@@ -10,7 +10,6 @@ from typing import Any
 from nicegui import ui
 
 from dialoom.errors import DialoomError
-from dialoom.runs.errors import RunError
 from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
 from dialoom.runs.studio import wording
@@ -19,6 +18,7 @@ from dialoom.runs.studio.forms import Entry, choice, form, submit
 from dialoom.runs.studio.labelling import labels_by, start, told
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import badge, begun_with, element, link, table_head, text
+from dialoom.runs.studio.sets import lacks_its_judgements, metrics_of
 from dialoom.runs.studio.shell import problem
 from dialoom.runs.studio.written import written
 from dialoom.runs.viewing import snippet
@@ -41,9 +41,11 @@ async def build(view: View) -> None:
     text("h1", f"Scenarios of {view.run.name}", "hidden-label")
     filters = element("div", "stack")
     results = element("div", "stack")
-    metrics, labels = await asyncio.gather(asyncio.to_thread(_metrics, view), asyncio.to_thread(labels_by, view))
+    metrics, labels = await asyncio.gather(asyncio.to_thread(metrics_of, view), asyncio.to_thread(labels_by, view))
     with filters:
-        asked = _Filters(view, metrics)
+        asked = _Filters(view, metrics or [])
+        if lacks_its_judgements(view):
+            return
     try:
         found = await _found(view, (page_number - 1) * _LIMIT, results)
         telling = await view.run.telling_facets()
@@ -54,7 +56,7 @@ async def build(view: View) -> None:
     else:
         results.clear()
         with results:
-            _results(view, found, page_number, metrics, telling, labels)
+            _results(view, found, page_number, metrics or [], telling, labels)
     if view.run.known_choices is None:
         with filters:
             ui.timer(0.01, asked.count, once=True)
@@ -94,15 +96,6 @@ class _Search:
         if self._client.is_deleted:
             raise asyncio.CancelledError
         self._told = f"{what}: {done:,} of {of:,}"
-
-
-def _metrics(view: View) -> list[str]:
-    """The metrics of the set that is looked at."""
-    sets = [each.name for each in view.run.run.judgement_sets]
-    judging = view.one("judging") or (sets[0] if sets else "")
-    if judging and judging not in sets:
-        raise RunError(f"there are no judgements named {judging!r:.80}; there are {', '.join(sets) or 'none'}")
-    return [*view.run.run.metrics(judging)] if judging else []
 
 
 class _Filters:

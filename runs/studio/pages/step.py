@@ -29,6 +29,8 @@ from dialoom.runs.studio.wording import many
 from .conversation import STEP_PATH as PATH
 from .conversation import fault_line
 
+_CONDITION = 2_000
+"""Letters of a condition at the most; the address keeps it."""
 _POLL = 2.0
 """Seconds after which the page looks whether somebody else has played on."""
 
@@ -215,31 +217,34 @@ class StepPage:
     def _places(self, seen: Looked) -> None:
         """To a place that a condition tells: look there, play until there, and stop there every time."""
         with element("div", "row-of moves", role="toolbar", aria_label="Places"):
-            place = Field("Where", hint="turn 3, a role, a node, an expression", classes="field inline")
-            button("Go there", lambda: self._go_where(place.value))
+            place = Field(
+                "Where", hint="turn 3, a role, a node, an expression", classes="field inline", most=_CONDITION
+            )
+            button("Go there", lambda: self._go_where(place))
             if not seen.closed and seen.stop is not None and not seen.stop.is_end:
                 entered(place, lambda: self.act(lambda: acting.play_on(place.value, *self.breaks)))
                 button("Play until there", lambda: self.act(lambda: acting.play_on(place.value, *self.breaks)))
             else:
-                entered(place, lambda: self._go_where(place.value))
+                entered(place, lambda: self._go_where(place))
             if not seen.closed:
-                button("Break there", lambda: self._break(place.value))
+                button("Break there", lambda: self._break(place))
             for number, each in enumerate(self.breaks, start=1):
                 with element("span", "chip"):
                     text("span", f"breakpoint: {each}")
                     button("×", partial(self._clear, each), "bare", aria_label=f"Clear breakpoint {number}")
 
-    async def _go_where(self, where: str) -> None:
+    async def _go_where(self, place: Field) -> None:
         try:
-            number = await number_where(self.run, self.view.scenario, self.place.branch, where)
+            number = await number_where(self.run, self.view.scenario, self.place.branch, place.value)
         except DialoomError as error:
             self._told(error)
         else:
             await self.go(Spot(self.place.branch, number))
 
-    async def _break(self, where: str) -> None:
+    async def _break(self, place: Field) -> None:
         """Stop there whenever the conversation is played on; the address keeps it."""
         try:
+            where = place.value
             await checked(self.run, self.view.scenario, where)
         except DialoomError as error:
             self._told(error)

@@ -10,6 +10,7 @@ from dialoom.graphs import Outline, Recipe, Span
 from dialoom.runs.studio.elements import said
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import element, text
+from dialoom.runs.studio.sets import lacks_its_judgements
 from dialoom.runs.studio.written import written
 from dialoom.runs.viewing import Conversation
 
@@ -27,6 +28,8 @@ _FOLD_ALL = """() => {
 
 async def build(view: View) -> None:
     """The page."""
+    if lacks_its_judgements(view):
+        return
     shown = await asyncio.to_thread(view.run.run.conversation, view.scenario, view.one("judging") or None)
     outline = shown.outline
     if outline is None:

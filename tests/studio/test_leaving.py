@@ -1,0 +1,85 @@
+"""A browser that goes away leaves nothing behind in the studio's process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import MadeOnce
+from tests.programs import PATIENCE
+from tests.runs.stepping.played import dialogue
+
+from .conftest import Open, Served, serving
+
+_COUNTING = """
+import asyncio, json, os, signal
+
+def count(*_):
+    from nicegui import Client
+    from nicegui.timer import Timer
+    import gc
+    gc.collect()
+    loops = (each for each in gc.get_objects() if isinstance(each, asyncio.AbstractEventLoop))
+    loop = next(each for each in loops if each.is_running())
+    told = {
+        "clients": len(Client.instances),
+        "tasks": len(asyncio.all_tasks(loop)),
+        "files": len(os.listdir("/proc/self/fd")),
+        "timers": sum(isinstance(each, Timer) for each in gc.get_objects()),
+    }
+    with open("count.new", "w") as out:
+        json.dump(told, out)
+    os.replace("count.new", "count.json")
+
+signal.signal(signal.SIGUSR1, count)
+"""
+
+
+def test_browsers_that_go_away_leave_nothing_behind(
+    made_once: MadeOnce, tmp_path: Path, browse: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No client, task, timer or open file, also of a page that plays a conversation on just then."""
+    path = dialogue(made_once)
+    counting = tmp_path / "counting"
+    counting.mkdir()
+    (counting / "sitecustomize.py").write_text(_COUNTING)
+    monkeypatch.setenv("PYTHONPATH", f"{counting}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    with serving([path], tmp_path) as studio:
+        places = ("", "/scenarios", "/report", "/scenarios/1", "/scenarios/1/step?at=3")
+        for place in places:  # what is made once, and kept for all
+            browse(studio, f"/runs/run{place}").close()
+        before = _settled(studio, tmp_path, None)
+        pages = [browse(studio, f"/runs/run{place}") for place in places * 2]
+        assert _count(studio, tmp_path)["clients"] == before["clients"] + len(pages)
+        pages[-1].get_by_role("button", name="Play to the end").click()
+        for page in pages:
+            page.close()
+        after = _settled(studio, tmp_path, before)
+    assert after == before
+
+
+def _settled(studio: Served, folder: Path, wanted: dict[str, int] | None) -> dict[str, int]:
+    """The counts once they are as wanted, or as without any browser; else the last, when patience is over."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        found = _count(studio, folder)
+        is_wanted = found["clients"] == 0 if wanted is None else found == wanted
+        if is_wanted or time.monotonic() > deadline:
+            return found
+        time.sleep(0.5)
+
+
+def _count(studio: Served, folder: Path) -> dict[str, int]:
+    told = folder / "count.json"
+    told.unlink(missing_ok=True)
+    os.kill(studio.process.pid, signal.SIGUSR1)
+    deadline = time.monotonic() + PATIENCE
+    while not told.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    found: dict[str, int] = json.loads(told.read_text())
+    return found
