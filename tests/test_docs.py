@@ -14,6 +14,11 @@ from .conftest import ROOT, Command
 from .processes import Started
 
 
+def read(name: str) -> str:
+    """A file at the root."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
 def test_the_checkpointer_works_in_a_graph_of_ones_own(tmp_path: Path) -> None:
     """The program that docs/store.md writes."""
     text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
@@ -44,6 +49,18 @@ def test_the_examples_of_the_python_page(tmp_path: Path, monkeypatch: pytest.Mon
                 assert value == expected, source
                 compared += 1
     assert compared >= 6
+
+
+def test_the_dialogue_of_the_readme_is_the_one_of_the_demo(dialoom: Command) -> None:
+    """Line by line, but for what it leaves out and where it breaks lines."""
+    shown = re.search(r"\$ dialoom show demo/run\.db (4)\n(.*?)\n\n\$ dialoom report", read("README.md"), re.DOTALL)
+    made = re.search(r"dialoom (run .*) -o demo/run\.db$", read("Makefile"), re.MULTILINE)
+    assert shown is not None and made is not None
+    dialoom(*made[1].split(), "--limit", shown[1], "-o", "run.db")
+    came_out = " ".join(dialoom("show", "run.db", shown[1]).stdout.split())
+    pieces = [" ".join(piece.split()) for piece in re.split(r"\.\.\.\n|\.\.\.$|\n\n", shown[2])]
+    assert len(pieces) > 8
+    assert [piece for piece in pieces if piece not in came_out] == []
 
 
 def test_the_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> None:
