@@ -17,8 +17,9 @@ _SOON = {"health_check_period_ms": 1000, "health_check_timeout_ms": 5000, "healt
 
 _HEAD = {"num_cpus": 2, "include_dashboard": False, "_system_config": _SOON}
 
-_BOUND, _ONCE_MORE = 100.0, 5.0
-"""Seconds for a test, and until it is told again, should an event loop's callback have swallowed it."""
+_BOUND, _ONCE_MORE = 400.0, 5.0
+"""Seconds for a test, of which 20 to 40 are usual, but a busy machine takes long to start Ray's processes; and until it
+is told again, should an event loop's callback have swallowed it."""
 
 
 @pytest.fixture(autouse=True)
