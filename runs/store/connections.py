@@ -21,6 +21,10 @@ BUSY_SECONDS = 60.0
 
 Synchronous = Literal["normal", "full"]
 
+_OLDER = (
+    "an older dialoom has made it, and it is brought up to date once nobody writes it: wait for that one or stop it"
+)
+
 
 def ensure_file(path: Path) -> None:
     """Look whether a path can be that of a run.
@@ -34,9 +38,6 @@ def ensure_file(path: Path) -> None:
         raise StoreError(f"{path} is a folder; a run is one file")
     if path.stat().st_size == 0:
         raise StoreError(f"{path} is empty: its run was stopped before it began; remove it and start it again")
-
-
-_OLDER = "an older dialoom has made it, and it is brought up to date once nobody does: wait for that one or stop it"
 
 
 def open_for_reading(path: Path, locked: bool = False) -> sqlite3.Connection:
