@@ -1,6 +1,9 @@
 """The state machines: who speaks when. One folder per system; each gives a `Recipe`."""
 
+from .check import Check, Conversation
+from .dialogue import DialogueRecipe, DialogueState, Turns
 from .fault import DialogueFault
+from .judge import Case, Judge, add_judges
 from .outcome import Episode, Judgement, Line, Outcome
 from .recipe import Exporter, ExportOptions, Recipe, RecipeError, RecipeOptions
 from .reporting import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, intervals, side_by_side
@@ -9,13 +12,19 @@ from .shared import Shared
 from .stage import Scene, Stage, node, stream
 
 __all__ = [
+    "Case",
     "Chart",
+    "Check",
+    "Conversation",
     "DialogueFault",
+    "DialogueRecipe",
+    "DialogueState",
     "Episode",
     "Estimate",
     "ExportOptions",
     "Exporter",
     "FittedLine",
+    "Judge",
     "Judgement",
     "Line",
     "Outcome",
@@ -31,6 +40,8 @@ __all__ = [
     "Stage",
     "Table",
     "Tally",
+    "Turns",
+    "add_judges",
     "intervals",
     "node",
     "side_by_side",

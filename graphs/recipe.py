@@ -7,26 +7,27 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from dialoom.errors import DialoomError
+from dialoom.prompts import Prompt
 
+from .check import Check
 from .fault import DialogueFault
 from .gate.talk import Facts, Talk
+from .judge import Graph, Judge, in_order, judging_graph
 from .judgement_scope import conversation_to
 from .outcome import Episode, Judgement, Line, Outcome
 from .reporting.chart import Chart
 from .reporting.comparison import side_by_side
 from .reporting.outline import Outline
+from .reporting.pivot import Pivot, default_tables, tabulate
 from .reporting.table import Table
 from .scenario import Scenario
 
-if TYPE_CHECKING:
-    from langgraph.graph import StateGraph  # slow to import, and looking at a run needs no graph
-
-Graph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
+__all__ = ["ExportOptions", "Exporter", "Graph", "Recipe", "RecipeError", "RecipeOptions"]
 
 
 class RecipeError(DialoomError):
@@ -113,8 +114,11 @@ class Recipe(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     roles: ClassVar[Mapping[str, float]]
+    judges: Sequence[Judge] = ()
+    checks: Sequence[Check] = ()
+    pivots: ClassVar[Sequence[Pivot]] = ()
     reply_limits: ClassVar[Mapping[str, int]] = {}
-    prompts: ClassVar[tuple[str, ...]]
+    prompts: ClassVar[Sequence[str] | Mapping[str, str]]
     templates: ClassVar[Path | None] = None
     reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {}
     options_type: ClassVar[type[RecipeOptions]] = RecipeOptions
@@ -128,6 +132,20 @@ class Recipe(ABC):
     evaluated: ClassVar[str | None] = None
     languages: ClassVar[tuple[str, ...]] = ()
     fault_kinds: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Derive what a class does not say itself: its summary, metrics and scales."""
+        super().__init_subclass__()
+        own = vars(cls)
+        if "summary" not in own and cls.__doc__:
+            cls.summary = cls.__doc__.strip().splitlines()[0]
+        if "judges" in own or "checks" in own:
+            scored = [(metric, judge.scale) for judge in cls.judges for metric in judge.metrics]
+            scored += [(check.metric, check.scale) for check in cls.checks]
+            if "metrics" not in own:
+                cls.metrics = tuple(dict.fromkeys(metric for metric, _ in scored))
+            if "scales" not in own:
+                cls.scales = {metric: scale for metric, scale in scored if scale is not None}
 
     @property
     def unit(self) -> str | None:
@@ -168,28 +186,31 @@ class Recipe(ABC):
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """What a final state means; or, if the scenario failed, the state that it had come to."""
 
+    def judges_used(self, options: Any) -> Sequence[Judge]:
+        """Return the judges that a run with these options asks; none if an option `judge` is false."""
+        return self.judges if getattr(options, "judge", True) else ()
+
     def judging(self) -> Graph | None:
-        """A graph that only judges, for a second set of judgements; `None` if there is none."""
-        return None
-
-    def judging_state(self, scenario: Any, outcome: Outcome) -> dict[str, Any]:
-        """The state in which a finished scenario enters `judging`.
-
-        Args:
-            scenario: An instance of `scenario_type`.
-            outcome: What came of it. If some judgements of a set are to be made again, it has the others: they stand,
-                and whatever is said anew of the same things (metric, target and turn) is not looked at. A graph that
-                leaves them out (see `is_judged`) spares their calls.
-        """
-        raise NotImplementedError(f"{self.name} has a judging graph, so it must say in which state it starts")
-
-    def is_to_judge(self, outcome: Outcome) -> bool:  # noqa: ARG002
-        """Whether `judging` asks anybody about an outcome: of those that it does a sample to be judged is drawn."""
-        return True
+        """Return a graph that only judges (its nodes read `Scene.judged`); `None` if the recipe has no judges."""
+        return judging_graph(self, self.judges) if self.judges else None
 
     def judging_roles(self) -> Mapping[str, float]:
-        """The roles that `judging` needs."""
-        return {}
+        """Return the roles that judge, with their default temperatures."""
+        return {judge.role: self.roles[judge.role] for judge in self.judges}
+
+    def is_to_judge(self, scenario: Any, outcome: Outcome) -> bool:
+        """Return whether any judge has something to judge: of such outcomes `judge --sample` draws."""
+        bare = outcome.model_copy(update={"judgements": ()})
+        return not self.judges or any(judge.open_cases(scenario, bare) for judge in self.judges if not judge.after)
+
+    def ordered(self, judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
+        """Return judgements in the order of reports and exports."""
+        return in_order(self.metrics, judgements)
+
+    def prompt_list(self) -> list[str | Prompt]:
+        """Return the ids of the prompts that the recipe uses, or the prompts themselves where it makes them."""
+        judging = [prompt for judge in self.judges if (prompt := judge.prompt_of(self.name)) not in self.prompts]
+        return list(dict.fromkeys([*self.prompts, *judging]))
 
     def outline(self, episode: Episode) -> Outline | None:  # noqa: ARG002
         """An outcome that is more than one conversation, for whoever looks at it; `None` shows its messages."""
@@ -202,9 +223,15 @@ class Recipe(ABC):
         """
         return {"turn": sum(message.name == "user" for message in state.get("messages", ()))}
 
-    def tables(self, episodes: Iterable[Episode]) -> list[Table]:  # noqa: ARG002
-        """The report's tables, from finished scenarios read one at a time."""
-        return []
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """Return the report's tables, from finished scenarios read one at a time.
+
+        By default those of the recipe's `pivots`; without any, every metric over all and by each facet of few values.
+        """
+        units = "scenarios" if self.unit is None else self.resampled
+        if self.pivots:
+            return tabulate(self.pivots, episodes, self.unit, units)
+        return default_tables(episodes, self.unit, units)
 
     def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """The tables of a report over one run or several, from each run's label and its finished scenarios.

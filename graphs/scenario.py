@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -14,20 +13,24 @@ from pydantic import BaseModel, ConfigDict
 
 from .shared import ByHash
 
+_LABEL = 40
+"""Characters of a label that is made of a scenario's fields."""
 
-class Scenario(BaseModel, ABC):
+
+class Scenario(BaseModel):
     """One dialogue or one tree to be made. Equal content gives the equal id, anywhere."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
 
     @property
-    @abstractmethod
     def label(self) -> str:
-        """A short text that people recognise it by, e.g. `user2 SD-Alarm-task-1 base`."""
+        """A short text that people recognise it by, e.g. `user2 SD-Alarm-task-1 base`; by default its first facets."""
+        return " ".join(map(str, self.facets().values()))[:_LABEL] or type(self).__name__
 
-    @abstractmethod
     def facets(self) -> dict[str, Any]:
-        """What reports group by: a few short JSON values."""
+        """Return what reports group by, a few short JSON values: by default all fields that are text or numbers."""
+        values = self.model_dump(mode="json")
+        return {name: value for name, value in values.items() if isinstance(value, str | int | float)}
 
     def described(self) -> dict[str, Any]:
         """What exports and readers of one dialogue are shown of it: the facets, and longer texts."""

@@ -17,7 +17,7 @@ from dialoom.roles import ASKS, AgentReply, CallPlace, Cast, Completion, Unparse
 from dialoom.roles.gateway.calls import RunTool
 
 from .fault import USER
-from .outcome import Line
+from .outcome import Line, Outcome
 from .scenario import Scenario
 
 if TYPE_CHECKING:  # slow to import; LangGraph knows the parameters by their names
@@ -51,6 +51,7 @@ class Stage:
         tell: Takes what nodes have to say to whoever watches the run.
         gate: Looks at lines that are about to be said.
         retries: How often a line in which it finds a fault is asked for again.
+        judged: The finished outcome that is judged; `None` while a scenario is played.
     """
 
     scenario: Scenario
@@ -62,6 +63,7 @@ class Stage:
     tell: Callable[[str], None] = field(default=lambda _text: None)
     gate: Gate | None = None
     retries: int = 0
+    judged: Outcome | None = None
 
 
 class StageFactory(Protocol):
@@ -86,6 +88,15 @@ class Scene:
         self._step = step
         self._ordinals = itertools.count()
         self.finish_reason: str | None = None
+
+    @property
+    def judged(self) -> Outcome | None:
+        """The finished outcome that is judged; `None` while a scenario is played."""
+        return self._stage.judged
+
+    def inputs_of(self, prompt_id: str) -> Sequence[str]:
+        """Return the names of the inputs that a prompt declares."""
+        return self._stage.cast[prompt_id].prompt.front.inputs
 
     async def ask(self, prompt_id: str, **inputs: Any) -> Any:
         """What the role of a prompt answers: text, or an instance of the prompt's reply type.

@@ -18,11 +18,13 @@ class PromptLibrary(Mapping[str, Prompt]):
         self._prompts = {prompt.id: prompt for prompt in prompts}
 
     @classmethod
-    def load(cls, ids: Iterable[str], overrides: Path | None = None, shipped: Path | None = None) -> PromptLibrary:
-        """The prompts with the given ids.
+    def load(
+        cls, wanted: Iterable[str | Prompt], overrides: Path | None = None, shipped: Path | None = None
+    ) -> PromptLibrary:
+        """Return the wanted prompts.
 
         Args:
-            ids: What is needed, e.g. `personalens/user`.
+            wanted: Ids such as `personalens/user`, or prompts made in code.
             overrides: A folder of the user's; each `*.md` file in it replaces the prompt whose id it names.
                 Files for prompts of other recipes are passed over.
             shipped: The folder that holds the originals as `<id>.md`; dialoom's own by default.
@@ -31,7 +33,8 @@ class PromptLibrary(Mapping[str, Prompt]):
             PromptError: If a file is missing or wrong, or an override names an id or an input that there is not.
         """
         folder = shipped or SHIPPED
-        prompts = {id_: _read(folder / f"{id_}.md") for id_ in ids}
+        read = (_read(folder / f"{each}.md") if isinstance(each, str) else each for each in wanted)
+        prompts = {prompt.id: prompt for prompt in read}
         if overrides is not None:
             if not overrides.is_dir():
                 raise PromptError(overrides, "no such folder of prompt overrides")

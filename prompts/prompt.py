@@ -149,6 +149,26 @@ class Prompt(BaseModel):
         """
         return _parsed(source.replace("\r\n", "\n"), place)
 
+    @classmethod
+    def compose(cls, id_: str, role: str, body: str, reply: str = "text") -> Prompt:
+        """Return a prompt made in code; its inputs are the variables of its body, and the history.
+
+        Args:
+            id_: The prompt's id, e.g. `support/user`.
+            role: The role that it is for.
+            body: Sections with their marker lines, as in a prompt file.
+            reply: The name of the reply type.
+
+        Raises:
+            PromptError: If the body is not a template.
+        """
+        try:
+            used = meta.find_undeclared_variables(_ENVIRONMENT.parse(body)) - set(_ENVIRONMENT.globals)
+        except TemplateSyntaxError as error:
+            raise PromptError(f"{id_}:{error.lineno}", f"is not a template: {error.message}") from error
+        front = {"id": id_, "version": 1, "role": role, "inputs": sorted(used | {"history"}), "reply": reply}
+        return cls.parse(f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n{body}", id_)
+
     def render(self, inputs: Mapping[str, Any]) -> list[ChatMessage]:
         """The chat messages of this prompt.
 

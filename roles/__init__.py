@@ -16,7 +16,7 @@ from .errors import (
     UnparsedReplyError,
 )
 from .gateway import ASKS, CallPlace, Completion, Gateway, Ledger
-from .replies import Score4, Score5, Verdict
+from .replies import Verdict, score_type
 from .role import AgentReply, CallSite, Role
 
 __all__ = [
@@ -39,9 +39,8 @@ __all__ = [
     "ProviderError",
     "Role",
     "RoleError",
-    "Score4",
-    "Score5",
     "TransientProviderError",
     "UnparsedReplyError",
     "Verdict",
+    "score_type",
 ]

@@ -13,7 +13,7 @@ from . import offline
 from .binding import OFFLINE, ModelBinding
 from .errors import BindingError
 from .gateway import Caller
-from .replies import REPLY_TYPES, TEXT
+from .replies import reply_type
 from .role import Role
 
 
@@ -40,7 +40,7 @@ class Cast:
         library: The run's prompts.
         models: The model of each role.
         gateway: The way to the models.
-        reply_types: A recipe's own reply types, besides `REPLY_TYPES`.
+        reply_types: A recipe's own reply types, besides the general ones (see `reply_type`).
 
     Raises:
         BindingError: If a prompt's role has no model or its reply type is unknown.
@@ -54,10 +54,9 @@ class Cast:
         reply_types: Mapping[str, type[BaseModel]] | None = None,
     ) -> None:
         check_cast(library, models, reply_types)
-        types = {**REPLY_TYPES, **(reply_types or {})}
         self._models = models
         self._roles = {
-            prompt.id: Role(prompt, models[prompt.front.role], types.get(prompt.front.reply), gateway)
+            prompt.id: Role(prompt, models[prompt.front.role], reply_type(prompt.front.reply, reply_types), gateway)
             for prompt in library.values()
         }
 
@@ -113,10 +112,13 @@ def check_cast(
     Raises:
         BindingError: If a prompt's role has no model or its reply type is unknown.
     """
-    known = {TEXT, *REPLY_TYPES, *(reply_types or {})}
     for prompt in library.values():
         if prompt.front.role not in models:
             raise BindingError(f"prompt {prompt.id!r} is of the role {prompt.front.role!r}, which has no model")
-        if prompt.front.reply not in known:
-            names = ", ".join(sorted(known))
-            raise BindingError(f"prompt {prompt.id!r} has the reply type {prompt.front.reply!r}; there are {names}")
+        try:
+            reply_type(prompt.front.reply, reply_types)
+        except KeyError:
+            names = ", ".join(["text", "verdict", "score-LOW-HIGH", *sorted(reply_types or {})])
+            raise BindingError(
+                f"prompt {prompt.id!r} has the reply type {prompt.front.reply!r}; there are {names}"
+            ) from None

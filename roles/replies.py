@@ -6,10 +6,11 @@ import json
 import re
 import reprlib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from dialoom.errors import first_problem
 from dialoom.text import well_formed_value
@@ -23,25 +24,48 @@ class Verdict(BaseModel):
     explanation: str = ""
 
 
-class Score4(BaseModel):
-    """A whole number from 1 to 4, and why."""
-
-    model_config = ConfigDict(frozen=True)
-    score: Annotated[int, Field(ge=1, le=4)]
-    explanation: str = ""
-
-
-class Score5(BaseModel):
-    """A whole number from 1 to 5, and why."""
-
-    model_config = ConfigDict(frozen=True)
-    score: Annotated[int, Field(ge=1, le=5)]
-    explanation: str = ""
-
-
 TEXT = "text"
-REPLY_TYPES: Mapping[str, type[BaseModel]] = {"verdict": Verdict, "score-1-4": Score4, "score-1-5": Score5}
-"""Reply types by the name that a prompt's front matter uses; `text` stands for plain text."""
+_SCORE = re.compile(r"score-(-?\d+)-(-?\d+)")
+
+
+class Score(BaseModel):
+    """A whole number on a scale, and why."""
+
+    model_config = ConfigDict(frozen=True)
+    score: int
+    explanation: str = ""
+
+
+@lru_cache(maxsize=64)
+def score_type(low: int, high: int) -> type[Score]:
+    """Return the reply type of a score from `low` to `high`."""
+    return create_model(
+        f"Score{high}" if low == 1 else f"Score{low}To{high}",
+        __base__=Score,
+        __doc__=f"A whole number from {low} to {high}, and why.",
+        score=(Annotated[int, Field(ge=low, le=high)], ...),
+    )
+
+
+def reply_type(name: str, own: Mapping[str, type[BaseModel]] | None = None) -> type[BaseModel] | None:
+    """Return the type that a prompt's `reply` names; `None` for plain text.
+
+    Args:
+        name: `text`, `verdict`, `score-LOW-HIGH`, or one of the recipe's own.
+        own: The recipe's reply types by name.
+
+    Raises:
+        KeyError: If there is no such type.
+    """
+    if own and name in own:
+        return own[name]
+    if name == TEXT:
+        return None
+    if name == "verdict":
+        return Verdict
+    if (found := _SCORE.fullmatch(name)) and (bounds := (int(found[1]), int(found[2])))[0] < bounds[1]:
+        return score_type(*bounds)
+    raise KeyError(name)
 
 
 def parse_reply(text: str, type_: type[BaseModel]) -> BaseModel:

@@ -14,7 +14,8 @@ from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 
-from dialoom.graphs import Outcome, Recipe, Stage
+from dialoom.graphs import Judgement, Outcome, Recipe, Stage
+from dialoom.graphs.check import check_outcome, checked_outcome
 from dialoom.graphs.recipe import Graph
 from dialoom.roles import BudgetError, Cast, DrainedError
 from dialoom.roles.gateway.presence import ProviderGone, Tidings
@@ -188,6 +189,7 @@ class Engine:
             tell=lambda text: self._on_event(NodeSaid(work.scenario.id, text)),
             gate=self._gate,
             retries=self._store.config.user_retries,
+            judged=None if isinstance(work, PlayWork) else work.outcome,
         )
         # A step begins while the checkpoint before it is being committed. Nothing can come of that step before the
         # checkpoint is durable: a call is sent only once it is in the ledger, and the writer keeps the order.
@@ -198,8 +200,8 @@ class Engine:
         match work:
             case PlayWork(scenario=scenario):
                 return self._recipe.initial(scenario)
-            case JudgeWork(scenario=scenario, outcome=outcome) | RejudgeWork(scenario=scenario, outcome=outcome):
-                return self._recipe.judging_state(scenario, outcome)
+            case JudgeWork(outcome=outcome) | RejudgeWork(outcome=outcome):
+                return {"judgements": [judgement.model_dump(mode="json") for judgement in outcome.judgements]}
 
     async def _failed(self, work: Work, graph: Compiled, config: RunnableConfig, error: Exception) -> None:
         """Book the failure with what the conversation had come to, unless every other one would meet it too."""
@@ -231,8 +233,11 @@ class Engine:
 
     def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
         """What a state means; of a scenario that was played, with its faults."""
-        outcome = self._recipe.outcome(work.scenario, state, failed)
-        return self._gate.passed(work.scenario, outcome) if isinstance(work, PlayWork) else outcome
+        if isinstance(work, PlayWork):
+            return self._gate.passed(work.scenario, checked_outcome(self._recipe, work.scenario, state, failed))
+        found = (Judgement.model_validate(value) for value in state.get("judgements", []))
+        judged = work.outcome.model_copy(update={"judgements": self._recipe.ordered(found)})
+        return check_outcome(self._recipe, work.scenario, judged)
 
 
 def _sample(work: Work) -> int:

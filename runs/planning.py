@@ -35,7 +35,7 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
         RunError, RecipeError, BindingError, PromptError: Naming what is wrong.
     """
     graph_of(recipe, config.options)
-    library = PromptLibrary.load(recipe.prompts, overrides, recipe.templates)
+    library = PromptLibrary.load(recipe.prompt_list(), overrides, recipe.templates)
     for models in config.casts:
         played = prompts_of(library, models)
         check_cast(played, models, recipe.reply_types)

@@ -5,24 +5,24 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
 from dialoom.graphs.aloe.nodes import without_directions
 from dialoom.graphs.aloe.options import PersonaOptions
 from dialoom.graphs.aloe.scenario import SPOKEN, PersonaScenario
-from dialoom.graphs.conversation import lines, messages_of
+from dialoom.graphs.dialogue import DialogueRecipe, DialogueState, Turns
+from dialoom.graphs.judge import Case, Judge, add_judges
 from dialoom.graphs.option_types import AbsolutePath
-from dialoom.graphs.outcome import Episode, Judgement, Outcome
-from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.outcome import Episode, Outcome
+from dialoom.graphs.recipe import Graph, RecipeError
 from dialoom.graphs.reporting.chart import Chart
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 from dialoom.personas.persona import Persona, read_personas
 
-from . import nodes, report
-from .nodes import TalkState
+from . import report
 
 
 class AloeEvalOptions(PersonaOptions):
@@ -33,7 +33,14 @@ class AloeEvalOptions(PersonaOptions):
     )
 
 
-class AloeEval(Recipe):
+def _answers(scenario: PersonaScenario, outcome: Outcome) -> Iterator[Case]:
+    """Yield each answer with the message before it and the persona: what the judge is asked about, round by round."""
+    for turn in range(1, len(outcome.messages) // 2 + 1):
+        message, answer = (line.content for line in outcome.messages[2 * turn - 2 : 2 * turn])
+        yield Case(turn, {"message": message, "answer": answer, **scenario.persona()})
+
+
+class AloeEval(DialogueRecipe):
     """An assistant talks with people it knows nothing of."""
 
     name = "aloe-eval"
@@ -41,11 +48,11 @@ class AloeEval(Recipe):
     languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {"user": 0.8, "assistant": 0.0, "judge": 0.0}
     reply_limits: ClassVar[Mapping[str, int]] = dict.fromkeys(("user", "assistant"), SPOKEN)
-    prompts = ("aloe/user", "aloe/assistant", "aloe/judge-alignment")
+    prompts = ("aloe/user", "aloe/assistant")
+    turns = Turns(max_turns="rounds", unit="round", limit_reason="all_rounds")
+    judges = (Judge("alignment", prompt="aloe/judge-alignment", scale=(1, 5), cases=_answers, node="judge"),)
     options_type = AloeEvalOptions
     scenario_type = PersonaScenario
-    metrics = ("alignment",)
-    scales: ClassVar[Mapping[str, tuple[int, int]]] = {"alignment": (1, 5)}
     split_by = "persona"
     evaluated = "assistant"
 
@@ -62,67 +69,29 @@ class AloeEval(Recipe):
             )
 
     def graph(self, options: AloeEvalOptions) -> Graph:
-        """User and assistant in turn; after each answer the judge, beside the user's next message."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+        """Return the graph: user and assistant in turn; after each answer the judge, beside the user's next message."""
+        from langgraph.graph import START, StateGraph  # slow to import, and looking at a run needs no graph
 
-        builder = StateGraph(TalkState, context_schema=Stage)
-        for work in (nodes.user, nodes.assistant, nodes.judge):
-            builder.add_node(work.__name__, node(work))
+        builder = StateGraph(DialogueState, context_schema=Stage)
+        for role in self.turns.order:
+            builder.add_node(role, node(self.speaker(role)))
+        after = add_judges(builder, self, self.judges_used(options))
 
-        async def after_assistant(state: TalkState) -> list[str]:
-            return ["judge"] if nodes.is_over(state, options.rounds) else ["judge", "user"]
+        async def after_assistant(state: DialogueState) -> list[str]:
+            return after if state["ended_by"] else [*after, "user"]
 
         builder.add_edge(START, "user")
         builder.add_edge("user", "assistant")
-        builder.add_conditional_edges("assistant", after_assistant, ["judge", "user"])
-        builder.add_edge("judge", END)
+        builder.add_conditional_edges("assistant", after_assistant, [*after, "user"])
         return builder
-
-    def initial(self, scenario: PersonaScenario) -> dict[str, Any]:  # noqa: ARG002
-        """An empty conversation."""
-        return {"messages": [], "judgements": []}
-
-    def outcome(self, scenario: PersonaScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:  # noqa: ARG002
-        """The conversation and the judge's words, round by round."""
-        messages = state.get("messages", [])
-        judgements = [Judgement.model_validate(value) for value in state.get("judgements", [])]
-        return Outcome(
-            messages=lines(messages),
-            ended_by="error" if failed else "all_rounds",
-            counts={"rounds": len(messages) // 2},
-            judgements=tuple(sorted(judgements, key=lambda judgement: judgement.turn or 0)),
-        )
-
-    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Rounds that the user has begun."""
-        return {"round": (len(state.get("messages", [])) + 1) // 2}
-
-    def judging(self) -> Graph:
-        """The judge alone, over a finished conversation."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
-
-        builder = StateGraph(TalkState, context_schema=Stage)
-        builder.add_node("judge", node(nodes.judge_all))
-        builder.add_edge(START, "judge")
-        builder.add_edge("judge", END)
-        return builder
-
-    def judging_state(self, scenario: PersonaScenario, outcome: Outcome) -> dict[str, Any]:  # noqa: ARG002
-        """The conversation as it ended, and the judgements of it that stand."""
-        kept = [judgement.model_dump(mode="json") for judgement in outcome.judgements]
-        return {"messages": messages_of(outcome.messages), "judgements": kept}
 
     def played_by(self, scenario: PersonaScenario) -> Mapping[str, str]:
         """The persona."""
         return scenario.persona()
 
     def spoken(self, reply: str) -> str:
-        """A line without stage directions."""
+        """Return a user's message without stage directions."""
         return without_directions(reply)
-
-    def judging_roles(self) -> Mapping[str, float]:
-        """The judge."""
-        return {"judge": self.roles["judge"]}
 
     def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """Alignment levels by round, and how they rise: the paper's table 1, a row for each run."""

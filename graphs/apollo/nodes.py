@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypedDict
 
 from langchain_core.messages import BaseMessage, ToolMessage
 from pydantic import BaseModel, ConfigDict
 
-from dialoom.graphs.conversation import appended, joined, said, tool_said, utterances
-from dialoom.graphs.judgement_scope import is_judged
-from dialoom.graphs.outcome import Judgement
+from dialoom.graphs.conversation import appended, said, tool_said, utterances
 from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.apollo import TOOLS, CallScores, World, compare, execute
@@ -61,8 +59,7 @@ class AgentState(TypedDict, total=False):
         messages: The agent's turns, what tools said to them, and what it was told when it only talked.
         began: Where in these each attempt begins.
         has_own_loop: Whether the agent is a graph that ran the tools by itself.
-        transcript: For a judge: what the last attempt came to, as a person reads it; with its `scores`.
-        judgements: As plain values.
+        is_scored: Whether the last attempt is over and no further one follows.
     """
 
     framework: str
@@ -74,9 +71,7 @@ class AgentState(TypedDict, total=False):
     messages: Annotated[list[BaseMessage], appended]
     began: list[int]
     has_own_loop: bool
-    transcript: str
-    scores: dict[str, bool | float]
-    judgements: Annotated[list[dict[str, Any]], joined]
+    is_scored: bool
 
 
 async def prepare(state: AgentState, scene: Scene) -> Update:
@@ -137,22 +132,7 @@ async def score(state: AgentState, scene: Scene) -> Update:
     scores = scores_of(scenario, _current(state), state["is_native"])
     if not scores.accuracy and len(state["began"]) <= scenario.played.reflections:
         return {"began": [*state["began"], len(state["messages"])]}
-    return {"judgements": _judgements({"accuracy": scores.accuracy, "f1": round(scores.f1, 6)})}
-
-
-async def label(state: AgentState, scene: Scene) -> Update:
-    """A judge's word on why the sample failed, beside the scores; of the labels one holds."""
-    scenario = _scenario(scene)
-    made = _judgements(state["scores"])
-    if state["scores"]["accuracy"] or all(is_judged(state["judgements"], metric, ASSISTANT) for metric in LABELS):
-        return {"judgements": made}
-    about = {name: scenario.described()[name] for name in ("request", "preference", "gold")}
-    try:
-        found: ErrorLabel = await scene.ask("apollo/judge-error", **about, transcript=state["transcript"])
-    except UnparsedReplyError as error:
-        return {"judgements": made + _judgements(dict.fromkeys(LABELS), status="unparsed", explanation=str(error))}
-    verdicts = {metric: metric == found.label for metric in LABELS}
-    return {"judgements": made + _judgements(verdicts, explanation=found.explanation)}
+    return {"is_scored": True}
 
 
 def after_agent(state: AgentState) -> str:
@@ -171,7 +151,7 @@ def after_tools(state: AgentState) -> str:
 
 def is_scored(state: AgentState) -> bool:
     """Whether there is no further attempt."""
-    return bool(state["judgements"])
+    return state.get("is_scored", False)
 
 
 def scores_of(scenario: ApolloScenario, messages: Sequence[BaseMessage], is_native: bool) -> CallScores:
@@ -207,11 +187,6 @@ def world_of(scenario: ApolloScenario) -> World:
 
 
 _OWN_LOOP = {"has_own_loop": True}
-
-
-def _judgements(scores: Mapping[str, bool | float | None], **about: Any) -> list[dict[str, Any]]:
-    made = [Judgement(metric=metric, target=ASSISTANT, score=value, **about) for metric, value in scores.items()]
-    return [judgement.model_dump(mode="json") for judgement in made]
 
 
 @lru_cache(maxsize=4)

@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
+from dialoom.graphs.check import Check, Conversation
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
 from dialoom.graphs.gate.talk import Talk
+from dialoom.graphs.judge import Case, Judge
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
 from dialoom.graphs.recipe import Exporter, Graph, Recipe
 from dialoom.graphs.reporting.chart import Chart
@@ -18,7 +20,7 @@ from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 
 from . import exports, figures, nodes, report
-from .errors import label_of
+from .errors import LABELS, label_of
 from .loop import calls_of, flags_of
 from .nodes import AgentState
 from .options import ApolloOptions
@@ -26,6 +28,25 @@ from .planning import samples
 from .scenario import ApolloScenario
 from .shown import last_attempt, shown_lines
 from .transcript import outputs_of, turns_of
+
+
+def _is_wrong(_scenario: ApolloScenario, outcome: Outcome) -> bool:
+    """Return whether a sample failed: of the others the scores say all."""
+    return not outcome.details["scores"]["accuracy"]
+
+
+def _attempt(scenario: ApolloScenario, outcome: Outcome) -> Iterator[Case]:
+    """Yield the request, what would have been right, and the last attempt as a person reads it."""
+    about = {name: scenario.described()[name] for name in ("request", "preference", "gold")}
+    yield Case(None, {**about, "transcript": last_attempt(scenario, outcome)})
+
+
+def _accuracy(sample: Conversation) -> bool:
+    return bool(sample.outcome.details["scores"]["accuracy"])
+
+
+def _f1(sample: Conversation) -> float:
+    return round(float(sample.outcome.details["scores"]["f1"]), 6)
 
 
 class Apollo(Recipe):
@@ -40,7 +61,6 @@ class Apollo(Recipe):
         "apollo/calling",
         "apollo/unanswered",
         "apollo/notes",
-        "apollo/judge-error",
         EMBEDDER_PROMPT,
     )
     reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {
@@ -51,6 +71,18 @@ class Apollo(Recipe):
     options_type = ApolloOptions
     scenario_type = ApolloScenario
     metrics = nodes.METRICS
+    judges = (
+        Judge(
+            "error",
+            prompt="apollo/judge-error",
+            labels=tuple(LABELS),
+            node="label",
+            when=_is_wrong,
+            cases=_attempt,
+            read=lambda reply: (reply.label, reply.explanation),
+        ),
+    )
+    checks = (Check("accuracy", _accuracy), Check("f1", _f1, scale=None))
     split_by = "user"
     resampled_by, resampled = "pair", "pairs"
     evaluated = "assistant"
@@ -109,7 +141,6 @@ class Apollo(Recipe):
             "is_native": False,
             "messages": [],
             "began": [0],
-            "judgements": [],
         }
 
     def outcome(self, scenario: ApolloScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
@@ -142,41 +173,12 @@ class Apollo(Recipe):
             ended_by="error" if failed else nodes.ended_by(given),
             counts={"turns": len(turns), "calls": len(calls), "attempts": len(attempts)},
             details=details,
-            judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """The agent's turns and calls."""
         turns = turns_of(state.get("messages", []), state.get("is_native", False))
         return {"turn": len(turns), "call": len(calls_of(turns))}
-
-    def judging(self) -> Graph:
-        """Why samples failed."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
-
-        builder = StateGraph(AgentState, context_schema=Stage)
-        builder.add_node("label", node(nodes.label))
-        builder.add_edge(START, "label")
-        builder.add_edge("label", END)
-        return builder
-
-    def judging_state(self, scenario: ApolloScenario, outcome: Outcome) -> dict[str, Any]:
-        """The scores, the last attempt as a person reads it, and the judgements that stand."""
-        scores = outcome.details["scores"]
-        return {
-            **self.initial(scenario),
-            "transcript": last_attempt(scenario, outcome),
-            "scores": {"accuracy": scores["accuracy"], "f1": round(scores["f1"], 6)},
-            "judgements": [judgement.model_dump(mode="json") for judgement in outcome.judgements],
-        }
-
-    def is_to_judge(self, outcome: Outcome) -> bool:
-        """What failed; of the rest the scores say all."""
-        return not outcome.details["scores"]["accuracy"]
-
-    def judging_roles(self) -> Mapping[str, float]:
-        """The judge."""
-        return {"judge": self.roles["judge"]}
 
     def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """Accuracy and F1 by length, form, framework and the rest."""

@@ -6,22 +6,18 @@ assistant gives one last reply.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal, TypedDict
 
 from langchain_core.messages import BaseMessage
 
 from dialoom.graphs.conversation import appended, joined, lines, said, utterances
-from dialoom.graphs.outcome import Judgement
+from dialoom.graphs.dialogue import without_marker
 from dialoom.graphs.stage import Scene, Update
 from dialoom.roles import UnparsedReplyError
 
 from .scenario import PersonaLensScenario
 
 END_MARKER = "TERMINATE"
-_MARKER = re.compile(rf"\b{END_MARKER}\b[\s*_\"')\].!]*")
-_BEFORE = re.compile(r"[^\s*_\"'(\[]")
-"""What a line may end with before the marker: anything but spaces, emphasis, and what opens a quote or a bracket."""
 
 
 class DialogueState(TypedDict, total=False):
@@ -49,8 +45,8 @@ async def user(state: DialogueState, scene: Scene) -> Update:
     opening = not messages
     history = utterances(messages)
     inputs: dict[str, Any] = {"history": history, "opening": opening, **scenario.for_user()}
-    reply = await scene.ask_user("personalens/user", lines(messages), lambda text: without_marker(text)[0], **inputs)
-    text, terminated = without_marker(reply)
+    reply = await scene.ask_user("personalens/user", lines(messages), without_end_marker, **inputs)
+    text, terminated = without_marker(reply, END_MARKER)
     if opening:
         if not text:
             raise UnparsedReplyError("personalens/user", reply, "the opening is nothing but the end marker")
@@ -75,6 +71,11 @@ async def assistant(state: DialogueState, scene: Scene) -> Update:
     return {"messages": [said("assistant", reply, len(messages), scene.finish_reason)]}
 
 
+def without_end_marker(text: str) -> str:
+    """Return a user's message without TERMINATE."""
+    return without_marker(text, END_MARKER)[0]
+
+
 def is_awaiting_assistant(state: DialogueState) -> bool:
     """After the user: whether the assistant speaks next. At the limit, or after a bare TERMINATE, it does not."""
     return state["ended_by"] != "turn_limit" and state["messages"][-1].name == "user"
@@ -83,24 +84,3 @@ def is_awaiting_assistant(state: DialogueState) -> bool:
 def is_over(state: DialogueState) -> bool:
     """After the assistant: whether that was its last reply."""
     return bool(state["ended_by"])
-
-
-def without_marker(text: str) -> tuple[str, bool]:
-    """A user's line without its TERMINATE, and whether it had one."""
-    *parts, rest = _MARKER.split(text)
-    # From the end of each part, not as a part of the expression: that would take the square of a million spaces.
-    kept = [part[: len(part) - len(_ending(part))] for part in parts]
-    return " ".join([*kept, rest]).strip(), bool(parts)
-
-
-def _ending(part: str) -> str:
-    """What of a text stands before the marker only to set it off."""
-    end = len(part)
-    while end and not _BEFORE.match(part[end - 1]):
-        end -= 1
-    return part[end:]
-
-
-def judgements_of(state: dict[str, Any]) -> tuple[Judgement, ...]:
-    """The state's judgements, as what they are."""
-    return tuple(Judgement.model_validate(value) for value in state.get("judgements", []))

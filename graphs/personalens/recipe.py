@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from dialoom.graphs.conversation import lines, messages_of
+from dialoom.graphs.conversation import lines
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.gate.talk import Facts
+from dialoom.graphs.judge import Judge, add_judges
 from dialoom.graphs.outcome import Episode, Judgement, Outcome
 from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 
-from . import judges, nodes
+from . import nodes
 from .exports import EXPORTERS
+from .judges import JUDGES, PERSONALIZATION_BY_TURN
 from .nodes import DialogueState
 from .options import PersonaLensOptions
-from .report import SCALES, tables
+from .report import tables
 from .scenario import PersonaLensScenario
 
 
@@ -30,19 +32,10 @@ class PersonaLens(Recipe):
     languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {"user": 0.5, "assistant": 0.0, "judge": 0.0}
     reply_limits: ClassVar[Mapping[str, int]] = {"user": 800, "assistant": 800, "judge": 4_000}  # the release's
-    prompts = (
-        "personalens/user",
-        "personalens/assistant",
-        "personalens/assistant-vanilla",
-        "personalens/judge-task-completion",
-        "personalens/judge-personalization",
-        "personalens/judge-naturalness",
-        "personalens/judge-coherence",
-    )
+    prompts = ("personalens/user", "personalens/assistant", "personalens/assistant-vanilla")
+    judges = JUDGES
     options_type = PersonaLensOptions
     scenario_type = PersonaLensScenario
-    metrics = judges.METRICS
-    scales: ClassVar[Mapping[str, tuple[int, int]]] = SCALES
     split_by = "user"
     evaluated = "assistant"
 
@@ -76,6 +69,11 @@ class PersonaLens(Recipe):
             raise RecipeError(f"tasks: none of the chosen people has the task {unmet[0]!r}", setting="tasks")
         _tell(release.mendings.summary(), note)
 
+    def judges_used(self, options: PersonaLensOptions) -> Sequence[Judge]:
+        """Return the judges of whole dialogues, and that of each turn if it is wanted."""
+        by_turn = (PERSONALIZATION_BY_TURN,) if options.turn_scores else ()
+        return (*self.judges, *by_turn) if options.judge else ()
+
     def graph(self, options: PersonaLensOptions) -> Graph:
         """User and assistant in turn, then the judges side by side."""
         from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
@@ -83,11 +81,7 @@ class PersonaLens(Recipe):
         builder = StateGraph(DialogueState, context_schema=Stage)
         builder.add_node("user", node(nodes.user))
         builder.add_node("assistant", node(nodes.assistant))
-        chosen = judges.nodes(options.turn_scores) if options.judge else {}
-        for name, judge in chosen.items():
-            builder.add_node(name, node(judge))
-            builder.add_edge(name, END)
-        after = list(chosen) or [END]
+        after = add_judges(builder, self, self.judges_used(options)) or [END]
 
         async def after_user(state: DialogueState) -> list[str]:
             return ["assistant"] if nodes.is_awaiting_assistant(state) else after
@@ -112,37 +106,8 @@ class PersonaLens(Recipe):
             messages=lines(state.get("messages", [])),
             ended_by="error" if failed else state["ended_by"],
             counts=counts,
-            judgements=_ordered(state),
+            judgements=self.ordered(Judgement.model_validate(each) for each in state.get("judgements", [])),
         )
-
-    def judging(self) -> Graph:
-        """The judges alone, over a finished dialogue; those whose word stands are not asked."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
-
-        builder = StateGraph(DialogueState, context_schema=Stage)
-        chosen = judges.nodes(turn_scores=False)
-        for name, judge in chosen.items():
-            builder.add_node(name, node(judge))
-            builder.add_edge(name, END)
-
-        async def to_ask(state: DialogueState) -> list[str]:
-            return judges.unjudged(state) or [END]
-
-        builder.add_conditional_edges(START, to_ask, [*chosen, END])
-        return builder
-
-    def judging_state(self, scenario: PersonaLensScenario, outcome: Outcome) -> dict[str, Any]:
-        """The dialogue as it ended, and the judgements of it that stand."""
-        return {
-            **self.initial(scenario),
-            "messages": messages_of(outcome.messages),
-            "ended_by": outcome.ended_by,
-            "judgements": [judgement.model_dump(mode="json") for judgement in outcome.judgements],
-        }
-
-    def judging_roles(self) -> Mapping[str, float]:
-        """The judge."""
-        return {"judge": self.roles["judge"]}
 
     def facts(self, scenario: PersonaLensScenario) -> Facts:
         """The task, and the affinities, of which the opening must say nothing."""
@@ -172,7 +137,7 @@ class PersonaLens(Recipe):
 
     def spoken(self, reply: str) -> str:
         """A line without its end marker."""
-        return nodes.without_marker(reply)[0]
+        return nodes.without_end_marker(reply)
 
     def noticed(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:  # noqa: ARG002
         """An end marker in the opening, where it was taken out."""
@@ -186,14 +151,6 @@ class PersonaLens(Recipe):
     def exporters(self) -> Mapping[str, Exporter]:
         """`personalens` (the release's layout) and `sft`."""
         return EXPORTERS
-
-
-def _ordered(state: Mapping[str, Any]) -> tuple[Judgement, ...]:
-    def place(judgement: Judgement) -> tuple[bool, int, str, int]:
-        turn = judgement.turn or 0
-        return (judgement.turn is not None, judges.METRICS.index(judgement.metric), judgement.target, turn)
-
-    return tuple(sorted(nodes.judgements_of(dict(state)), key=place))
 
 
 def _listed(values: Mapping[str, str]) -> str:

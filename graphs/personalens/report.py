@@ -3,81 +3,67 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dialoom.graphs.outcome import Episode, Judgement
-from dialoom.graphs.reporting.statistics import Estimate, Tally, intervals
+from dialoom.graphs.reporting.pivot import Facet, Pivot, count, score, score_by_turn, tabulate
 from dialoom.graphs.reporting.table import Cell, FacetColumn, Table
 
 from .scenario import SETTINGS
 
-COLUMNS: dict[str, tuple[str, str]] = {
-    "TCR %": ("task_completion", "assistant"),
-    "P": ("personalization", "assistant"),
-    "Nat. assistant": ("naturalness", "assistant"),
-    "Nat. user": ("naturalness", "user"),
-    "Coh. assistant": ("coherence", "assistant"),
-    "Coh. user": ("coherence", "user"),
-}
 _KINDS = {"single": "single-domain", "multi": "multi-domain"}
-SCALES: Mapping[str, tuple[int, int]] = {"personalization": (1, 4), "naturalness": (1, 5), "coherence": (1, 5)}
-_SCALE_OF = {column: SCALES[metric] for column, (metric, _) in COLUMNS.items() if metric in SCALES}
+_SETTING = Facet("setting", order=SETTINGS)
+_KIND = Facet("kind", "tasks", tuple(_KINDS), _KINDS)
+_DOMAIN = Facet("domains", "domain")
+_SCORES = (
+    score("task_completion", title="TCR %"),
+    score("personalization", title="P", scale=(1, 4)),
+    score("naturalness", title="Nat. assistant", scale=(1, 5)),
+    score("naturalness", "user", title="Nat. user", scale=(1, 5)),
+    score("coherence", title="Coh. assistant", scale=(1, 5)),
+    score("coherence", "user", title="Coh. user", scale=(1, 5)),
+)
+_TURNS = score_by_turn("personalization", title="P", scale=(1, 4))
+PIVOTS = (
+    Pivot(
+        "scores",
+        "Scores by setting and kind of task",
+        (_SETTING, _KIND),
+        (count("dialogues"), *_SCORES),
+        ("TCR: share of dialogues whose goal was reached. P: personalization, 1 to 4. Nat., Coh.: 1 to 5.",),
+    ),
+    Pivot(
+        "domains",
+        "Scores by setting and domain",
+        (_SETTING, _DOMAIN),
+        _SCORES,
+        ("A multi-domain dialogue counts in each of its domains.",),
+    ),
+    Pivot("turns", "Personalization after each assistant reply", (_SETTING, _KIND), (_TURNS,)),
+    Pivot("turns-by-domain", "Personalization after each assistant reply, by domain", (_SETTING, _DOMAIN), (_TURNS,)),
+)
 _FACETS: Mapping[str, FacetColumn | None] = {
     "tasks": FacetColumn("kind", {words: kind for kind, words in _KINDS.items()}),
-    "domain": FacetColumn("domains"),
 }
 
 Group = tuple[str, ...]
 
 
 def tables(episodes: Iterable[Episode]) -> list[Table]:
-    """All tables of the report, in one pass over the episodes."""
-    scores, by_turn, statuses = _Scores(), _Scores(), _Statuses()
+    """Return all tables of the report, in one pass over the episodes."""
+    statuses = _Statuses()
     dialogues: dict[Group, _Dialogues] = defaultdict(_Dialogues)
-    for episode in episodes:
-        setting, kind = str(episode.facets["setting"]), _KINDS[str(episode.facets["kind"])]
-        domains = [str(name) for name in episode.facets["domains"]]
-        dialogues[(setting, kind)].add(episode)
-        for judgement in episode.outcome.judgements:
-            statuses.add(setting, judgement)
-            if judgement.score is None:
-                continue
-            groups = [(setting, kind), *((setting, domain) for domain in domains)]
-            target = by_turn if judgement.turn is not None else scores
-            for group in groups:
-                target.add(group, judgement, episode.facets["user"])
-    overall = _overall(scores, dialogues)
-    return [
-        table
-        for table in (
-            overall,
-            _by_domain(scores, overall.where_of),
-            _by_turn(by_turn),
-            statuses.table(),
-            _statistics(dialogues),
-        )
-        if table.rows
-    ]
 
+    def counted() -> Iterator[Episode]:
+        for episode in episodes:
+            setting = str(episode.facets["setting"])
+            dialogues[(setting, _KINDS[str(episode.facets["kind"])])].add(episode)
+            for judgement in episode.outcome.judgements:
+                statuses.add(setting, judgement)
+            yield episode
 
-class _Scores:
-    """A tally for each group, metric, target and turn."""
-
-    def __init__(self) -> None:
-        self.tallies: dict[tuple[Group, str, str, int | None], Tally] = defaultdict(Tally)
-
-    def add(self, group: Group, judgement: Judgement, user: str) -> None:
-        assert judgement.score is not None
-        self.tallies[(group, judgement.metric, judgement.target, judgement.turn)].add(judgement.score, user)
-
-    def groups(self) -> list[Group]:
-        return sorted({key[0] for key in self.tallies}, key=_order)
-
-    def row(self, group: Group) -> list[Cell]:
-        return [
-            self.tallies[(group, *column, None)].estimate() if (group, *column, None) in self.tallies else None
-            for column in COLUMNS.values()
-        ]
+    pivoted = tabulate(PIVOTS, counted(), "user", "people")
+    return [*pivoted, *(table for table in (statuses.table(), _statistics(dialogues)) if table.rows)]
 
 
 class _Statuses:
@@ -149,55 +135,6 @@ class _Dialogues:
             return [self.n, None, None, None, *endings]
         per_turn = self.tokens / self.turns if self.tokens_known and self.turns else None
         return [self.n, self.turns / done, self.messages / done, per_turn, *endings]
-
-
-def _overall(scores: _Scores, dialogues: dict[Group, _Dialogues]) -> Table:
-    table = Table("scores", "Scores by setting and kind of task", ["setting", "tasks", "dialogues", *COLUMNS])
-    table.facets, table.scales = _FACETS, _SCALE_OF
-    for group in sorted(dialogues, key=_order):
-        row = scores.row(group)
-        if any(cell is not None for cell in row):
-            table.rows.append([*group, dialogues[group].n, *row])
-            table.where_of |= _where_scored(row, dialogues[group].n)
-    table.notes.append(
-        "TCR: share of dialogues whose goal was reached. P: personalization, 1 to 4. Nat., Coh.: 1 to 5."
-    )
-    table.notes.append(intervals())
-    return table
-
-
-def _where_scored(row: Sequence[Cell], dialogues: int) -> dict[str, str]:
-    """Of scores that fewer dialogues have than there are: which have them."""
-    return {
-        column: f"{metric}.{target} is defined"
-        for (column, (metric, target)), cell in zip(COLUMNS.items(), row, strict=True)
-        if isinstance(cell, Estimate) and cell.n < dialogues
-    }
-
-
-def _by_domain(scores: _Scores, where_of: Mapping[str, str | Mapping[str, str]]) -> Table:
-    table = Table("domains", "Scores by setting and domain", ["setting", "domain", *COLUMNS])
-    table.facets, table.scales = _FACETS, _SCALE_OF
-    kinds = set(_KINDS.values())
-    table.rows = [[*group, *scores.row(group)] for group in scores.groups() if group[1] not in kinds]
-    table.where_of = {**where_of}
-    table.notes += ["A multi-domain dialogue counts in each of its domains.", intervals()]
-    return table
-
-
-def _by_turn(scores: _Scores) -> Table:
-    last = max((key[3] or 0 for key in scores.tallies), default=0)
-    columns = ["setting", "group", *(f"P turn {turn}" for turn in range(1, last + 1))]
-    table = Table("turns", "Personalization after each assistant reply", columns)
-    table.scales = dict.fromkeys(columns[2:], SCALES["personalization"])
-    for group in scores.groups():
-        cells: list[Cell] = []
-        for turn in range(1, last + 1):
-            tally = scores.tallies.get((group, "personalization", "assistant", turn))
-            cells.append(tally.estimate() if tally else None)
-        table.rows.append([*group, *cells])
-    table.notes.append(intervals())
-    return table
 
 
 def _statistics(dialogues: dict[Group, _Dialogues]) -> Table:

@@ -7,23 +7,18 @@ its explanation, which hallucinates is then asked about.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from dialoom.graphs.judgement_scope import is_judged
-from dialoom.graphs.outcome import Judgement, Line
-from dialoom.graphs.stage import Scene, Update
-from dialoom.roles import UnparsedReplyError
+from dialoom.graphs.check import Check, Conversation
+from dialoom.graphs.judge import Case, Judge
+from dialoom.graphs.outcome import Line, Outcome
 
-from .nodes import ItemState
-from .verdicts import ASSISTANT, RIGHT
-
-CheckerNode = Callable[[ItemState, Scene], Awaitable[Update]]
-
-SIDE_BY_SIDE = ("violates", "acknowledges", "helpful")
-"""Asked at once; hallucinates waits for the quote."""
+from .scenario import PrefEvalScenario
+from .verdicts import CHECKERS, CORRECT, RIGHT
 
 SEEN: Mapping[str, tuple[str, ...]] = {
     "violates": ("preference", "question", "answer"),
@@ -73,36 +68,6 @@ class YesNoQuote(YesNo):
 REPLY_TYPES: Mapping[str, type[BaseModel]] = {"yes-no": YesNo, "yes-no-quote": YesNoQuote}
 
 
-def checker(metric: str) -> CheckerNode:
-    """The node of a checker."""
-
-    async def check(state: ItemState, scene: Scene) -> Update:
-        pair = scene.scenario.pair
-        shown = {
-            "preference": pair.preference,
-            "question": pair.question,
-            "answer": state["answer"],
-            "quote": quote_of(state["judgements"]),
-        }
-        judgement = await _judged(scene, metric, {name: shown[name] for name in SEEN[metric]})
-        return {"judgements": [judgement.model_dump(mode="json")]}
-
-    return check
-
-
-def names_preference(state: ItemState) -> bool:
-    """Whether acknowledges said yes, so that hallucinates is asked."""
-    return any(each["metric"] == "acknowledges" and each["score"] is True for each in state["judgements"])
-
-
-def unasked(state: ItemState) -> list[str]:
-    """The checkers whose word is missing and who can be asked now."""
-    missing = [metric for metric in SIDE_BY_SIDE if not is_judged(state["judgements"], metric, ASSISTANT)]
-    if names_preference(state) and not is_judged(state["judgements"], "hallucinates", ASSISTANT):
-        missing.append("hallucinates")
-    return missing
-
-
 def quote_of(judgements: Sequence[Mapping[str, Any]]) -> str:
     """What acknowledges has quoted; empty if it has quoted nothing."""
     return next((str(each["explanation"]) for each in judgements if _is_acknowledged(each)), "")
@@ -117,12 +82,45 @@ def _is_acknowledged(judgement: Mapping[str, Any]) -> bool:
     return judgement["metric"] == "acknowledges" and judgement["score"] is True
 
 
-async def _judged(scene: Scene, metric: str, shown: Mapping[str, str]) -> Judgement:
-    thing = {"metric": metric, "target": ASSISTANT}
-    if not shown.get("answer", "-"):
-        return Judgement(**thing, status="unparsed", explanation="the assistant answered nothing")
-    try:
-        reply: YesNo = await scene.ask(f"prefeval/judge-{metric}", **shown)
-    except UnparsedReplyError as error:
-        return Judgement(**thing, status="unparsed", explanation=str(error))
-    return Judgement(**thing, score=reply.answer == "yes", explanation=reply.why)
+def _cases(scenario: PrefEvalScenario, outcome: Outcome, metric: str) -> Iterator[Case]:
+    """Yield what a checker is shown of a free answer; there is nothing to judge in an empty one."""
+    shown = {
+        "preference": scenario.pair.preference,
+        "question": scenario.pair.question,
+        "answer": outcome.details["answer"],
+        "quote": quote_of([each.model_dump() for each in outcome.judgements]),
+    }
+    seen = {name: shown[name] for name in SEEN[metric]}
+    yield Case(None, seen, missing="" if seen.get("answer", "-") else "the assistant answered nothing")
+
+
+def _is_free(scenario: PrefEvalScenario, _outcome: Outcome) -> bool:
+    return scenario.task == "generation"
+
+
+def _names_preference(_scenario: PrefEvalScenario, outcome: Outcome) -> bool:
+    return bool(quote_of([each.model_dump() for each in outcome.judgements]))
+
+
+def _choice(item: Conversation) -> tuple[bool, str] | None:
+    """Return whether the right option was chosen; `None` of a free answer."""
+    if item.scenario.task != "classification":
+        return None
+    letter, right = item.outcome.details["choice"], item.outcome.details["correct"]
+    told = f"{letter} was chosen" if letter else "no letter was chosen"
+    return letter == right, told if letter == right else f"{told}; {right} is right"
+
+
+JUDGES = tuple(
+    Judge(
+        metric,
+        prompt=f"prefeval/judge-{metric}",
+        node=metric,
+        cases=partial(_cases, metric=metric),
+        when=_names_preference if metric == "hallucinates" else _is_free,
+        after="acknowledges" if metric == "hallucinates" else "",
+        read=lambda reply: (reply.answer == "yes", reply.why),
+    )
+    for metric in CHECKERS
+)
+CHECKS = (Check(CORRECT, _choice),)

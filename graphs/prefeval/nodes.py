@@ -11,7 +11,6 @@ import re
 from typing import Annotated, Any, TypedDict
 
 from dialoom.graphs.conversation import joined
-from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.stage import Scene, Update
 from dialoom.roles import UnparsedReplyError
 
@@ -19,7 +18,6 @@ from .conversation import explicit_preferences, own_places, preceding, utterance
 from .options import Method, Task
 from .retrieval import nearest
 from .scenario import PrefEvalScenario
-from .verdicts import ASSISTANT, CORRECT
 
 LETTERS = "ABCD"
 
@@ -117,16 +115,6 @@ async def revise(state: ItemState, scene: Scene) -> Update:
 
 def _answered(answer: str, scene: Scene) -> Update:
     return {"answer": answer, **({} if scene.finish_reason is None else {"broken_off": scene.finish_reason})}
-
-
-async def mark(state: ItemState, scene: Scene) -> Update:
-    """Whether the right option was chosen."""
-    scenario = _scenario(scene)
-    letter, right = chosen(state["answer"]), correct_letter(scenario)
-    told = f"{letter} was chosen" if letter else "no letter was chosen"
-    explanation = told if letter == right else f"{told}; {right} is right"
-    judgement = Judgement(metric=CORRECT, target=ASSISTANT, score=letter == right, explanation=explanation)
-    return {"judgements": [judgement.model_dump(mode="json")]}
 
 
 def chosen(answer: str) -> str | None:

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
 from dialoom.graphs.gate.talk import Said, Talk
+from dialoom.graphs.judge import add_judges
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
 from dialoom.graphs.recipe import Exporter, Graph, Recipe
 from dialoom.graphs.reporting.chart import Chart
@@ -24,7 +25,7 @@ from .nodes import ItemState
 from .options import PrefEvalOptions
 from .planning import items
 from .scenario import PrefEvalScenario
-from .verdicts import ASSISTANT, CHECKERS, CORRECT, RIGHT, UNPARSED, error_of
+from .verdicts import ASSISTANT, CHECKERS, RIGHT, UNPARSED, error_of
 
 
 class PrefEval(Recipe):
@@ -40,13 +41,13 @@ class PrefEval(Recipe):
         *dict.fromkeys(nodes.PROMPTS.values()),
         "prefeval/critique",
         "prefeval/revision",
-        *(f"prefeval/judge-{checker}" for checker in CHECKERS),
         EMBEDDER_PROMPT,
     )
     reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {**checkers.REPLY_TYPES, REPLY_TYPE: Embeddings}
     options_type = PrefEvalOptions
     scenario_type = PrefEvalScenario
-    metrics = (*CHECKERS, CORRECT)
+    judges = checkers.JUDGES
+    checks = checkers.CHECKS
     split_by = "topic"
     longest_first = "turns"
     evaluated = "assistant"
@@ -78,7 +79,10 @@ class PrefEval(Recipe):
         builder = StateGraph(ItemState, context_schema=Stage)
         for work in (nodes.reply, nodes.retrieve, nodes.answer, nodes.criticise, nodes.revise):
             builder.add_node(work.__name__, node(work))
-        after = _add_verdicts(builder, options.judge)
+        judging = add_judges(builder, self, self.judges_used(options))
+
+        def after(state: ItemState) -> list[str]:
+            return judging if judging and state["task"] == "generation" else [END]
 
         async def after_reply(state: ItemState) -> str:
             return "retrieve" if state["method"] == "rag" else "answer"
@@ -89,7 +93,7 @@ class PrefEval(Recipe):
         async def after_revise(state: ItemState) -> list[str]:
             return after(state)
 
-        verdicts = ["mark", *(checkers.SIDE_BY_SIDE if options.judge else ()), END]
+        verdicts = [*judging, END]
         builder.add_edge(START, "reply")
         builder.add_conditional_edges("reply", after_reply, ["retrieve", "answer"])
         builder.add_edge("retrieve", "answer")
@@ -117,39 +121,12 @@ class PrefEval(Recipe):
             ended_by="error" if failed else answered if state.get("answer") else "empty_answer",
             counts={"turns": scenario.turns, "tokens": scenario.tokens},
             details=_details(scenario, state),
-            judgements=tuple(sorted(judgements, key=lambda judgement: self.metrics.index(judgement.metric))),
+            judgements=self.ordered(judgements),
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Judgements made."""
         return {"judgement": len(state.get("judgements", []))}
-
-    def judging(self) -> Graph:
-        """The checkers alone; those whose word stands are not asked."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
-
-        builder = StateGraph(ItemState, context_schema=Stage)
-        _add_verdicts(builder, True)
-
-        async def to_ask(state: ItemState) -> list[str]:
-            if state["task"] == "classification":
-                return [END] if state["judgements"] else ["mark"]
-            return checkers.unasked(state) or [END]
-
-        builder.add_conditional_edges(START, to_ask, ["mark", *CHECKERS, END])
-        return builder
-
-    def judging_state(self, scenario: PrefEvalScenario, outcome: Outcome) -> dict[str, Any]:
-        """The answer, and the judgements of it that stand."""
-        return {
-            **self.initial(scenario),
-            "answer": outcome.details["answer"],
-            "judgements": [judgement.model_dump(mode="json") for judgement in outcome.judgements],
-        }
-
-    def judging_roles(self) -> Mapping[str, float]:
-        """The judge."""
-        return {"judge": self.roles["judge"]}
 
     def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """Accuracy by length and topic, errors and the rest: the paper's tables 2 and 4-13."""
@@ -197,31 +174,6 @@ class PrefEval(Recipe):
     def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
         """Nothing: a checker that is not shown the preference must not be told it here, and neither must people."""
         return {}
-
-
-def _add_verdicts(builder: Graph, judge: bool) -> Callable[[ItemState], list[str]]:
-    """Add the nodes that say what an answer is worth; gives what follows an answer."""
-    from langgraph.graph import END  # slow to import, and looking at a run needs no graph
-
-    builder.add_node("mark", node(nodes.mark))
-    builder.add_edge("mark", END)
-    for metric in CHECKERS if judge else ():
-        builder.add_node(metric, node(checkers.checker(metric)))
-        if metric != "acknowledges":
-            builder.add_edge(metric, END)
-    if judge:
-
-        async def after_acknowledges(state: ItemState) -> str:
-            return "hallucinates" if checkers.names_preference(state) else END
-
-        builder.add_conditional_edges("acknowledges", after_acknowledges, ["hallucinates", END])
-
-    def after(state: ItemState) -> list[str]:
-        if state["task"] == "classification":
-            return ["mark"]
-        return list(checkers.SIDE_BY_SIDE) if judge else [END]
-
-    return after
 
 
 def _said(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> Iterator[Line]:

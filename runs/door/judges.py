@@ -36,7 +36,9 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
         raise RunError(f"sample {sample!r} is no whole number from 1", setting="sample")
     recipe, seed = run.recipe, run.config.seed
     found = [
-        each.id for each in selected(run, None, where) if each.state == "done" and recipe.is_to_judge(each.outcome)
+        each.id
+        for each in selected(run, None, where)
+        if each.state == "done" and recipe.is_to_judge(run.scenario(recipe, run.resolve(each.id)), each.outcome)
     ]
     if not found:
         raise RunError(f"{run.path} has nothing to judge" + (f" where {where}" if where else ""))

@@ -199,7 +199,7 @@ async def judged_anew(
     policy = call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
     await asyncio.to_thread(check_judges, bound.by_role, policy)
     if isinstance(judge, Review):
-        library = await asyncio.to_thread(PromptLibrary.load, judge.prompts)
+        library = await asyncio.to_thread(PromptLibrary.load, judge.prompt_list())
         check_understudies(library, bound.by_role)
         store.add_prompts(library.values())
         name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"

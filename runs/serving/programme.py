@@ -42,7 +42,7 @@ class Programme:
         self.options = options
         self._roles = recipe.roles_used(options)
         self._models = {**recipe.models_named(options), **self._known(models)}
-        self._library = PromptLibrary.load(recipe.prompts, overrides, recipe.templates)
+        self._library = PromptLibrary.load(recipe.prompt_list(), overrides, recipe.templates)
         self._ledger = MemoryLedger()
 
     def stage(self, request: StageRequest) -> Stage:

@@ -14,10 +14,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
 from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage
+from dialoom.graphs.check import checked_outcome
 from dialoom.graphs.gate import Gate
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
-from dialoom.roles.replies import REPLY_TYPES, parse_reply
+from dialoom.roles.replies import parse_reply, reply_type
 from dialoom.runs.branch_taken import BranchTaken
 from dialoom.runs.calling import CallPolicy, cast_of, open_gateway
 from dialoom.runs.limits import RunLimits
@@ -155,8 +156,10 @@ class ScenarioContext:
     def parsed_reply(self, call: StepCall) -> Any:
         """What was understood of a reply that had to be of a form, as plain values; `None` of any other."""
         prompt = self.store.prompts.get(call.prompt)
-        types = {**REPLY_TYPES, **self.recipe.reply_types}
-        if prompt is None or call.reply is None or (form := types.get(prompt.front.reply)) is None:
+        if prompt is None or call.reply is None:
+            return None
+        form = reply_type(prompt.front.reply, self.recipe.reply_types)
+        if form is None:
             return None
         try:
             return parse_reply(call.reply, form).model_dump(mode="json")
@@ -173,7 +176,7 @@ class ScenarioContext:
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
         """What a state means, and what is wrong with it."""
-        outcome = self.recipe.outcome(self.work.scenario, self._begun(state), failed=not is_end)
+        outcome = checked_outcome(self.recipe, self.work.scenario, self._begun(state), failed=not is_end)
         return self.gate.passed(self.work.scenario, outcome)
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import Recipe, Scenario, Stage
+from dialoom.graphs.check import checked_outcome
 from dialoom.graphs.gate import Gate
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import CallPlace, Cast, Completion
@@ -136,7 +137,7 @@ class _Replay:
             names = _names(tuple(task.name for task in snapshot.tasks))
             self._departures.append(f"the end: it {'came' if is_end else f'did not come, {names} would follow'}")
         try:
-            outcome = self._recipe.outcome(self._scenario, dict(snapshot.values), failed=not is_end)
+            outcome = checked_outcome(self._recipe, self._scenario, dict(snapshot.values), failed=not is_end)
         except Exception as error:  # the recipe's own
             self._departures.append(f"the outcome: it cannot be told: {_failure(error)}")
             return

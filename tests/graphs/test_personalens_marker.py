@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialoom.graphs.personalens.nodes import without_marker
+from dialoom.graphs.dialogue import without_marker
 
 MANY = 1_000_000
 
@@ -24,4 +24,4 @@ MANY = 1_000_000
 )
 def test_the_marker_is_taken_out_of_a_line_however_long(line: str, bare: str, is_ended: bool) -> None:
     """With what sets it off, and nothing else; a million spaces take no time that anybody would notice."""
-    assert without_marker(line) == (bare, is_ended)
+    assert without_marker(line, "TERMINATE") == (bare, is_ended)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialoom.graphs import Episode, Estimate, Judgement, Line, Outcome, Tally
-from dialoom.graphs.personalens.report import COLUMNS, tables
+from dialoom.graphs.personalens.report import tables
 from dialoom.graphs.reporting import holm, mean_of_shares, paired_difference, share_of
 
 scores = st.lists(st.integers(min_value=1, max_value=5), min_size=1, max_size=60)
@@ -144,6 +144,14 @@ def test_no_scores_have_no_mean() -> None:
     assert Tally().estimate() is None
 
 
+COLUMNS = {
+    "TCR %": ("task_completion", "assistant"),
+    "P": ("personalization", "assistant"),
+    "Nat. assistant": ("naturalness", "assistant"),
+    "Nat. user": ("naturalness", "user"),
+    "Coh. assistant": ("coherence", "assistant"),
+    "Coh. user": ("coherence", "user"),
+}
 judgements = st.builds(
     lambda column, score, status: Judgement(
         metric=column[0],

@@ -14,7 +14,7 @@ from dialoom.roles.gateway import Completion
 from dialoom.roles.gateway.classification import classified
 from dialoom.roles.gateway.reply_size import MOST_LETTERS
 from dialoom.roles.gateway.retry_after import LONGEST
-from dialoom.roles.replies import Score5, parse_reply
+from dialoom.roles.replies import parse_reply, score_type
 from tests.hostile.replies import play, saying
 from tests.server import Response, completion, ended, serving
 
@@ -87,7 +87,7 @@ def test_a_reply_is_read_in_linear_time() -> None:
     nested = ('{"k":[0' + ",0" * 200 + ",") * 900
     for text in ("{" * 400_000, '{"a":' * 80_000, nested, '{"score":' + "{" * 400_000, '{"score": "' + "a" * 400_000):
         with pytest.raises(ValueError):
-            parse_reply(text, Score5)
+            parse_reply(text, score_type(1, 5))
 
 
 def test_what_a_reply_is_tried_for_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_what_a_reply_is_tried_for_is_bounded(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("dialoom.roles.replies.json.JSONDecoder", Counting)
     with pytest.raises(ValueError):
-        parse_reply('{"a":' * 50_000, Score5)
+        parse_reply('{"a":' * 50_000, score_type(1, 5))
     assert calls <= 64
 
 
@@ -110,4 +110,4 @@ def test_what_a_reply_is_tried_for_is_bounded(monkeypatch: pytest.MonkeyPatch) -
 def test_truth_is_no_number(text: str) -> None:
     """Although Python takes it for 1."""
     with pytest.raises(ValueError, match="score: a number is needed"):
-        parse_reply(text, Score5)
+        parse_reply(text, score_type(1, 5))

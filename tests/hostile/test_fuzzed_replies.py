@@ -7,7 +7,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialoom.roles import Score5, Verdict
+from dialoom.roles import Verdict, score_type
 from dialoom.roles.gateway import Completion
 from dialoom.roles.gateway.thinking import without_thinking
 from dialoom.roles.replies import parse_reply
@@ -34,14 +34,14 @@ def check_reply(text: str) -> None:
     """One reply, all the way: kept as text, without its thoughts, and as each type."""
     said, _thoughts = without_thinking(Completion(text).text)
     said.encode()
-    for type_ in (Score5, Verdict):
+    for type_ in (score_type(1, 5), Verdict):
         try:
             reply = parse_reply(text, type_)
         except ValueError as error:
             assert str(error)
         else:
             reply.model_dump_json()
-            if isinstance(reply, Score5):
+            if isinstance(reply, score_type(1, 5)):
                 assert 1 <= reply.score <= 5
 
 

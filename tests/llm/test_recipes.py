@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.roles.replies import Score5, parse_reply
+from dialoom.roles.replies import parse_reply, score_type
 from tests.invented import ALARM, write_release
 from tests.llm.conftest import Server
 
@@ -141,7 +141,7 @@ def test_stopped_and_resumed_the_bytes_are_the_same(served: Server, tmp_path: Pa
 
 def _is_score(text: str) -> bool:
     try:
-        parse_reply(text, Score5)
+        parse_reply(text, score_type(1, 5))
     except ValueError:
         return False
     return True

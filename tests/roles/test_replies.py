@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialoom.roles import Score4, Score5, Verdict
+from dialoom.roles import Verdict, score_type
 from dialoom.roles.replies import parse_reply
 
 
@@ -16,7 +16,7 @@ from dialoom.roles.replies import parse_reply
 )
 def test_a_score_is_found_whatever_stands_around_it(text: str) -> None:
     """Bare, fenced, introduced."""
-    assert parse_reply(text, Score4) == Score4(score=3, explanation="so" if "so" in text else "")
+    assert parse_reply(text, score_type(1, 4)) == score_type(1, 4)(score=3, explanation="so" if "so" in text else "")
 
 
 @pytest.mark.parametrize(
@@ -44,13 +44,13 @@ def test_a_score_is_found_whatever_stands_around_it(text: str) -> None:
 def test_what_is_off_the_scale_or_no_number_is_told(text: str, said: str) -> None:
     """The message is what the model is shown when it is asked again."""
     with pytest.raises(ValueError) as caught:
-        parse_reply(text, Score4)
+        parse_reply(text, score_type(1, 4))
     assert said in str(caught.value)
 
 
 def test_each_type_has_its_own_scale() -> None:
     """5 is off one scale and on the other; a verdict is yes or no."""
-    assert parse_reply('{"score": 5}', Score5) == Score5(score=5)
+    assert parse_reply('{"score": 5}', score_type(1, 5)) == score_type(1, 5)(score=5)
     assert parse_reply('{"verdict": false}', Verdict) == Verdict(verdict=False)
 
 
@@ -72,14 +72,16 @@ def test_each_type_has_its_own_scale() -> None:
 )
 def test_slightly_broken_json_is_mended(text: str) -> None:
     """Quotes, commas, comments, braces: what was meant is plain."""
-    assert parse_reply(text, Score4) == Score4(score=3, explanation="fair")
+    assert parse_reply(text, score_type(1, 4)) == score_type(1, 4)(score=3, explanation="fair")
 
 
 def test_line_breaks_and_quotes_within_a_text_are_mended() -> None:
     """They belong to it."""
-    assert parse_reply('{"score": 3, "explanation": "one\ntwo"}', Score4) == Score4(score=3, explanation="one\ntwo")
-    said = parse_reply('{"explanation": "they said "no" to it", "score": 3}', Score4)
-    assert said == Score4(score=3, explanation='they said "no" to it')
+    assert parse_reply('{"score": 3, "explanation": "one\ntwo"}', score_type(1, 4)) == score_type(1, 4)(
+        score=3, explanation="one\ntwo"
+    )
+    said = parse_reply('{"explanation": "they said "no" to it", "score": 3}', score_type(1, 4))
+    assert said == score_type(1, 4)(score=3, explanation='they said "no" to it')
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_line_breaks_and_quotes_within_a_text_are_mended() -> None:
 def test_an_object_within_a_broken_one_is_not_taken_for_the_answer(text: str) -> None:
     """The outer one is mended, or nothing is had."""
     try:
-        assert parse_reply(text, Score4).score == 3  # type: ignore[attr-defined]
+        assert parse_reply(text, score_type(1, 4)).score == 3  # type: ignore[attr-defined]
     except ValueError as error:
         assert "no JSON object" in str(error)
 
@@ -102,6 +104,6 @@ def test_an_object_within_a_broken_one_is_not_taken_for_the_answer(text: str) ->
 def test_parsing_gives_the_type_or_says_why_not(text: str) -> None:
     """Whatever is mended, never another exception."""
     try:
-        assert 1 <= parse_reply(text, Score4).score <= 4  # type: ignore[attr-defined]
+        assert 1 <= parse_reply(text, score_type(1, 4)).score <= 4  # type: ignore[attr-defined]
     except ValueError as error:
         assert str(error)

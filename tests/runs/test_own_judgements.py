@@ -41,17 +41,20 @@ def test_judgements_of_a_recipe_without_judging_roles_are_kept_and_shown(tmp_pat
     found = [
         [(each.metric, each.score, each.status) for each in episode.outcome.judgements] for episode in run.episodes()
     ]
-    assert found == [[("honesty", True, "ok")], [("honesty", None, "unparsed")]]
+    assert found == [
+        [("honesty", True, "ok"), ("found", True, "ok")],
+        [("honesty", None, "unparsed"), ("found", True, "ok")],
+    ]
     assert "| 100.0 [20.7, 100.0] n=1 |" in str(run.report())
     run.export("dialogues", tmp_path / "out.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["judgements"][0]["status"] for line in lines] == ["ok", "unparsed"]
-    assert run.frame("judgements")["status"].tolist() == ["ok", "unparsed"]
+    assert run.frame("judgements")["status"].tolist() == ["ok", "ok", "unparsed", "ok"]
 
 
-def test_a_run_that_judges_nothing_has_no_set(tmp_path: Path) -> None:
-    """There is nothing to compare."""
+def test_a_run_without_judges_has_the_judgements_of_its_checks(tmp_path: Path) -> None:
+    """They cost nothing, so they are there whether a judge is asked or not."""
     run = dialoom.play(
         RECIPE, path=tmp_path / "run.db", models={"guesser": guesser, "keeper": keeper}, options={"words": "heron"}
     )
-    assert run.judgement_sets == []
+    assert [each.metric for episode in run.episodes() for each in episode.outcome.judgements] == ["found"]

@@ -4,31 +4,14 @@ dialoom run docs/examples/twenty_questions/recipe.py:RECIPE --judge -o words.db
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import BaseMessage
-from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from dialoom.graphs import (
-    Episode,
-    Judgement,
-    Outcome,
-    Recipe,
-    RecipeOptions,
-    Scenario,
-    Scene,
-    Stage,
-    Table,
-    Tally,
-    intervals,
-    node,
-)
-from dialoom.graphs.conversation import appended, joined, lines, said, utterances
-from dialoom.roles import UnparsedReplyError
+from dialoom.graphs import Check, DialogueRecipe, Judge, RecipeOptions, Scenario, Turns
 from dialoom.roles.offline import Draws, MarkedRequest, Words, heard, understudy
 
 
@@ -41,124 +24,35 @@ class Options(RecipeOptions):
 
 
 class Secret(Scenario):
-    """One game. Its id follows from these fields."""
+    """One game. Its id follows from these fields, and reports group by them."""
 
     word: str
     questions: int
 
-    @property
-    def label(self) -> str:
-        """The beginning of its id."""
-        return self.word
 
-    def facets(self) -> dict[str, Any]:
-        """What exports show."""
-        return {"word": self.word}
+def found(_game: Secret, messages: list[BaseMessage]) -> str:
+    """Return why the game is over: the keeper says that the word is found."""
+    last = messages[-1]
+    return "found" if last.name == "keeper" and "found" in str(last.content).lower() else ""
 
 
-class GameState(TypedDict):
-    """What is checkpointed after each node."""
-
-    messages: Annotated[list[BaseMessage], appended]
-    judgements: Annotated[list[dict[str, Any]], joined]
-
-
-async def guesser(state: GameState, scene: Scene) -> dict[str, Any]:
-    """Asks a question, or names the word."""
-    text = await scene.ask("twenty_questions/guesser", history=utterances(state["messages"]))
-    return {"messages": [said("guesser", text, len(state["messages"]))]}
-
-
-async def keeper(state: GameState, scene: Scene) -> dict[str, Any]:
-    """Answers yes or no."""
-    history = utterances(state["messages"])
-    text = await scene.ask("twenty_questions/keeper", history=history, word=scene.scenario.word)
-    return {"messages": [said("keeper", text, len(state["messages"]))]}
-
-
-async def judge(state: GameState, scene: Scene) -> dict[str, Any]:
-    """Says whether the keeper was honest; a reply that cannot be read is no verdict."""
-    asked = {"history": utterances(state["messages"]), "word": scene.scenario.word}
-    try:
-        reply = await scene.ask("twenty_questions/judge", **asked)
-    except UnparsedReplyError as error:
-        judgement = Judgement(metric="honesty", target="keeper", status="unparsed", explanation=str(error))
-    else:
-        judgement = Judgement(metric="honesty", target="keeper", score=reply.verdict, explanation=reply.explanation)
-    return {"judgements": [judgement.model_dump()]}
-
-
-def found(messages: list[BaseMessage]) -> bool:
-    """Whether the last answer was that the word is found."""
-    return bool(messages) and messages[-1].name == "keeper" and "found" in str(messages[-1].content).lower()
-
-
-class TwentyQuestions(Recipe):
-    """All that dialoom needs to know of the game."""
+class TwentyQuestions(DialogueRecipe):
+    """One role keeps a word, the other has twenty questions."""
 
     name = "twenty-questions"
-    summary = "One role keeps a word, the other has twenty questions."
+    prompts = {"guesser": "twenty_questions/guesser", "keeper": "twenty_questions/keeper"}  # noqa: RUF012
     roles = {"guesser": 0.7, "keeper": 0.0, "judge": 0.0}  # noqa: RUF012
-    prompts = ("twenty_questions/guesser", "twenty_questions/keeper", "twenty_questions/judge")
-    metrics = ("honesty",)
     templates = Path(__file__).parent / "prompts"
     options_type = Options
     scenario_type = Secret
-
-    def roles_used(self, options: Options) -> Mapping[str, float]:
-        """The judge only if it is asked for."""
-        return {role: warmth for role, warmth in self.roles.items() if role != "judge" or options.judge}
+    turns = Turns(("guesser", "keeper"), "questions", until=found, unit="question", limit_reason="out_of_questions")
+    judges = (Judge("honesty", prompt="twenty_questions/judge", target="keeper"),)
+    checks = (Check("found", lambda game: game.outcome.ended_by == "found", target="guesser"),)
 
     def scenarios(self, options: Options, draw: Random, note: Callable[[str], None]) -> Iterator[Secret]:
-        """One game per word."""
+        """Yield one game per word."""
         for word in options.words.split(","):
             yield Secret(word=word.strip(), questions=options.questions)
-
-    def graph(self, options: Options) -> StateGraph[Any, Any, Any, Any]:
-        """Guesser and keeper in turn, until the word is found or the questions are used up."""
-        builder = StateGraph(GameState, context_schema=Stage)
-        builder.add_node("guesser", node(guesser))
-        builder.add_node("keeper", node(keeper))
-        last = END
-        if options.judge:
-            last = "judge"
-            builder.add_node("judge", node(judge))
-            builder.add_edge("judge", END)
-        builder.add_edge(START, "guesser")
-        builder.add_edge("guesser", "keeper")
-
-        def after_keeper(state: GameState) -> str:
-            over = found(state["messages"]) or len(state["messages"]) >= 2 * options.questions
-            return last if over else "guesser"
-
-        builder.add_conditional_edges("keeper", after_keeper, ["guesser", last])
-        return builder
-
-    def initial(self, scenario: Secret) -> dict[str, Any]:
-        """Nothing said yet."""
-        return {"messages": [], "judgements": []}
-
-    def outcome(self, scenario: Secret, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """The talk, and why it ended."""
-        messages = state["messages"]
-        ended_by = "error" if failed else "found" if found(messages) else "out_of_questions"
-        return Outcome(
-            messages=lines(messages),
-            ended_by=ended_by,
-            counts={"questions": len(messages) // 2},
-            judgements=tuple(Judgement.model_validate(each) for each in state["judgements"]),
-        )
-
-    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """How many words were found, and how many keepers were honest."""
-        is_found, is_honest = Tally(), Tally()
-        for episode in episodes:
-            is_found.add(episode.outcome.ended_by == "found")
-            for judgement in episode.outcome.judgements:
-                if judgement.score is not None:
-                    is_honest.add(bool(judgement.score))
-        row = [is_found.estimate(), is_honest.estimate()]
-        return [Table("found", "Words found", ["found %", "honest %"], [row], [intervals("words")])]
 
 
 RECIPE = TwentyQuestions()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dialoom.roles import CacheError, CallPlace, Gateway, NotRecordedError, Score5, Verdict
+from dialoom.roles import CacheError, CallPlace, Gateway, NotRecordedError, Verdict, score_type
 from dialoom.roles.gateway import Completion, Request
 from dialoom.roles.gateway.budget import Budget
 from dialoom.roles.gateway.cache import ResponseCache
@@ -69,7 +69,7 @@ async def test_what_shapes_a_reply_tells_replies_apart(cache: ResponseCache, cha
     request, place = a_request(), a_place()
     await cache.keep(request, place, REPLY)
     assert await cache.find(*CHANGES[change](request, place)) is None
-    assert await cache.find(replace(request, reply_type=Score5), place) is None
+    assert await cache.find(replace(request, reply_type=score_type(1, 5)), place) is None
 
 
 async def test_the_first_reply_stays(cache: ResponseCache) -> None:

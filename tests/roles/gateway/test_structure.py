@@ -16,9 +16,9 @@ from dialoom.roles import (
     ModelBinding,
     PermanentProviderError,
     Role,
-    Score5,
     UnparsedReplyError,
     Verdict,
+    score_type,
 )
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
 from dialoom.roles.gateway.structure import Shapes
@@ -51,7 +51,7 @@ async def played(server: ChatServer, type_: type[BaseModel] | None, ledger: Memo
 async def test_a_model_that_knows_schemas_is_given_the_types() -> None:
     """In the strict form that providers want: everything required, nothing else allowed."""
     with serving(lambda _body, _number: completion('{"score": 4, "explanation": "so"}')) as server:
-        assert await played(server, Score5) == Score5(score=4, explanation="so")
+        assert await played(server, score_type(1, 5)) == score_type(1, 5)(score=4, explanation="so")
     (body,) = server.requests
     assert body["response_format"]["type"] == "json_schema"
     given = body["response_format"]["json_schema"]
@@ -75,7 +75,7 @@ async def test_a_model_without_schemas_is_asked_for_json_mode_if_the_request_spe
 ) -> None:
     """Providers refuse JSON mode in a request that does not."""
     with serving(lambda _body, _number: completion('{"score": 4}')) as server:
-        await ask(request(server.url, "hosted_vllm/x", content, reply_type=Score5, structured="json"))
+        await ask(request(server.url, "hosted_vllm/x", content, reply_type=score_type(1, 5), structured="json"))
     assert server.requests[0].get("response_format") == ({"type": "json_object"} if is_asked else None)
 
 
@@ -91,7 +91,7 @@ async def test_a_provider_that_refuses_shapes_is_not_asked_for_one_again() -> No
     gateway = Gateway(ledger, QUICK)
     with serving(answer) as server:
         for step in (1, 2):
-            reply = await gateway.complete(request(server.url, reply_type=Score5), a_place(step=step))
+            reply = await gateway.complete(request(server.url, reply_type=score_type(1, 5)), a_place(step=step))
             assert reply.text == '{"score": 4}'
         assert ["response_format" in body for body in server.requests] == [True, False, False]
     assert len(ledger.attempts) == 1
@@ -113,7 +113,7 @@ async def test_a_server_in_no_table_is_asked_in_one_form_after_the_other() -> No
     with serving(answer) as server:
         for refused in range(4):
             shapes, ledger = Shapes(), MemoryLedger()
-            asked = request(server.url, "hosted_vllm/x", "Answer in JSON.", reply_type=Score5)
+            asked = request(server.url, "hosted_vllm/x", "Answer in JSON.", reply_type=score_type(1, 5))
             await Gateway(ledger, QUICK, shapes=shapes).complete(asked, a_place())
             await Gateway(ledger, QUICK, shapes=Shapes(shapes.found)).complete(asked, a_place(step=2))
             assert [record.attempts for record in ledger.records.values()] == [refused + 1, 1]
@@ -123,14 +123,14 @@ async def test_a_form_that_was_chosen_is_kept_to() -> None:
     """`prompt` asks for no shape; `schema` fails where it is refused, and says what would do."""
     refusal = error(400, "response_format: json_schema is not supported")
     with serving(lambda body, _number: refusal if "response_format" in body else completion("{}")) as server:
-        assert (await ask(request(server.url, reply_type=Score5, structured="prompt"))).text == "{}"
+        assert (await ask(request(server.url, reply_type=score_type(1, 5), structured="prompt"))).text == "{}"
         with pytest.raises(PermanentProviderError, match="let structured be 'auto'"):
-            await ask(request(server.url, reply_type=Score5, structured="schema"))
+            await ask(request(server.url, reply_type=score_type(1, 5), structured="schema"))
 
 
 def test_only_a_form_that_was_chosen_is_part_of_a_calls_identity() -> None:
     """What was recorded by default is found again."""
-    plain = request("http://127.0.0.1:1", reply_type=Score5)
+    plain = request("http://127.0.0.1:1", reply_type=score_type(1, 5))
     assert replace(plain, reply_type=None).key(a_place()) == plain.key(a_place())
     keys = {replace(plain, structured=each).key(a_place()) for each in ("auto", "schema", "json", "prompt")}
     assert len(keys) == 4 and plain.key(a_place()) in keys
@@ -140,7 +140,7 @@ async def test_another_bad_request_is_final_although_a_shape_was_asked_for() -> 
     """Only a refusal that names the shape is taken for one."""
     with serving(lambda _body, _number: error(400, "temperature is too high")) as server:
         with pytest.raises(PermanentProviderError):
-            await ask(request(server.url, reply_type=Score5))
+            await ask(request(server.url, reply_type=score_type(1, 5)))
         assert len(server.requests) == 1
 
 
@@ -153,7 +153,7 @@ async def test_the_offline_model_is_asked_for_no_shape_and_needs_no_address() ->
 async def test_broken_json_is_mended_without_a_second_ask() -> None:
     """One request."""
     with serving(lambda _body, _number: completion("Sure: {'score': 4, 'explanation': 'it\n's fine',}")) as server:
-        assert (await played(server, Score5)).score == 4
+        assert (await played(server, score_type(1, 5))).score == 4
         assert len(server.requests) == 1
 
 
@@ -161,7 +161,7 @@ async def test_a_reply_that_is_no_answer_is_asked_for_once_more_and_then_given_u
     """The error is shown to the model, and a reply that was cut off is told so."""
     with serving(lambda _body, _number: ended('{"score": 4', "length")) as server:
         with pytest.raises(UnparsedReplyError, match="cut off because it was too long"):
-            await played(server, Score5)
+            await played(server, score_type(1, 5))
         assert len(server.requests) == 2
     assert "cut off because it was too long" in server.requests[1]["messages"][-1]["content"]
 
@@ -170,5 +170,5 @@ async def test_reasoning_is_not_shown_to_the_model_again() -> None:
     """The second ask quotes what the model said, not what it thought."""
     answer = completion("<think>five?</think>Five.")
     with serving(lambda _body, _number: answer) as server, pytest.raises(UnparsedReplyError):
-        await played(server, Score5)
+        await played(server, score_type(1, 5))
     assert [message["content"] for message in server.requests[1]["messages"]][1] == "Five."

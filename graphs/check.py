@@ -1,0 +1,108 @@
+"""Checks: metrics computed by a function from a finished conversation, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dialoom.prompts import FunctionCall
+
+from .outcome import Judgement, Line, Outcome
+
+if TYPE_CHECKING:
+    from .recipe import Recipe
+    from .scenario import Scenario
+
+Score: TypeAlias = "bool | int | float | None"
+"""A verdict, a number, or `None` where a check does not apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A finished conversation as a check sees it.
+
+    Attributes:
+        scenario: What was played.
+        outcome: What came of it.
+        state: The final state of the assistant's environment; `None` where it has none.
+    """
+
+    scenario: Any
+    outcome: Outcome
+    state: Mapping[str, Any] | None = None
+
+    @property
+    def messages(self) -> tuple[Line, ...]:
+        """All messages, in their order."""
+        return self.outcome.messages
+
+    def text(self, role: str) -> str:
+        """Return what a role said, a line for each message."""
+        return "\n".join(line.content for line in self.messages if line.role == role)
+
+    @property
+    def tool_results(self) -> Iterator[tuple[FunctionCall, str | None]]:
+        """Each call of a tool with what the tool returned; `None` where a call was never answered."""
+        results = {line.tool_call_id: line.content for line in self.messages if line.tool_call_id is not None}
+        for line in self.messages:
+            for call in line.tool_calls:
+                yield call, results.get(call["id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A metric that a function computes once, when a conversation has ended.
+
+    Example:
+        >>> Check("gave_number", lambda talk: "AB-12345" in talk.text("assistant"))
+
+    Attributes:
+        metric: The name of what is measured.
+        function: Returns a verdict, a score, or `None` where the metric does not apply; or that and an explanation.
+        scale: The lowest and the highest score; `None` for a verdict, or a number without bounds.
+        target: Whose part is measured.
+    """
+
+    metric: str
+    function: Callable[[Conversation], Score | tuple[Score, str]]
+    scale: tuple[int, int] | None = None
+    target: str = "assistant"
+
+    def judgement(self, conversation: Conversation) -> Judgement | None:
+        """Return the check's judgement, `None` where it does not apply; a function that raises gives an `error`."""
+        about = {"metric": self.metric, "target": self.target}
+        try:
+            found: Any = self.function(conversation)
+        except Exception as error:
+            return Judgement(**about, status="error", explanation=f"{type(error).__name__}: {error}")
+        score, explanation = found if isinstance(found, tuple) and len(found) == 2 else (found, "")
+        if score is None:
+            return None
+        if not isinstance(score, bool | int | float):
+            why = f"a check returns a verdict, a number or None, got {type(score).__name__}"
+            return Judgement(**about, status="error", explanation=why)
+        return Judgement(**about, score=score, explanation=explanation)
+
+
+def check_outcome(recipe: Recipe, scenario: Scenario, outcome: Outcome) -> Outcome:
+    """Return a finished outcome with the judgements of the recipe's checks behind its own, in the recipe's order."""
+    if not recipe.checks:
+        return outcome
+    conversation = Conversation(scenario, outcome)
+    found = (check.judgement(conversation) for check in recipe.checks)
+    made = [judgement for judgement in found if judgement is not None]
+    return outcome.model_copy(update={"judgements": recipe.ordered([*outcome.judgements, *made])})
+
+
+def checked_outcome(recipe: Recipe, scenario: Scenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+    """Return what came of a scenario, with the judgements of the recipe's checks; a failed one is not checked.
+
+    Args:
+        recipe: The recipe.
+        scenario: The scenario.
+        state: The final state of its graph, or the last one before it failed.
+        failed: Whether it failed.
+    """
+    outcome = recipe.outcome(scenario, state, failed)
+    return outcome if failed else check_outcome(recipe, scenario, outcome)

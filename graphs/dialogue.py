@@ -1,0 +1,289 @@
+"""Dialogues between roles that speak in turn: the usual state, graph, outcome and gate facts, from a few values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Annotated, Any, ClassVar, TypedDict
+
+from langchain_core.messages import BaseMessage
+
+from dialoom.prompts import Prompt
+from dialoom.roles import UnparsedReplyError
+
+from .conversation import appended, joined, lines, said, utterances
+from .fault import USER
+from .gate.talk import Facts
+from .judge import add_judges
+from .outcome import Judgement, Outcome
+from .recipe import Graph, Recipe
+from .stage import Scene, Stage, Update, node
+
+END_MARKER, MAX_TURNS = "end_marker", "max_turns"
+"""How a dialogue ends: somebody writes the marker, or all turns are used up."""
+
+ASSISTANT = "assistant"
+_WARMTH = 0.7
+"""The sampling temperature of roles other than the assistant and the judges, unless a recipe declares another."""
+
+_PROMPT_ID = re.compile(r"[\w-]+(/[\w-]+)+")
+
+
+class DialogueState(TypedDict, total=False):
+    """The state that is checkpointed after each node.
+
+    Attributes:
+        messages: The conversation so far.
+        judgements: Judgements as plain values.
+        ended_by: Why the conversation ended; empty while it goes on.
+    """
+
+    messages: Annotated[list[BaseMessage], appended]
+    judgements: Annotated[list[dict[str, Any]], joined]
+    ended_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Who speaks when, and when the conversation ends.
+
+    Attributes:
+        order: The roles in the order in which they speak; one turn is one message of each.
+        max_turns: The most turns, or the name of the scenario's field that says it.
+        end_marker: A word by which `ended_by` ends the conversation; it is removed from the message. Empty for none.
+        ended_by: The role that may end the conversation; by default the first.
+        until: Ends the conversation after any message: `until(scenario, messages)` returns the reason
+            or an empty text.
+        unit: What a turn is called where turns are counted.
+        limit_reason: The reason of an ending by `max_turns`.
+    """
+
+    order: tuple[str, ...] = ("user", "assistant")
+    max_turns: int | str = 10
+    end_marker: str = ""
+    ended_by: str = ""
+    until: Callable[[Any, list[BaseMessage]], str] | None = None
+    unit: str = "turn"
+    limit_reason: str = MAX_TURNS
+
+    def limit(self, scenario: Any) -> int:
+        """Return the most turns of a scenario."""
+        return self.max_turns if isinstance(self.max_turns, int) else int(getattr(scenario, self.max_turns))
+
+    @property
+    def ender(self) -> str:
+        """The role that may end the conversation by the marker."""
+        return self.ended_by or self.order[0]
+
+    def reason(self, scenario: Any, role: str, messages: list[BaseMessage], is_marked: bool) -> str:
+        """Return why the conversation is over after a message, an empty text if it is not.
+
+        Args:
+            scenario: What is played.
+            role: Who has just spoken.
+            messages: The conversation, with that message.
+            is_marked: Whether the message held the end marker.
+        """
+        if is_marked and role == self.ender:
+            return END_MARKER
+        if self.until is not None and (reason := self.until(scenario, messages)):
+            return reason
+        is_last = role == self.order[-1] and sum(each.name == role for each in messages) >= self.limit(scenario)
+        return self.limit_reason if is_last else ""
+
+
+class DialogueRecipe(Recipe):
+    """A recipe whose roles speak in turn. Second judging, reports, frames, exports and labels need no further code.
+
+    A subclass gives a name, prompts, turns and scenarios; judges and checks as wanted. `prompts` maps each role to
+    the text of its system prompt, a Jinja2 template over the scenario's fields, or to the id of a prompt file.
+    A recipe with an order of its own overrides `graph` and keeps the rest.
+
+    Example:
+        >>> class Support(DialogueRecipe):
+        ...     name = "support"
+        ...     scenario_type = Errand
+        ...     prompts = {"user": "You call a shop. <task>{{ goal }}</task> Write DONE when satisfied.",
+        ...                "assistant": "You are the support agent of a shop."}
+        ...     turns = Turns(max_turns=8, end_marker="DONE")
+        ...     judges = [Judge("resolved", rubric="The goal was reached: {{ goal }}")]
+
+    Attributes:
+        turns: Who speaks when.
+    """
+
+    turns: ClassVar[Turns] = Turns()
+
+    def __init_subclass__(cls) -> None:
+        """Derive the roles and the evaluated one from prompts and judges, where a class does not declare them."""
+        super().__init_subclass__()
+        own = vars(cls)
+        if "roles" not in own and isinstance(own.get("prompts"), Mapping):
+            judging = {judge.role: 0.0 for judge in cls.judges}
+            cls.roles = {role: 0.0 if role == ASSISTANT else _WARMTH for role in cls.prompts} | judging
+        if "evaluated" not in own and ASSISTANT in getattr(cls, "roles", ()):
+            cls.evaluated = ASSISTANT
+
+    def roles_used(self, options: Any) -> Mapping[str, float]:
+        """Return the roles that speak, and those that judge if the run judges."""
+        judging = {judge.role for judge in self.judges} - set(self.turns.order)
+        wanted = {judge.role for judge in self.judges_used(options)}
+        return {role: value for role, value in self.roles.items() if role not in judging or role in wanted}
+
+    def prompt_list(self) -> list[str | Prompt]:
+        """Return the prompts of the roles and of the judges."""
+        if not isinstance(self.prompts, Mapping):
+            return super().prompt_list()
+        own = [
+            text if _PROMPT_ID.fullmatch(text) else _speaker(self.prompt_of(None, role), role, text, self._opens(role))
+            for role, text in self.prompts.items()
+        ]
+        return [*own, *(judge.prompt_of(self.name) for judge in self.judges)]
+
+    def prompt_of(self, scenario: Any, role: str) -> str:  # noqa: ARG002
+        """Return the id of the prompt that a role speaks by."""
+        if isinstance(self.prompts, Mapping):
+            text = self.prompts[role]
+            return text if _PROMPT_ID.fullmatch(text) else f"{self.name}/{role}"
+        return next(id_ for id_ in self.prompts if id_.rpartition("/")[2] == role)
+
+    def inputs(self, scenario: Any, role: str) -> Mapping[str, Any]:  # noqa: ARG002
+        """Return what a role's prompt is given besides the history: by default every field of the scenario."""
+        return {name: getattr(scenario, name) for name in type(scenario).model_fields}
+
+    def graph(self, options: Any) -> Graph:
+        """Return the graph: the roles in turn, then the judges."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
+        builder = StateGraph(DialogueState, context_schema=Stage)
+        order = self.turns.order
+        for role in order:
+            builder.add_node(role, node(self.speaker(role)))
+        after = add_judges(builder, self, self.judges_used(options)) or [END]
+        for role, following in zip(order, (*order[1:], order[0]), strict=True):
+            builder.add_conditional_edges(role, _next(following, after), [following, *after])
+        builder.add_edge(START, order[0])
+        return builder
+
+    def initial(self, scenario: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Return the state before anybody has spoken."""
+        return {"messages": [], "judgements": [], "ended_by": ""}
+
+    def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:  # noqa: ARG002
+        """Return the conversation, why it ended, how many turns it had, and the judgements in their order."""
+        messages = state.get("messages", [])
+        last = self.turns.order[-1]
+        return Outcome(
+            messages=lines(messages),
+            ended_by="error" if failed else state.get("ended_by", ""),
+            counts={f"{self.turns.unit}s": sum(message.name == last for message in messages)},
+            judgements=self.ordered(Judgement.model_validate(value) for value in state.get("judgements", [])),
+        )
+
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Return how many turns have begun, for the step debugger."""
+        first = self.turns.order[0]
+        return {self.turns.unit: sum(message.name == first for message in state.get("messages", ()))}
+
+    def facts(self, scenario: Any) -> Facts:  # noqa: ARG002
+        """Return what the gate's rules know of a conversation."""
+        marker = self.turns.end_marker
+        return Facts(
+            languages=self.languages,
+            end_marker=marker or None,
+            user_ends=END_MARKER if marker and self.turns.ender == USER else None,
+            limit=self.turns.limit_reason,
+        )
+
+    def spoken(self, reply: str) -> str:
+        """Return a reply without the end marker."""
+        return without_marker(reply, self.turns.end_marker)[0]
+
+    def _opens(self, role: str) -> bool:
+        return role == self.turns.order[0]
+
+    def speaker(self, role: str) -> Callable[[Any, Scene], Awaitable[Update]]:
+        """Return the node function of a role: it asks the role for its next message and adds it.
+
+        Raises (when it runs):
+            UnparsedReplyError: If nothing of the reply is left to be said.
+        """
+
+        async def speak(state: DialogueState, scene: Scene) -> Update:
+            messages = state["messages"]
+            prompt = self.prompt_of(scene.scenario, role)
+            inputs = {**self.inputs(scene.scenario, role), "history": utterances(messages)}
+            wanted = {name: inputs[name] for name in scene.inputs_of(prompt)}
+            if role == USER:
+                reply = await scene.ask_user(prompt, lines(messages), self.spoken, **wanted)
+            else:
+                reply = str(await scene.ask(prompt, **wanted))
+            is_marked = role == self.turns.ender and bool(messages) and without_marker(reply, self.turns.end_marker)[1]
+            text = self.spoken(reply) if role in (USER, self.turns.ender) else reply
+            if not text and not is_marked:
+                raise UnparsedReplyError(prompt, reply, "nothing of the reply is left to be said")
+            new = [said(role, text, len(messages), scene.finish_reason)] if text else []
+            return {
+                "messages": new,
+                "ended_by": self.turns.reason(scene.scenario, role, [*messages, *new], is_marked),
+            }
+
+        speak.__name__ = role
+        return speak
+
+
+def without_marker(text: str, marker: str) -> tuple[str, bool]:
+    """Return a text without an end marker, and whether it held one.
+
+    What only sets the marker off (spaces, emphasis, quotes or brackets around it) is removed with it.
+
+    Args:
+        text: What was said.
+        marker: A word; empty for none.
+    """
+    if not marker:
+        return text.strip(), False
+    *parts, rest = _marker(marker).split(text)
+    # From the end of each part, not as a part of the expression: that would take the square of a million spaces.
+    kept = [part[: len(part) - len(_ending(part))] for part in parts]
+    return " ".join([*kept, rest]).strip(), bool(parts)
+
+
+_BEFORE = re.compile(r"[^\s*_\"'(\[]")
+"""What a line may end with before the marker: anything but spaces, emphasis, and what opens a quote or a bracket."""
+
+
+@cache
+def _marker(marker: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{re.escape(marker)}\b[\s*_\"')\].!]*")
+
+
+def _ending(part: str) -> str:
+    """Return what at the end of a text stands there only to set the marker off."""
+    end = len(part)
+    while end and not _BEFORE.match(part[end - 1]):
+        end -= 1
+    return part[end:]
+
+
+def _next(following: str, after: list[str]) -> Callable[[DialogueState], Awaitable[list[str]]]:
+    async def path(state: DialogueState) -> list[str]:
+        return after if state["ended_by"] else [following]
+
+    return path
+
+
+def _speaker(id_: str, role: str, text: str, opens: bool) -> Prompt:
+    """Return the prompt of a role from the text of its system message."""
+    body = text if text.lstrip().startswith("===") else f"=== system ===\n{text.strip()}\n"
+    if "=== history ===" not in body:
+        body += (_opening() if opens else "") + "=== history ===\n"
+    return Prompt.compose(id_, role, body)
+
+
+@cache
+def _opening() -> str:
+    return (resources.files("dialoom.prompts") / "dialogue" / "opening.txt").read_text(encoding="utf-8")

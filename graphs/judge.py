@@ -1,0 +1,324 @@
+"""Judges: frozen values that say what is scored, by whom, and from what; the same for a first and a second judging.
+
+A judge reads an `Outcome` and its scenario, never a graph's state. While a scenario is played, the outcome is made of
+the state at that moment; when a finished scenario is judged again, it is the stored one. So the same value serves both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict
+
+from dialoom.errors import DialoomError
+from dialoom.prompts import Prompt, Utterance
+from dialoom.roles import UnparsedReplyError, Verdict
+
+from .conversation import joined, messages_of, utterances
+from .outcome import Judgement, Line, Outcome, Status
+from .stage import Scene, Stage, Update, node
+
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
+
+    from .recipe import Recipe
+    from .scenario import Scenario
+
+Graph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
+Scores: TypeAlias = "tuple[bool | int | float | str, str]"
+"""A score, or a label, and its explanation."""
+
+_GIVEN = frozenset({"history", "target", "metric", "turn"})
+"""Inputs that a judge's prompt gets besides what it sees of the scenario."""
+
+
+class JudgeError(DialoomError):
+    """A judge that cannot work as declared: names the judge and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing that a judge is asked about.
+
+    Attributes:
+        turn: The turn that is judged, counted from 1; `None` for the whole outcome.
+        inputs: Inputs of the judge's prompt besides those that the judge itself provides.
+        missing: Why there is nothing to judge: nobody is asked, and the judgement is `unparsed` with this explanation.
+    """
+
+    turn: int | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    missing: str = ""
+
+
+class JudgedState(TypedDict, total=False):
+    """The part of a graph's state that judges write: judgements as plain values."""
+
+    judgements: Annotated[list[dict[str, Any]], joined]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A metric, and how a model scores it.
+
+    Example:
+        >>> Judge("resolved", rubric="The caller's goal was reached: {{ goal }}")  # a verdict
+        >>> Judge("tone", rubric={1: "rude", 3: "polite", 5: "warm"}, scale=(1, 5), target="assistant")
+
+    Attributes:
+        metric: The name of what is scored.
+        rubric: The criterion: a statement that is true or false, a description of a scale, or a text for some of the
+            scale's levels. A Jinja2 template over the fields of the scenario.
+        prompt: The id of a prompt file, in place of a rubric. Its reply is a verdict or a score, unless `read` says
+            otherwise.
+        scale: The lowest and the highest score, whole numbers; `None` for a verdict.
+        target: Whose part is judged.
+        role: The role that judges.
+        per_turn: Judge after each message of the target rather than once at the end.
+        when: Whether there is anything to judge: `when(scenario, outcome)`; by default always.
+        sees: The only fields of the scenario that the judge may be shown; by default those that its rubric or prompt
+            names.
+        cases: What is asked about, where it is neither the conversation nor its turns: `cases(scenario, outcome)`.
+        node: The name of the judge's node in the graph; derived from metric and target by default.
+        after: The node of another judge whose judgements this one needs; by default judges work side by side.
+        read: Takes the score from a reply and its explanation: `read(reply)` returns both; by default `verdict` or
+            `score`, and `explanation`.
+        labels: The verdicts of a judge that picks one of several labels: each label is a metric, true of the one that
+            `read` returns. `metric` then only names the judge.
+    """
+
+    metric: str
+    rubric: str | Mapping[int, str] = ""
+    prompt: str = ""
+    scale: tuple[int, int] | None = None
+    target: str = "assistant"
+    role: str = "judge"
+    per_turn: bool = False
+    when: Callable[[Any, Outcome], bool] | None = None
+    sees: Sequence[str] | None = None
+    cases: Callable[[Any, Outcome], Iterable[Case]] | None = None
+    node: str = ""
+    after: str = ""
+    read: Callable[[Any], Scores] | None = None
+    labels: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.rubric) == bool(self.prompt):
+            raise JudgeError(f"judge {self.metric!r} needs a rubric or the id of a prompt, and not both")
+        if self.scale is not None and not self.scale[0] < self.scale[1]:
+            raise JudgeError(f"judge {self.metric!r}: scale must go from low to high, got {self.scale!r}")
+        if isinstance(self.rubric, Mapping):
+            self._check_levels(self.rubric)
+        if not self.node:
+            by_turn = "_by_turn" if self.per_turn else ""
+            object.__setattr__(self, "node", f"judge_{self.metric}_{self.target}{by_turn}")
+
+    def _check_levels(self, levels: Mapping[int, str]) -> None:
+        if self.scale is None:
+            raise JudgeError(f"judge {self.metric!r}: a rubric with numbered levels needs a scale, e.g. scale=(1, 5)")
+        low, high = self.scale
+        if outside := [level for level in levels if not low <= level <= high]:
+            raise JudgeError(f"judge {self.metric!r}: level {outside[0]} must be within the scale, {low} to {high}")
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics of the judgements: one, or the labels."""
+        return tuple(self.labels) or (self.metric,)
+
+    @property
+    def reply(self) -> str:
+        """The name of the reply type of a judge with a rubric."""
+        return "verdict" if self.scale is None else f"score-{self.scale[0]}-{self.scale[1]}"
+
+    def prompt_of(self, recipe: str) -> str | Prompt:
+        """Return the id of the judge's prompt, or the prompt itself where a rubric makes it.
+
+        Args:
+            recipe: The recipe's name, the beginning of a made prompt's id.
+
+        Raises:
+            PromptError: If the rubric is not a template.
+        """
+        if self.prompt:
+            return self.prompt
+        parts = [self.metric, *([self.target] if self.target != "assistant" else []), *(["turn"] * self.per_turn)]
+        id_ = f"{recipe}/judge-{'-'.join(parts)}"
+        kind = "verdict" if self.scale is None else "score"
+        text = _wrapper(kind).replace("%CRITERION%", self._criterion).replace("%TARGET%", self.target)
+        if self.scale is not None:
+            text = text.replace("%LOW%", str(self.scale[0])).replace("%HIGH%", str(self.scale[1]))
+        return Prompt.compose(id_, self.role, text, reply=self.reply)
+
+    @property
+    def _criterion(self) -> str:
+        if isinstance(self.rubric, str):
+            return self.rubric.strip()
+        return "\n".join(f"{level} - {text}" for level, text in sorted(self.rubric.items()))
+
+    def open_cases(self, scenario: Any, outcome: Outcome) -> list[Case]:
+        """Return what is still to be judged: the judge's cases without those that the outcome has judgements of.
+
+        Args:
+            scenario: What was played.
+            outcome: What came of it so far, with the judgements that stand.
+        """
+        if self.when is not None and not self.when(scenario, outcome):
+            return []
+        done = {(each.metric, each.target, each.turn) for each in outcome.judgements}
+        cases = self._all_cases(scenario, outcome)
+        return [case for case in cases if any((metric, self.target, case.turn) not in done for metric in self.metrics)]
+
+    def _all_cases(self, scenario: Any, outcome: Outcome) -> Iterator[Case]:
+        if self.cases is not None:
+            yield from self.cases(scenario, outcome)
+        elif not self.per_turn:
+            yield Case(None, {"history": _history(outcome.messages)})
+        else:
+            ends = [place for place, line in enumerate(outcome.messages, start=1) if line.role == self.target]
+            for turn, end in enumerate(ends, start=1):
+                yield Case(turn, {"history": _history(outcome.messages[:end])})
+
+    async def judge(self, scene: Scene, prompt: str, outcome: Outcome) -> list[Judgement]:
+        """Ask about every open case, all at once; a reply that cannot be parsed is an `unparsed` judgement.
+
+        Args:
+            scene: The node's.
+            prompt: The id of the judge's prompt.
+            outcome: What is judged.
+
+        Returns:
+            The judgements, in the order of the cases.
+        """
+        cases = self.open_cases(scene.scenario, outcome)
+        found = await asyncio.gather(*(self._judged(scene, prompt, case) for case in cases))
+        return [judgement for each in found for judgement in each]
+
+    async def _judged(self, scene: Scene, prompt: str, case: Case) -> list[Judgement]:
+        if case.missing:
+            return [self._judgement(metric, case, None, case.missing) for metric in self.metrics]
+        try:
+            reply = await scene.ask_role(self.role, prompt, **self._inputs(scene, prompt, case))
+        except UnparsedReplyError as error:
+            return [self._judgement(metric, case, None, str(error)) for metric in self.metrics]
+        if self.read is not None:
+            score, explanation = self.read(reply)
+        else:
+            score, explanation = reply.verdict if isinstance(reply, Verdict) else reply.score, reply.explanation
+        if self.labels:
+            return [self._judgement(label, case, label == score, explanation) for label in self.labels]
+        assert not isinstance(score, str), "only a judge with labels reads a label"
+        return [self._judgement(self.metric, case, score, explanation)]
+
+    def _judgement(self, metric: str, case: Case, score: bool | float | None, explanation: str) -> Judgement:
+        status: Status = "unparsed" if score is None else "ok"
+        return Judgement(
+            metric=metric, target=self.target, turn=case.turn, score=score, status=status, explanation=explanation
+        )
+
+    def _inputs(self, scene: Scene, prompt: str, case: Case) -> dict[str, Any]:
+        """Return the inputs that the prompt declares: from the case, from the judge itself, and from the scenario."""
+        given = {"target": self.target, "metric": self.metric, "turn": case.turn, **case.inputs}
+        wanted = scene.inputs_of(prompt)
+        return {name: given[name] if name in given else getattr(scene.scenario, name) for name in wanted}
+
+    def check_inputs(self, prompt: Prompt, kind: type[Scenario]) -> None:
+        """Check, before anything is played, that the judge can be shown all that its prompt asks for.
+
+        Args:
+            prompt: The judge's prompt.
+            kind: The type of the scenarios.
+
+        Raises:
+            JudgeError: Naming the input that it may not see, or that there is not.
+        """
+        for name in prompt.front.inputs:
+            if name in _GIVEN or self.cases is not None:
+                continue
+            if self.sees is not None and name not in self.sees:
+                raise JudgeError(f"judge {self.metric!r} asks for {name!r} but sees only {', '.join(self.sees)}")
+            if not hasattr(kind, name) and name not in kind.model_fields:
+                raise JudgeError(
+                    f"judge {self.metric!r} asks for {name!r}, which {kind.__name__} does not have; it has "
+                    f"{', '.join(kind.model_fields)}"
+                )
+
+
+def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
+    """Return judgements in the order of reports and exports: whole outcomes before turns, then by metric and target.
+
+    Args:
+        metrics: The metrics in their order; others come last.
+        judgements: The judgements in any order, such as the order of completion.
+    """
+    ranks = {metric: rank for rank, metric in enumerate(metrics)}
+
+    def place(judgement: Judgement) -> tuple[bool, int, str, int]:
+        rank = ranks.get(judgement.metric, len(ranks))
+        return (judgement.turn is not None, rank, judgement.target, judgement.turn or 0)
+
+    return tuple(sorted(judgements, key=place))
+
+
+def add_judges(builder: Graph, recipe: Recipe, judges: Sequence[Judge]) -> list[str]:
+    """Add a node per judge to a graph; a judge that needs another one's judgements follows it, others end the graph.
+
+    Args:
+        builder: The graph under construction; its state has `judgements` (see `JudgedState`).
+        recipe: Makes an outcome of the state, and is named in the ids of prompts that rubrics make.
+        judges: The judges.
+
+    Returns:
+        The nodes with which judging begins; empty without judges.
+    """
+    from langgraph.graph import END  # slow to import, and looking at a run needs no graph
+
+    for judge in judges:
+        builder.add_node(judge.node, node(_node(judge, recipe)))
+        followers = [each.node for each in judges if each.after == judge.node]
+        for follower in followers or [END]:
+            builder.add_edge(judge.node, follower)
+    return [judge.node for judge in judges if not judge.after]
+
+
+def judging_graph(recipe: Recipe, judges: Sequence[Judge]) -> Graph:
+    """Return an uncompiled graph that only judges a finished outcome; a judge with no open case asks nobody.
+
+    Args:
+        recipe: As for `add_judges`.
+        judges: The judges.
+    """
+    from langgraph.graph import START, StateGraph  # slow to import, and looking at a run needs no graph
+
+    builder = StateGraph(JudgedState, context_schema=Stage)
+    for first in add_judges(builder, recipe, judges):
+        builder.add_edge(START, first)
+    return builder
+
+
+def _node(judge: Judge, recipe: Recipe) -> Callable[[Any, Scene], Awaitable[Update]]:
+    prompt = judge.prompt_of(recipe.name)
+    id_ = prompt if isinstance(prompt, str) else prompt.id
+
+    async def run(state: Any, scene: Scene) -> Update:
+        if scene.judged is None:
+            outcome = recipe.outcome(scene.scenario, state)
+        else:
+            standing = tuple(Judgement.model_validate(value) for value in state["judgements"])
+            outcome = scene.judged.model_copy(update={"judgements": standing})
+        return {"judgements": [each.model_dump(mode="json") for each in await judge.judge(scene, id_, outcome)]}
+
+    run.__name__ = judge.node
+    return run
+
+
+def _history(lines: Sequence[Line]) -> list[Utterance]:
+    return utterances(messages_of(lines))
+
+
+@cache
+def _wrapper(kind: str) -> str:
+    """Return the text around a rubric: the body of a prompt with places for the criterion and the scale."""
+    return (resources.files("dialoom.prompts") / "dialogue" / f"judge-{kind}.txt").read_text(encoding="utf-8")

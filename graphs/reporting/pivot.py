@@ -1,0 +1,432 @@
+"""Pivot tables: rows by facets of scenarios, columns by metrics or other aggregates; declared as frozen values.
+
+A `Pivot` says what a table shows. `tabulate` reads the finished scenarios once and fills any number of pivots. The
+drill-down of the studio (which scenarios a figure counts) and a bar chart follow from the same declaration.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from dialoom.graphs.outcome import Episode
+
+from .chart import Chart, Series
+from .statistics import Estimate, Tally, intervals, paired_difference
+from .table import Cell, FacetColumn, Table
+
+Value: TypeAlias = "bool | int | float | None"
+Show = Literal["estimate", "mean", "count"]
+
+MOST_VALUES = 12
+"""A facet with more values has no table of its own by default: it names scenarios rather than groups of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A facet of scenarios whose values are rows; of a facet whose value is a list, each item is a row.
+
+    Attributes:
+        name: The facet.
+        title: The column's name; by default the facet's.
+        order: Its values in the order of the rows; others come last, sorted.
+        labels: What its values are called in the table.
+    """
+
+    name: str
+    title: str = ""
+    order: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def column(self) -> str:
+        """The column's name."""
+        return self.title or self.name
+
+    def values(self, episode: Episode) -> list[str]:
+        """Return a scenario's values, as the facets' text."""
+        value = episode.facets.get(self.name)
+        return [str(each) for each in value] if isinstance(value, list | tuple) else [str(value)]
+
+    def rank(self, value: str) -> tuple[int, str]:
+        """Return the place of a value among the rows."""
+        return (self.order.index(value) if value in self.order else len(self.order), value)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of figures. Use `score`, `mean`, `share`, `count` and `difference` to make one.
+
+    Attributes:
+        title: The column's name; one that ends in `%` shows fractions as percentages.
+        value: What a scenario contributes, one value or a list of them; `None` contributes nothing.
+        show: `estimate`: mean with its 95 % interval and n; `mean`: mean alone; `count`: how many are true.
+        where: Which scenarios contribute, as an expression over what a run holds of each; empty if all do.
+        scale: The lowest and the highest value that there can be.
+        turns: For a score of turns: the values by turn. Each turn becomes a column.
+        pair: For a difference: the value with the side that it belongs to (0 or 1) and what it is paired by.
+    """
+
+    title: str
+    value: Callable[[Episode], Value | list[Value]] | None = None
+    show: Show = "estimate"
+    where: str = ""
+    scale: tuple[float, float] | None = None
+    turns: Callable[[Episode], Mapping[int, Value]] | None = None
+    pair: Callable[[Episode], tuple[Hashable, int, float] | None] | None = None
+
+
+def score(metric: str, target: str = "assistant", title: str = "", scale: tuple[float, float] | None = None) -> Column:
+    """Return a column of a metric's mean score, or of the share of true verdicts, with its interval.
+
+    Args:
+        metric: The metric.
+        target: Whose part was judged.
+        title: The column's name; by default the metric's. A share of verdicts wants a name that ends in `%`.
+        scale: The metric's scale.
+    """
+    return Column(
+        title or metric,
+        lambda episode: _scores(episode, metric, target),
+        where=f"{metric}.{target} is defined",
+        scale=scale,
+    )
+
+
+def score_by_turn(
+    metric: str, target: str = "assistant", title: str = "", scale: tuple[float, float] | None = None
+) -> Column:
+    """Return columns of a metric's mean score at each turn, as far as there are any: `TITLE turn 1`, and so on."""
+
+    def by_turn(episode: Episode) -> dict[int, Value]:
+        return {
+            each.turn: each.score
+            for each in episode.outcome.judgements
+            if (each.metric, each.target) == (metric, target) and each.turn is not None
+        }
+
+    return Column(title or metric, turns=by_turn, scale=scale)
+
+
+def mean(title: str, value: Callable[[Episode], Value], where: str = "", interval: bool = True) -> Column:
+    """Return a column of a mean over scenarios, with or without its interval.
+
+    Args:
+        title: The column's name.
+        value: What a scenario contributes; `None` contributes nothing.
+        where: Which scenarios contribute, as an expression, if not all do.
+        interval: Whether to show the 95 % interval and n.
+    """
+    return Column(title, value, "estimate" if interval else "mean", where)
+
+
+def share(title: str, of: Callable[[Episode], bool | None], where: str = "") -> Column:
+    """Return a column of a share of scenarios with Wilson's interval; the title should end in `%`."""
+    return Column(title, of, "estimate", where)
+
+
+def count(title: str = "scenarios", of: Callable[[Episode], bool] = lambda _episode: True, where: str = "") -> Column:
+    """Return a column of how many scenarios there are, or of how many something holds."""
+    return Column(title, of, "count", where)
+
+
+def difference(
+    title: str, metric: str, facet: str, of: tuple[str, str], by: Sequence[str], target: str = "assistant"
+) -> Column:
+    """Return a column of the mean paired difference of a score between two values of a facet, with its interval.
+
+    Args:
+        title: The column's name.
+        metric: The metric.
+        facet: The facet.
+        of: Its two values: the difference is the second's score minus the first's.
+        by: The facets by which scenarios are paired.
+        target: Whose part was judged.
+    """
+
+    def pair(episode: Episode) -> tuple[Hashable, int, float] | None:
+        value = str(episode.facets.get(facet))
+        found = [float(each) for each in _scores(episode, metric, target) if each is not None]
+        if value not in of or not found:
+            return None
+        return tuple(str(episode.facets.get(name)) for name in by), of.index(value), sum(found) / len(found)
+
+    return Column(title, pair=pair)
+
+
+@dataclass(frozen=True, slots=True)
+class Pivot:
+    """A table as a declaration.
+
+    Attributes:
+        name: Short, fit for a file name.
+        title: What a reader sees above it.
+        rows: The facets, or their names; without any there is one row.
+        columns: The figures.
+        notes: Lines below it, before what is said of the intervals.
+        only_scored: Leave out rows without a single estimate.
+        charted: The titles of columns that share an axis and are drawn as bars; none by default.
+    """
+
+    name: str
+    title: str
+    rows: Sequence[Facet | str] = ()
+    columns: Sequence[Column] = ()
+    notes: Sequence[str] = ()
+    only_scored: bool = True
+    charted: Sequence[str] = ()
+
+    @property
+    def facets(self) -> list[Facet]:
+        """The facets of the rows."""
+        return [Facet(each) if isinstance(each, str) else each for each in self.rows]
+
+
+def tabulate(
+    pivots: Sequence[Pivot], episodes: Iterable[Episode], unit: str | None = None, units: str = "scenarios"
+) -> list[Table]:
+    """Return the tables of pivots from finished scenarios, read once; tables without rows are left out.
+
+    Args:
+        pivots: The declarations.
+        episodes: The scenarios.
+        unit: The facet over whose values intervals are made, as `Recipe.unit`; `None` for scenarios.
+        units: What these are called, in the plural.
+    """
+    filled = [_Filled(pivot, unit) for pivot in pivots]
+    for episode in episodes:
+        for each in filled:
+            each.add(episode)
+    return [table for each in filled if (table := each.table(units)).rows]
+
+
+def default_tables(episodes: Iterable[Episode], unit: str | None = None, units: str = "scenarios") -> list[Table]:
+    """Return every metric over all scenarios, by each facet that has from 2 to 12 values, and by turn.
+
+    Args:
+        episodes: The scenarios, read once.
+        unit: As for `tabulate`.
+        units: Likewise.
+    """
+    groups: dict[str, dict[str, _Group]] = {}
+    whole, too_many = _Group(), set[str]()
+    for episode in episodes:
+        person = None if unit is None else episode.facets.get(unit)
+        whole.add(episode, person)
+        for name in episode.facets.keys() - too_many:
+            of_facet = groups.setdefault(name, {})
+            for value in Facet(name).values(episode):
+                of_facet.setdefault(value, _Group()).add(episode, person)
+            if len(of_facet) > MOST_VALUES:
+                too_many.add(name)
+                del groups[name]
+    if not whole.tallies and not whole.by_turn and not whole.missing:
+        return []
+    tables = [_default_table("scores", "Scores", "", {"": whole}, whole, units)]
+    grouping = [name for name in sorted(groups) if 1 < len(groups[name]) < whole.size]
+    return [
+        *tables,
+        *(
+            _default_table(f"scores-by-{name}", f"Scores by {name}", name, groups[name], whole, units)
+            for name in grouping
+        ),
+    ]
+
+
+class _Group:
+    """All metrics of some scenarios."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.missing = 0
+        self.tallies: dict[tuple[str, str], Tally] = defaultdict(Tally)
+        self.verdicts: dict[tuple[str, str], bool] = {}
+        self.by_turn: dict[tuple[str, str, int], Tally] = defaultdict(Tally)
+
+    def add(self, episode: Episode, person: Any) -> None:
+        self.size += 1
+        for each in episode.outcome.judgements:
+            key = (each.metric, each.target)
+            if each.score is None:
+                self.missing += 1
+            elif each.turn is None:
+                self.tallies[key].add(each.score, person)
+                self.verdicts[key] = self.verdicts.get(key, True) and isinstance(each.score, bool)
+            else:
+                self.by_turn[(*key, each.turn)].add(each.score, person)
+
+
+def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Group], whole: _Group, units: str) -> Table:
+    keys, turns = sorted(whole.tallies), sorted(whole.by_turn)
+    titles = [_title(*key, keys, whole.verdicts[key]) for key in keys]
+    titles += [f"{metric} {target} turn {turn}" for metric, target, turn in turns]
+    unread = ["unparsed"] if whole.missing else []
+    table = Table(name, title, [*([facet] if facet else []), "scenarios", *titles, *unread])
+    for value, group in sorted(groups.items()):
+        cells: list[Cell] = [group.tallies[key].estimate() for key in keys]
+        cells += [group.by_turn[key].estimate() for key in turns]
+        table.rows.append([*([value] if facet else []), group.size, *cells, *([group.missing] if unread else [])])
+    for (metric, target), column in zip(keys, titles, strict=False):
+        if whole.tallies[metric, target].n < whole.size:
+            table.where_of[column] = f"{metric}.{target} is defined"
+    if unread:
+        table.notes.append("unparsed: judgements whose reply could not be parsed; they count in no mean.")
+    table.notes.append(intervals(units))
+    return table
+
+
+def chart_of(pivot: Pivot, table: Table) -> Chart | None:
+    """Return a bar chart of a pivot's charted columns; `None` if there is nothing to draw."""
+    if not pivot.charted or not table.rows:
+        return None
+    width = len(pivot.facets)
+    names = [" ".join(str(cell) for cell in row[:width]) or "all" for row in table.rows]
+    chart = Chart(pivot.name, pivot.title, "", ", ".join(pivot.charted), kind="bars", names=names)
+    for title in pivot.charted:
+        place = list(table.columns).index(title)
+        cells = [row[place] for row in table.rows]
+        estimates = [cell if isinstance(cell, Estimate) else None for cell in cells]
+        chart.series.append(
+            Series(
+                title,
+                list(range(len(cells))),
+                [each.mean if each else None for each in estimates],
+                [each.low if each else None for each in estimates],
+                [each.high if each else None for each in estimates],
+            )
+        )
+    return chart
+
+
+class _Filled:
+    """A pivot with what was counted for it."""
+
+    def __init__(self, pivot: Pivot, unit: str | None) -> None:
+        self._pivot = pivot
+        self._facets = pivot.facets
+        self._unit = unit
+        self._cells: dict[tuple[str, ...], dict[int, _Cell]] = {}
+        self._sizes: dict[tuple[str, ...], int] = defaultdict(int)
+
+    def add(self, episode: Episode) -> None:
+        person = None if self._unit is None else episode.facets.get(self._unit)
+        for key in itertools.product(*(facet.values(episode) for facet in self._facets)):
+            self._sizes[key] += 1
+            cells = self._cells.setdefault(key, {})
+            for place, column in enumerate(self._pivot.columns):
+                cells.setdefault(place, _Cell()).add(column, episode, person)
+
+    def table(self, units: str) -> Table:
+        pivot = self._pivot
+        spans = [self._turns(place) if column.turns else [None] for place, column in enumerate(pivot.columns)]
+        titles = [
+            column.title if turn is None else f"{column.title} turn {turn}"
+            for column, span in zip(pivot.columns, spans, strict=True)
+            for turn in span
+        ]
+        table = Table(pivot.name, pivot.title, [*(facet.column for facet in self._facets), *titles])
+        table.facets = {
+            facet.column: FacetColumn(facet.name, {label: value for value, label in facet.labels.items()})
+            for facet in self._facets
+            if facet.title or facet.labels
+        }
+        keys = sorted(
+            self._cells, key=lambda key: [facet.rank(each) for facet, each in zip(self._facets, key, strict=True)]
+        )
+        for key in keys:
+            self._add_row(table, key, spans)
+        table.notes = [*pivot.notes, *([intervals(units)] if self._has_estimates(table) else [])]
+        return table
+
+    def _turns(self, place: int) -> list[int | None]:
+        found = {turn for cells in self._cells.values() for turn in cells[place].by_turn}
+        return [*range(1, max(found, default=0) + 1)]
+
+    def _add_row(self, table: Table, key: tuple[str, ...], spans: Sequence[Sequence[int | None]]) -> None:
+        cells: list[Cell] = []
+        for place, (column, span) in enumerate(zip(self._pivot.columns, spans, strict=True)):
+            cell = self._cells[key][place]
+            for turn in span:
+                shown = cell.shown(column, turn)
+                cells.append(shown)
+                name = table.columns[len(self._facets) + len(cells) - 1]
+                if column.scale is not None:
+                    table.scales = {**table.scales, name: column.scale}
+                if column.where and (column.show != "estimate" or cell.counts < self._sizes[key]):
+                    table.where_of[name] = column.where
+        if not self._pivot.only_scored or not self._scored() or any(isinstance(cell, Estimate) for cell in cells):
+            labels = [facet.labels.get(each, each) for facet, each in zip(self._facets, key, strict=True)]
+            table.rows.append([*labels, *cells])
+
+    def _scored(self) -> bool:
+        return any(column.show == "estimate" for column in self._pivot.columns)
+
+    @staticmethod
+    def _has_estimates(table: Table) -> bool:
+        return any(isinstance(cell, Estimate) for row in table.rows for cell in row)
+
+
+class _Cell:
+    """What one column has counted in one row."""
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+        self.total = 0.0
+        self.counts = 0
+        self.by_turn: dict[int, Tally] = defaultdict(Tally)
+        self.pairs: dict[Hashable, dict[int, float]] = defaultdict(dict)
+        self.people: dict[Hashable, Any] = {}
+
+    def add(self, column: Column, episode: Episode, person: Any) -> None:
+        if column.turns is not None:
+            for turn, value in column.turns(episode).items():
+                if value is not None:
+                    self.by_turn[turn].add(value, person)
+        elif column.pair is not None:
+            if (pair := column.pair(episode)) is not None:
+                key, side, value = pair
+                self.pairs[key][side] = value
+                self.people[key] = key if person is None else person
+        elif column.value is not None:
+            found = column.value(episode)
+            for each in found if isinstance(found, list) else [found]:
+                self._add(column, each, person)
+
+    def _add(self, column: Column, value: Value, person: Any) -> None:
+        if value is None:
+            return
+        self.counts += 1 if column.show != "count" else bool(value)
+        if column.show == "mean":
+            self.total += float(value)
+        elif column.show == "estimate":
+            self.tally.add(value, person)
+
+    def shown(self, column: Column, turn: int | None) -> Cell:
+        if turn is not None:
+            return self.by_turn[turn].estimate() if turn in self.by_turn else None
+        if column.pair is not None:
+            whole = [(self.people[key], sides[1] - sides[0]) for key, sides in self.pairs.items() if len(sides) == 2]
+            found = paired_difference(whole)
+            return None if found is None else found.estimate
+        if column.show == "count":
+            return self.counts
+        if column.show == "mean":
+            return self.total / self.counts if self.counts else None
+        return self.tally.estimate()
+
+
+def _scores(episode: Episode, metric: str, target: str) -> list[Value]:
+    """Return the scores of a whole scenario: one, or several where a tree has one of each branch."""
+    return [
+        each.score
+        for each in episode.outcome.judgements
+        if each.turn is None and each.metric == metric and each.target == target
+    ]
+
+
+def _title(metric: str, target: str, known: Iterable[tuple[str, str]], is_verdict: bool) -> str:
+    is_shared = sum(name == metric for name, _ in known) > 1
+    return f"{metric}{f' {target}' if is_shared else ''}{' %' if is_verdict else ''}"
