@@ -19,7 +19,19 @@ from dialoom.version import __version__
 
 if TYPE_CHECKING:
     from dialoom.errors import Advice, DialoomError
-    from dialoom.graphs import Episode, Judgement, Line, Outcome, Recipe, RecipeOptions, Scenario
+    from dialoom.graphs import (
+        Check,
+        DialogueRecipe,
+        Episode,
+        Judge,
+        Judgement,
+        Line,
+        Outcome,
+        Recipe,
+        RecipeOptions,
+        Scenario,
+        Turns,
+    )
     from dialoom.roles.binding import Model
     from dialoom.roles.gateway.budget import Budget
     from dialoom.roles.gateway.keys import load_env_file
@@ -39,6 +51,7 @@ if TYPE_CHECKING:
         aretry,
         areview,
         ascorecard,
+        asimulate,
         describe,
         estimate,
         judge,
@@ -51,6 +64,7 @@ if TYPE_CHECKING:
         retry,
         review,
         scorecard,
+        simulate,
         step,
         stream,
     )
@@ -78,7 +92,19 @@ if isfile(f"{__path__[0]}/runs"):  # noqa: PTH113 - pathlib would take longer th
 
 _HOMES = {
     "dialoom.errors": ("Advice", "DialoomError"),
-    "dialoom.graphs": ("Episode", "Judgement", "Line", "Outcome", "Recipe", "RecipeOptions", "Scenario"),
+    "dialoom.graphs": (
+        "Check",
+        "DialogueRecipe",
+        "Episode",
+        "Judge",
+        "Judgement",
+        "Line",
+        "Outcome",
+        "Recipe",
+        "RecipeOptions",
+        "Scenario",
+        "Turns",
+    ),
     "dialoom.roles.binding": ("Model",),
     "dialoom.roles.gateway.budget": ("Budget",),
     "dialoom.roles.gateway.keys": ("load_env_file",),
@@ -98,6 +124,7 @@ _HOMES = {
         "aretry",
         "areview",
         "ascorecard",
+        "asimulate",
         "describe",
         "estimate",
         "judge",
@@ -110,6 +137,7 @@ _HOMES = {
         "retry",
         "review",
         "scorecard",
+        "simulate",
         "step",
         "stream",
     ),
@@ -136,11 +164,14 @@ __all__ = [
     "Began",
     "Budget",
     "CallSettings",
+    "Check",
     "Control",
+    "DialogueRecipe",
     "DialoomError",
     "Ended",
     "Episode",
     "Event",
+    "Judge",
     "Judgement",
     "Line",
     "Model",
@@ -163,6 +194,7 @@ __all__ = [
     "Scorecard",
     "Session",
     "Stopping",
+    "Turns",
     "__version__",
     "aestimate",
     "ajudge",
@@ -172,6 +204,7 @@ __all__ = [
     "aretry",
     "areview",
     "ascorecard",
+    "asimulate",
     "describe",
     "estimate",
     "judge",
@@ -185,6 +218,7 @@ __all__ = [
     "retry",
     "review",
     "scorecard",
+    "simulate",
     "step",
     "stream",
     "tune_process",

@@ -22,6 +22,7 @@ from .resolving import resolve
 from .run import Run, describe, open_run, report
 from .scorecards import ascorecard, open_scorecard, scorecard
 from .settings import CallSettings, PlaySettings
+from .simulating import asimulate, simulate
 
 __all__ = [
     "CallSettings",
@@ -35,6 +36,7 @@ __all__ = [
     "aretry",
     "areview",
     "ascorecard",
+    "asimulate",
     "describe",
     "estimate",
     "judge",
@@ -48,6 +50,7 @@ __all__ = [
     "retry",
     "review",
     "scorecard",
+    "simulate",
     "step",
     "stream",
 ]

@@ -7,14 +7,24 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
-from langchain_core.messages import BaseMessage
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from dialoom.graphs import Judgement, Outcome, Recipe, RecipeOptions, Scenario, Scene, Stage, node
-from dialoom.graphs.conversation import acted, appended, calls_of, lines, tool_said, utterances
+from dialoom.graphs import (
+    Check,
+    Conversation,
+    DialogueRecipe,
+    DialogueState,
+    RecipeOptions,
+    Scenario,
+    Scene,
+    Stage,
+    Turns,
+    node,
+)
+from dialoom.graphs.conversation import acted, calls_of, tool_said, utterances
 from dialoom.prompts import FunctionCall
 from dialoom.roles.offline import Draws, MarkedRequest, ToolTurn, understudy
 
@@ -43,21 +53,6 @@ class Larder(Scenario):
     shelves: dict[str, int]
     wanted: int
 
-    @property
-    def label(self) -> str:
-        """The beginning of its id."""
-        return f"{self.wanted}-jars"
-
-    def facets(self) -> dict[str, Any]:
-        """What reports group by."""
-        return {"wanted": self.wanted}
-
-
-class LarderState(TypedDict):
-    """What is checkpointed after each node."""
-
-    messages: Annotated[list[BaseMessage], appended]
-
 
 def answer(larder: Larder, call: FunctionCall) -> dict[str, Any]:
     """What a tool says; a call that cannot run is answered with what is wrong, so that the model can mend it."""
@@ -72,7 +67,7 @@ def answer(larder: Larder, call: FunctionCall) -> dict[str, Any]:
     return {"error": f"there is no tool {call['name']!r}; there are count_jars and order_jars"}
 
 
-async def clerk(state: LarderState, scene: Scene) -> dict[str, Any]:
+async def clerk(state: DialogueState, scene: Scene) -> dict[str, Any]:
     """One turn of the model: calls, or words."""
     larder: Larder = scene.scenario
 
@@ -82,10 +77,12 @@ async def clerk(state: LarderState, scene: Scene) -> dict[str, Any]:
     said_before = utterances(state["messages"])
     asked = {"shelves": list(larder.shelves), "wanted": larder.wanted, "history": said_before}
     reply = await scene.act("larder/clerk", TOOLS, run, **asked)
-    return {"messages": acted(reply, len(state["messages"]), "clerk")}
+    done = acted(reply, len(state["messages"]), "clerk")
+    goes_on = calls_of(done[-1]) and len(state["messages"]) < 19
+    return {"messages": done, "ended_by": "" if goes_on else "finished"}
 
 
-async def tools(state: LarderState, scene: Scene) -> dict[str, Any]:
+async def tools(state: DialogueState, scene: Scene) -> dict[str, Any]:
     """Runs what was called. It is a node of its own: a checkpoint holds what came of it."""
     messages = state["messages"]
     outputs = [json.dumps(answer(scene.scenario, call)) for call in calls_of(messages[-1])]
@@ -93,59 +90,47 @@ async def tools(state: LarderState, scene: Scene) -> dict[str, Any]:
     return {"messages": [tool_said(*each, len(messages) + place) for place, each in enumerate(answered)]}
 
 
-class Stocktaking(Recipe):
-    """All that dialoom needs to know of it."""
+def is_stocked(stocktaking: Conversation) -> bool:
+    """Return whether the only order was for just the jars that are missing."""
+    larder: Larder = stocktaking.scenario
+    ordered = [
+        answer(larder, call).get("ordered") for call, _ in stocktaking.tool_results if call["name"] == "order_jars"
+    ]
+    return ordered == [larder.wanted - sum(larder.shelves.values())]
+
+
+class Stocktaking(DialogueRecipe):
+    """A clerk with tools counts jars and orders what is missing."""
 
     name = "larder"
-    summary = "A clerk with tools counts jars and orders what is missing."
     roles = {"clerk": 0.0}  # noqa: RUF012
     prompts = ("larder/clerk",)
-    metrics = ("stocked",)
+    turns = Turns(("clerk",))
+    checks = (Check("stocked", is_stocked, target="clerk"),)
     evaluated = "clerk"
     templates = Path(__file__).parent / "prompts"
     options_type = Options
     scenario_type = Larder
 
     def scenarios(self, options: Options, draw: Random, note: Callable[[str], None]) -> Iterator[Larder]:
-        """Larders in which something is missing."""
+        """Yield larders in which something is missing."""
         for _ in range(options.larders):
             shelves = {name: draw.randint(1, 9) for name in ("upper", "middle", "lower")}
             yield Larder(shelves=shelves, wanted=sum(shelves.values()) + draw.randint(1, 9))
 
     def graph(self, options: Options) -> StateGraph[Any, Any, Any, Any]:
-        """Clerk and tools in turn, until the clerk calls nothing more, or for the tenth time."""
-        builder = StateGraph(LarderState, context_schema=Stage)
+        """Return the graph: clerk and tools in turn, until the clerk calls nothing more, or for the tenth time."""
+        builder = StateGraph(DialogueState, context_schema=Stage)
         builder.add_node("clerk", node(clerk))
         builder.add_node("tools", node(tools))
         builder.add_edge(START, "clerk")
         builder.add_edge("tools", "clerk")
 
-        def after_clerk(state: LarderState) -> str:
-            return "tools" if calls_of(state["messages"][-1]) and len(state["messages"]) < 20 else END
+        def after_clerk(state: DialogueState) -> str:
+            return END if state["ended_by"] else "tools"
 
         builder.add_conditional_edges("clerk", after_clerk, ["tools", END])
         return builder
-
-    def initial(self, scenario: Larder) -> dict[str, Any]:
-        """Nothing done yet."""
-        return {"messages": []}
-
-    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """How far it is, for the step debugger."""
-        return {"turn": sum(message.name == "clerk" for message in state["messages"])}
-
-    def outcome(self, scenario: Larder, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """All calls and words, and whether the only order was the right one."""
-        calls = [call for message in state["messages"] for call in calls_of(message)]
-        ordered = [answer(scenario, call).get("ordered") for call in calls if call["name"] == "order_jars"]
-        missing = scenario.wanted - sum(scenario.shelves.values())
-        judgement = Judgement(metric="stocked", target="clerk", score=ordered == [missing])
-        return Outcome(
-            messages=lines(state["messages"]),
-            ended_by="error" if failed else "finished",
-            counts={"calls": len(calls)},
-            judgements=() if failed else (judgement,),
-        )
 
 
 RECIPE = Stocktaking()
