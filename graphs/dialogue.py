@@ -19,7 +19,7 @@ from .fault import USER
 from .gate.talk import Facts
 from .judge import add_judges
 from .outcome import Judgement, Outcome
-from .recipe import Graph, Recipe
+from .recipe import Graph, Recipe, RecipeError
 from .stage import Scene, Stage, Update, node
 
 END_MARKER, MAX_TURNS = "end_marker", "max_turns"
@@ -69,6 +69,12 @@ class Turns:
     unit: str = "turn"
     limit_reason: str = MAX_TURNS
 
+    def __post_init__(self) -> None:
+        if not self.order:
+            raise RecipeError("order must name at least one role, got ()", setting="order")
+        if isinstance(self.max_turns, int) and self.max_turns < 1:
+            raise RecipeError(f"max_turns must be at least 1, got {self.max_turns}", setting="max_turns")
+
     def limit(self, scenario: Any) -> int:
         """Return the most turns of a scenario."""
         return self.max_turns if isinstance(self.max_turns, int) else int(getattr(scenario, self.max_turns))
@@ -116,12 +122,14 @@ class DialogueRecipe(Recipe):
     """
 
     turns: ClassVar[Turns] = Turns()
+    _declares_roles: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         """Derive the roles and the evaluated one from prompts and judges, where a class does not declare them."""
         super().__init_subclass__()
         own = vars(cls)
-        if "roles" not in own and isinstance(own.get("prompts"), Mapping):
+        cls._declares_roles = cls._declares_roles or "roles" in own
+        if not cls._declares_roles and isinstance(getattr(cls, "prompts", None), Mapping):
             judging = {judge.role: 0.0 for judge in cls.judges}
             cls.roles = {role: 0.0 if role == ASSISTANT else _WARMTH for role in cls.prompts} | judging
         if "evaluated" not in own and ASSISTANT in getattr(cls, "roles", ()):

@@ -238,12 +238,28 @@ class Judge:
             if name in _GIVEN or self.cases is not None:
                 continue
             if self.sees is not None and name not in self.sees:
-                raise JudgeError(f"judge {self.metric!r} asks for {name!r} but sees only {', '.join(self.sees)}")
+                seen = f"only {', '.join(self.sees)}" if self.sees else "nothing of the scenario"
+                raise JudgeError(f"judge {self.metric!r} asks for {name!r} but sees {seen}")
             if not hasattr(kind, name) and name not in kind.model_fields:
                 raise JudgeError(
                     f"judge {self.metric!r} asks for {name!r}, which {kind.__name__} does not have; it has "
                     f"{', '.join(kind.model_fields)}"
                 )
+
+
+def check_judges(recipe: Recipe, library: Mapping[str, Prompt]) -> None:
+    """Check, before anything is played, that a recipe's judges can be shown all that their prompts ask for.
+
+    Args:
+        recipe: The recipe.
+        library: Its prompts by id, with the user's overrides.
+
+    Raises:
+        JudgeError: Naming the judge and the input.
+    """
+    for judge in recipe.judges:
+        prompt = judge.prompt_of(recipe.name)
+        judge.check_inputs(library[prompt if isinstance(prompt, str) else prompt.id], recipe.scenario_type)
 
 
 def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:

@@ -159,6 +159,11 @@ def _rows(given: Any, setting: str, key: str) -> list[dict[str, Any]]:
             raise RecipeError(
                 f"{setting}: row {number} must be a mapping or a text, got {type(row).__name__}", setting=setting
             )
+    places: dict[str, int] = {}
+    for number, each in enumerate(rows, start=1):
+        text = json.dumps(each, sort_keys=True, default=str)
+        if (first := places.setdefault(text, number)) != number:
+            raise RecipeError(f"{setting}: rows {first} and {number} are the same", setting=setting)
     return rows
 
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from dialoom.graphs import Recipe, Scenario, stream
+from dialoom.graphs.judge import check_judges
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.cast import check_cast, check_understudies
@@ -36,6 +37,7 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
     """
     graph_of(recipe, config.options)
     library = PromptLibrary.load(recipe.prompt_list(), overrides, recipe.templates)
+    check_judges(recipe, library)
     for models in config.casts:
         played = prompts_of(library, models)
         check_cast(played, models, recipe.reply_types)

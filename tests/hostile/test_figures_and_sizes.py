@@ -53,7 +53,7 @@ def test_retry_after_is_capped() -> None:
 
     class Busy(Exception):
         status_code = 429
-        litellm_response_headers = {"retry-after": "1e9"}  # noqa: RUF012
+        litellm_response_headers = {"retry-after": "1e9"}
 
     assert getattr(classified(Busy("slow down"), "openai/m"), "retry_after", None) == LONGEST
 

@@ -103,10 +103,10 @@ class Stocktaking(DialogueRecipe):
     """A clerk with tools counts jars and orders what is missing."""
 
     name = "larder"
-    roles = {"clerk": 0.0}  # noqa: RUF012
+    roles = {"clerk": 0.0}
     prompts = ("larder/clerk",)
     turns = Turns(("clerk",))
-    checks = (Check("stocked", is_stocked, target="clerk"),)
+    checks = [Check("stocked", is_stocked, target="clerk")]
     evaluated = "clerk"
     templates = Path(__file__).parent / "prompts"
     options_type = Options

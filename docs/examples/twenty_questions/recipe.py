@@ -40,14 +40,14 @@ class TwentyQuestions(DialogueRecipe):
     """One role keeps a word, the other has twenty questions."""
 
     name = "twenty-questions"
-    prompts = {"guesser": "twenty_questions/guesser", "keeper": "twenty_questions/keeper"}  # noqa: RUF012
-    roles = {"guesser": 0.7, "keeper": 0.0, "judge": 0.0}  # noqa: RUF012
+    prompts = {"guesser": "twenty_questions/guesser", "keeper": "twenty_questions/keeper"}
+    roles = {"guesser": 0.7, "keeper": 0.0, "judge": 0.0}
     templates = Path(__file__).parent / "prompts"
     options_type = Options
     scenario_type = Secret
     turns = Turns(("guesser", "keeper"), "questions", until=found, unit="question", limit_reason="out_of_questions")
-    judges = (Judge("honesty", prompt="twenty_questions/judge", target="keeper"),)
-    checks = (Check("found", lambda game: game.outcome.ended_by == "found", target="guesser"),)
+    judges = [Judge("honesty", prompt="twenty_questions/judge", target="keeper")]
+    checks = [Check("found", lambda game: game.outcome.ended_by == "found", target="guesser")]
 
     def scenarios(self, options: Options, draw: Random, note: Callable[[str], None]) -> Iterator[Secret]:
         """Yield one game per word."""

@@ -79,7 +79,7 @@ def counting(folder: Path, on_planned: Callable[[int], None] = lambda _: None) -
 
         name = "counting"
         summary = "Somebody counts."
-        roles = {"speaker": 0.5}  # noqa: RUF012
+        roles = {"speaker": 0.5}
         prompts = ("counting/speaker",)
         templates = folder / "templates"
         options_type = Options

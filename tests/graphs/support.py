@@ -1,0 +1,57 @@
+"""A small dialogue recipe, as an author writes it, and players for its roles."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from random import Random
+from typing import Any
+
+from dialoom.graphs import Check, Conversation, DialogueRecipe, Judge, RecipeOptions, Scenario, Turns
+
+
+class Errand(Scenario):
+    """What a caller wants."""
+
+    goal: str
+
+
+def gave_number(conversation: Conversation) -> bool:
+    """Return whether the agent named a case number."""
+    return "AB-" in conversation.text("assistant")
+
+
+class Support(DialogueRecipe):
+    """Callers of a web shop and its support agent."""
+
+    name = "support"
+    scenario_type = Errand
+    prompts = {
+        "user": "You call a web shop. <task>{{ goal }}</task> Write DONE when satisfied.",
+        "assistant": "You are the support agent of a web shop.",
+    }
+    turns = Turns(max_turns=3, end_marker="DONE")
+    judges = [
+        Judge("resolved", rubric="The goal was reached: {{ goal }}"),
+        Judge("tone", scale=(1, 5), rubric={1: "rude", 5: "warm"}, per_turn=True),
+    ]
+    checks = [Check("gave_number", gave_number)]
+
+    def scenarios(self, options: RecipeOptions, draw: Random, note: Callable[[str], None]) -> Iterator[Errand]:
+        """Yield two errands."""
+        yield from (Errand(goal=goal) for goal in ("return a kettle", "change an address"))
+
+
+def played_by(lines: Sequence[str]) -> Callable[[list[Any]], Awaitable[str]]:
+    """Return a player that says one line after the other, the last one again and again."""
+
+    async def player(messages: list[Any]) -> str:
+        said = sum(message["role"] == "assistant" for message in messages)
+        return lines[min(said, len(lines) - 1)]
+
+    return player
+
+
+async def judge(messages: list[Any]) -> str:
+    """Approve of everything: a verdict or a score, whichever is asked for."""
+    asked = messages[-1]["content"]
+    return '{"explanation": "so it says", "verdict": true}' if "true or false" in asked else '{"score": 4}'

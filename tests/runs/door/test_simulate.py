@@ -1,0 +1,101 @@
+"""Simulated users from rows: played, scored, continued, and refused where the rows are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom.errors import DialoomError
+from tests.graphs.support import gave_number, judge, played_by
+
+PEOPLE = [{"name": "Ada", "style": "brief"}, {"name": "Bo", "style": "wordy"}]
+USER = played_by(["I want to return a kettle.", "DONE"])
+AGENT = played_by(["Sure, case AB-1."])
+RESOLVED = dialoom.Judge("resolved", rubric="{{ person.name }} reached the goal: {{ task.goal }}")
+
+
+def simulated(path: Path, **changed: Any) -> dialoom.Run:
+    """Return a simulation of two people with two tasks."""
+    given: dict[str, Any] = {"people": PEOPLE, "tasks": ["return a kettle", "change an address"], "judges": [RESOLVED]}
+    players = {"assistant": AGENT, "user": USER, "judge": judge}
+    return dialoom.simulate(**{**given, **players, "checks": [gave_number], "path": path / "run.db", **changed})
+
+
+def test_every_person_has_every_task_and_each_conversation_is_scored(tmp_path: Path) -> None:
+    """Rows are facets; intervals are made over people."""
+    run = simulated(tmp_path)
+    episodes = list(run.episodes())
+    assert [dict(each.facets) for each in episodes[:2]] == [
+        {"person": "Ada", "style": "brief", "goal": "return a kettle"},
+        {"person": "Ada", "style": "brief", "goal": "change an address"},
+    ]
+    assert [(each.metric, each.score) for each in episodes[0].outcome.judgements] == [
+        ("resolved", True),
+        ("gave_number", True),
+    ]
+    assert len(episodes) == 4
+    assert "Scores by style" in str(run.report())
+
+
+def test_the_user_is_shown_the_rows_and_the_assistant_only_its_own_prompt(tmp_path: Path) -> None:
+    """Without `system` the assistant gets the bare conversation."""
+    shown: dict[str, list[list[Any]]] = {"user": [], "assistant": []}
+
+    async def user(messages: list[Any]) -> str:
+        shown["user"].append(messages)
+        return await USER(messages)
+
+    async def agent(messages: list[Any]) -> str:
+        shown["assistant"].append(messages)
+        return "Sure."
+
+    simulated(tmp_path, user=user, assistant=agent, people=PEOPLE[:1], tasks=["return a kettle"])
+    assert (
+        "style: brief" in shown["user"][0][0]["content"] and "goal: return a kettle" in shown["user"][0][0]["content"]
+    )
+    assert [(each["role"], each["content"]) for each in shown["assistant"][0]] == [
+        ("user", "I want to return a kettle.")
+    ]
+
+
+def test_the_same_call_continues_an_interrupted_simulation(tmp_path: Path) -> None:
+    """What was answered is not asked again."""
+    asked = 0
+
+    async def agent(_messages: list[Any]) -> str:
+        nonlocal asked
+        asked += 1
+        return "Sure, case AB-1."
+
+    first = simulated(tmp_path, assistant=agent, budget=dialoom.Budget(max_calls=5))
+    assert first.status().done < 4
+    whole = simulated(tmp_path, assistant=agent, budget=dialoom.Budget(max_calls=100))
+    assert (whole.status().done, asked) == (4, 4)
+
+
+def test_other_rows_are_not_continued_in_the_same_file(tmp_path: Path) -> None:
+    """A file holds one simulation."""
+    simulated(tmp_path)
+    with pytest.raises(DialoomError, match="holds another run: other rows, prompts, turns, judges or checks"):
+        simulated(tmp_path, people=PEOPLE[:1])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"people": []}, "people must hold at least one row, got none"),
+        ({"people": "Ada"}, "people must be a list of rows, got str"),
+        ({"tasks": [7]}, "tasks: row 1 must be a mapping or a text, got int"),
+        ({"people": [PEOPLE[0], PEOPLE[0]]}, "people: rows 1 and 2 are the same"),
+        ({"max_turns": 0}, "max_turns must be at least 1, got 0"),
+    ],
+)
+def test_rows_that_cannot_be_used_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    """One sentence names the argument; nothing is written."""
+    with pytest.raises(DialoomError) as caught:
+        simulated(tmp_path, **changed)
+    assert message in str(caught.value)
+    assert not (tmp_path / "run.db").exists()
