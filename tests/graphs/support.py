@@ -46,12 +46,14 @@ def played_by(lines: Sequence[str]) -> Callable[[list[Any]], Awaitable[str]]:
 
     async def player(messages: list[Any]) -> str:
         said = sum(message["role"] == "assistant" for message in messages)
-        return lines[min(said, len(lines) - 1)]
+        return str(lines[min(said, len(lines) - 1)])
 
     return player
 
 
 async def judge(messages: list[Any]) -> str:
     """Approve of everything: a verdict or a score, whichever is asked for."""
-    asked = messages[-1]["content"]
-    return '{"explanation": "so it says", "verdict": true}' if "true or false" in asked else '{"score": 4}'
+    asked: str = messages[-1]["content"]
+    if "true or false" in asked:
+        return '{"explanation": "so it says", "verdict": true}'
+    return '{"score": 4}'
