@@ -1,11 +1,12 @@
 """The state machines: who speaks when. One folder per system; each gives a `Recipe`."""
 
+from .capabilities import Exporter, ExportOptions, WithExports, WithGate, WithLabels, WithOutline, WithProgress
 from .check import Check, Conversation
 from .dialogue import DialogueRecipe, DialogueState, Turns
 from .fault import DialogueFault
 from .judge import Case, Judge, add_judges
 from .outcome import Episode, Judgement, Line, Outcome
-from .recipe import Exporter, ExportOptions, Recipe, RecipeError, RecipeOptions
+from .recipe import Recipe, RecipeError, RecipeOptions
 from .reporting import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, intervals, side_by_side
 from .scenario import Scenario
 from .shared import Shared
@@ -41,6 +42,11 @@ __all__ = [
     "Table",
     "Tally",
     "Turns",
+    "WithExports",
+    "WithGate",
+    "WithLabels",
+    "WithOutline",
+    "WithProgress",
     "add_judges",
     "intervals",
     "node",

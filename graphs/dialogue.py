@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage
 from dialoom.prompts import Prompt
 from dialoom.roles import UnparsedReplyError
 
+from .capabilities import WithGate, WithProgress
 from .conversation import appended, joined, lines, said, utterances
 from .fault import USER
 from .gate.talk import Facts
@@ -101,7 +102,7 @@ class Turns:
         return self.limit_reason if is_last else ""
 
 
-class DialogueRecipe(Recipe):
+class DialogueRecipe(Recipe, WithGate, WithProgress):
     """A recipe whose roles speak in turn. Second judging, reports, frames, exports and labels need no further code.
 
     A subclass gives a name, prompts, turns and scenarios; judges and checks as wanted. `prompts` maps each role to

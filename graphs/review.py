@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
+from dialoom.graphs.capabilities import WithGate
 from dialoom.graphs.fault import REVIEWER, USER
 from dialoom.graphs.judge import Case, Judge
 from dialoom.graphs.outcome import Outcome
@@ -48,7 +49,7 @@ class Review(Recipe):
         """Yield the conversation and what its user went by; nothing of a scenario without a conversation."""
         if outcome.messages:
             history = [{"speaker": line.role, "content": line.spoken} for line in outcome.messages]
-            about = dict(self._recipe.played_by(scenario))
+            about = dict(WithGate.of(self._recipe).played_by(scenario))
             yield Case(None, {"user": USER, "about": about, "history": history, "fault": kind})
 
     def scenarios(self, options: Any, draw: random.Random, note: Callable[[str], None]) -> Iterator[Scenario]:

@@ -17,6 +17,7 @@ from .dialogue import DialogueRecipe, Turns
 from .gate.talk import Facts
 from .judge import Judge
 from .recipe import RecipeError, RecipeOptions
+from .reporting.pivot import Facet
 from .scenario import Scenario
 
 END_MARKER = "DONE"
@@ -67,7 +68,7 @@ class Simulation(DialogueRecipe):
     prompts: ClassVar[Mapping[str, str]] = {}
     options_type = SimulationOptions
     scenario_type = SimulatedTalk
-    split_by = "person"
+    facets = (Facet("person", splits=True),)
     talks_planned: ClassVar[tuple[SimulatedTalk, ...]] = ()
 
     def scenarios(

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from dialoom.graphs import DialogueFault, Line, Outcome, Recipe
+from dialoom.graphs import DialogueFault, Line, Outcome
+from dialoom.graphs.capabilities import WithGate
 from dialoom.graphs.fault import USER
 from dialoom.graphs.gate import Said, Talk
 from dialoom.roles import ASKS
@@ -55,8 +56,8 @@ def calls_at_fault(run: RunFile, position: int, calls: Iterable[Call], outcome: 
     found = CallsAtFault()
     if outcome.faults is None:
         return found
-    recipe = run.recipe
-    scenario = run.scenario(recipe, position)
+    recipe = WithGate.of(run.recipe)
+    scenario = run.scenario(run.recipe, position)
     answered = sorted(_own(calls), key=lambda call: (call["step"], call["node"], call["ordinal"], call["ask"]))
     tries = [list(group) for _, group in groupby(answered, lambda call: (call["step"], call["node"], call["ordinal"]))]
     said = _said_by([each[-1] for each in tries], list(_heard(recipe, scenario, outcome)), recipe)
@@ -87,7 +88,7 @@ def _rejected(tries: Sequence[Call]) -> Iterator[Call]:
     yield from [blocks[number] for number in sorted(blocks)][:-1]
 
 
-def _heard(recipe: Recipe, scenario: Any, outcome: Outcome) -> Iterator[_Heard]:
+def _heard(recipe: WithGate, scenario: Any, outcome: Outcome) -> Iterator[_Heard]:
     for talk in recipe.talks(scenario, outcome):
         for place in range(talk.since, len(talk.lines)) if not talk.author else ():
             yield _Heard(talk.lines[place], talk.lines[:place])
@@ -107,7 +108,7 @@ def _written(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int
                 yield row, line.where
 
 
-def _said_by(calls: Sequence[Call], heard: Sequence[_Heard], recipe: Recipe) -> dict[int, _Heard]:
+def _said_by(calls: Sequence[Call], heard: Sequence[_Heard], recipe: WithGate) -> dict[int, _Heard]:
     """What each call said, by its row."""
     said: dict[int, _Heard] = {}
     for each in heard:
@@ -118,6 +119,6 @@ def _said_by(calls: Sequence[Call], heard: Sequence[_Heard], recipe: Recipe) -> 
     return said
 
 
-def _says(reply: str, line: Said, recipe: Recipe) -> bool:
+def _says(reply: str, line: Said, recipe: WithGate) -> bool:
     """Whether a line is what is said of a reply, which may have had an end marker or a label with it."""
     return line.text in reply or (line.role == USER and line.text == recipe.spoken(reply))

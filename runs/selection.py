@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import TemplateError, Undefined
 
 from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe
+from dialoom.graphs.capabilities import WithGate
 from dialoom.graphs.fault import BY_JUDGES, KINDS, USER, dialogue_faults
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.errors import RunError
@@ -57,7 +58,7 @@ class Score(float):
 
 def known_kinds(recipe: Recipe) -> list[str]:
     """The kinds of faults that there are: those of the rules, and the recipe's own."""
-    return [*KINDS, *recipe.fault_kinds]
+    return [*KINDS, *WithGate.of(recipe).fault_kinds]
 
 
 class FaultCount(int):

@@ -75,3 +75,18 @@ def test_the_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> N
         assert process.returncode == 0, errors
     assert "Pair(left=('assistant', 'Thank you for the information." in out
     assert "Your alarm is set for 3:30 PM." in out
+
+
+def test_the_recipe_of_the_docs_is_played_judged_and_reported(tmp_path: Path, dialoom: Command) -> None:
+    """The first program of docs/new-recipe.md, with the pivot of its second, offline and without another line."""
+    text = (ROOT / "docs" / "new-recipe.md").read_text(encoding="utf-8")
+    recipe, pivots, *_ = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    imported, declared = pivots.split("\n\n", 1)
+    place = "\n    def scenarios("
+    indented = "".join(f"    {line}\n" for line in declared.splitlines())
+    (tmp_path / "support.py").write_text(f"{imported}\n{recipe.replace(place, f'{indented}{place}', 1)}")
+    dialoom("run", "support.py:RECIPE", "-o", "support.db")
+    shown = dialoom("report", "support.db", "--table", "scores").stdout
+    assert "ended by the caller %" in shown and "change an address" in shown
+    judged = dialoom("judge", "support.db", "--model", "offline/placeholder", "--name", "again").stdout
+    assert "2" in judged

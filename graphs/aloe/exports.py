@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
+from dialoom.graphs.capabilities import Exporter, ExportOptions
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.recipe import Exporter, ExportOptions
 from dialoom.prompts import ChatMessage
 
 from .tree import Round, Tree

@@ -6,10 +6,12 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
+from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithLabels, WithOutline, WithProgress
 from dialoom.graphs.gate.talk import Said, Talk
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
-from dialoom.graphs.recipe import Exporter, Graph, Recipe
+from dialoom.graphs.recipe import Graph, Recipe
 from dialoom.graphs.reporting.outline import Outline
+from dialoom.graphs.reporting.pivot import Facet
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 
@@ -22,7 +24,7 @@ from .report import tables
 from .scenario import SPOKEN, AloeScenario
 
 
-class Aloe(Recipe):
+class Aloe(Recipe, WithGate, WithLabels, WithOutline, WithProgress, WithExports):
     """Preference trees of personas that are revealed bit by bit."""
 
     name = "aloe"
@@ -41,7 +43,7 @@ class Aloe(Recipe):
     options_type = AloeOptions
     scenario_type = AloeScenario
     metrics = ("pair",)
-    split_by = "persona"
+    facets = (Facet("persona", splits=True),)
 
     def roles_used(self, options: AloeOptions) -> Mapping[str, float]:
         """All but the judge, who only verifies pairs."""

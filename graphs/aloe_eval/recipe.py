@@ -18,6 +18,7 @@ from dialoom.graphs.option_types import AbsolutePath
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Graph, RecipeError
 from dialoom.graphs.reporting.chart import Chart
+from dialoom.graphs.reporting.pivot import Facet
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 from dialoom.personas.persona import Persona, read_personas
@@ -53,7 +54,7 @@ class AloeEval(DialogueRecipe):
     judges = (Judge("alignment", prompt="aloe/judge-alignment", scale=(1, 5), cases=_answers, node="judge"),)
     options_type = AloeEvalOptions
     scenario_type = PersonaScenario
-    split_by = "persona"
+    facets = (Facet("persona", splits=True),)
     evaluated = "assistant"
 
     def scenarios(

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.recipe import Exporter
 from dialoom.prompts import PromptLibrary
 
 from .scenario import ApolloScenario

@@ -8,14 +8,16 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
+from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithLabels, WithProgress
 from dialoom.graphs.check import Check, Conversation
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
 from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.judge import Case, Judge
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
-from dialoom.graphs.recipe import Exporter, Graph, Recipe
+from dialoom.graphs.recipe import Graph, Recipe
 from dialoom.graphs.reporting.chart import Chart
+from dialoom.graphs.reporting.pivot import Facet
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 
@@ -49,7 +51,7 @@ def _f1(sample: Conversation) -> float:
     return round(float(sample.outcome.details["scores"]["f1"]), 6)
 
 
-class Apollo(Recipe):
+class Apollo(Recipe, WithGate, WithLabels, WithProgress, WithExports):
     """An agent with tools, a request, and among past conversations one that says how it is to be done."""
 
     name = "apollo"
@@ -83,8 +85,7 @@ class Apollo(Recipe):
         ),
     )
     checks = (Check("accuracy", _accuracy), Check("f1", _f1, scale=None))
-    split_by = "user"
-    resampled_by, resampled = "pair", "pairs"
+    facets = (Facet("user", splits=True), Facet("pair", unit="pairs"))
     evaluated = "assistant"
 
     def roles_used(self, options: ApolloOptions) -> Mapping[str, float]:

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from dialoom.graphs.capabilities import ExportOptions
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.recipe import ExportOptions
 from dialoom.personas.apollo import TOOLS, execute
 from dialoom.personas.apollo.text_protocol import FINISH, call_text, responses_text
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypedDict
 
 from dialoom.graphs.apollo.gold_played import gold_refusal
+from dialoom.graphs.capabilities import Exporter, WithExports
 from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.table import Cell, Table
 from dialoom.graphs.stage import Scene, Stage, Update, node
 from dialoom.personas.apollo import World
@@ -33,7 +34,7 @@ class BuildState(TypedDict, total=False):
     left_out: dict[str, str]
 
 
-class ApolloBuild(Recipe):
+class ApolloBuild(Recipe, WithExports):
     """Data for agents with tools (APOLLO, section 3.3), from templates: no model is called."""
 
     name = "apollo-build"

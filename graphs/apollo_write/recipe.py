@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
+from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithOutline, WithProgress
 from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.outline import Outline, Span
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
@@ -29,7 +30,7 @@ from .scenario import WriteScenario
 from .texts import written_talks
 
 
-class ApolloWrite(Recipe):
+class ApolloWrite(Recipe, WithGate, WithOutline, WithProgress, WithExports):
     """Data for agents with tools, written and checked by models; the executor runs every call."""
 
     name = "apollo-write"

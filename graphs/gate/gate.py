@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from dialoom.graphs.capabilities import WithGate
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.outcome import Line, Outcome
 from dialoom.prompts import Prompt
@@ -28,7 +29,7 @@ class Gate:
     """
 
     def __init__(self, recipe: Recipe, prompts: Iterable[Prompt]) -> None:
-        self._recipe = recipe
+        self._recipe = WithGate.of(recipe)
         self._prompts = prompts
 
     @cached_property

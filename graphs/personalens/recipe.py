@@ -6,12 +6,14 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from dialoom.graphs.capabilities import Exporter, WithExports, WithGate
 from dialoom.graphs.conversation import lines
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.gate.talk import Facts
 from dialoom.graphs.judge import Judge, add_judges
 from dialoom.graphs.outcome import Episode, Judgement, Outcome
-from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.reporting.pivot import Facet
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 
@@ -24,7 +26,7 @@ from .report import tables
 from .scenario import PersonaLensScenario
 
 
-class PersonaLens(Recipe):
+class PersonaLens(Recipe, WithGate, WithExports):
     """Personalization in multi-turn, task-oriented assistance."""
 
     name = "personalens"
@@ -36,7 +38,7 @@ class PersonaLens(Recipe):
     judges = JUDGES
     options_type = PersonaLensOptions
     scenario_type = PersonaLensScenario
-    split_by = "user"
+    facets = (Facet("user", splits=True),)
     evaluated = "assistant"
 
     def roles_used(self, options: PersonaLensOptions) -> Mapping[str, float]:

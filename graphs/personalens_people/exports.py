@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.recipe import Exporter
 from dialoom.personas import Situation, Task
 from dialoom.prompts import PromptLibrary
 

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
+from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithOutline, WithProgress
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
 from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import Exporter, Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.outline import Outline, Span
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.shared import Shared
@@ -30,7 +31,7 @@ from .replies import REPLY_TYPES
 from .scenario import PersonScenario
 
 
-class PersonaLensPeople(Recipe):
+class PersonaLensPeople(Recipe, WithGate, WithOutline, WithProgress, WithExports):
     """People with preferences, past interactions and tasks, written and checked by models."""
 
     name = "personalens-people"

@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
+from dialoom.graphs.capabilities import Exporter, ExportOptions
 from dialoom.graphs.outcome import Episode, Judgement, Line
-from dialoom.graphs.recipe import Exporter, ExportOptions, RecipeError
+from dialoom.graphs.recipe import RecipeError
 from dialoom.personas.preferences import DEFAULT_POOL, Form, read_chats, row_of, texts_of
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 

@@ -9,13 +9,15 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
+from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithLabels, WithProgress
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
 from dialoom.graphs.gate.talk import Said, Talk
 from dialoom.graphs.judge import add_judges
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
-from dialoom.graphs.recipe import Exporter, Graph, Recipe
+from dialoom.graphs.recipe import Graph, Recipe
 from dialoom.graphs.reporting.chart import Chart
+from dialoom.graphs.reporting.pivot import Facet
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 
@@ -28,7 +30,7 @@ from .scenario import PrefEvalScenario
 from .verdicts import ASSISTANT, CHECKERS, RIGHT, UNPARSED, error_of
 
 
-class PrefEval(Recipe):
+class PrefEval(Recipe, WithGate, WithLabels, WithProgress, WithExports):
     """A preference, much unrelated talk, and a question that a usual answer would answer against it."""
 
     name = "prefeval"
@@ -48,8 +50,7 @@ class PrefEval(Recipe):
     scenario_type = PrefEvalScenario
     judges = checkers.JUDGES
     checks = checkers.CHECKS
-    split_by = "topic"
-    longest_first = "turns"
+    facets = (Facet("topic", splits=True), Facet("turns", tells_length=True))
     evaluated = "assistant"
 
     def roles_used(self, options: PrefEvalOptions) -> Mapping[str, float]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.recipe import Exporter, RecipeError
+from dialoom.graphs.recipe import RecipeError
 from dialoom.personas.preferences import FOLDERS, FORMS, OPTIONS_FOLDER, Draft, row_of, texts_of
 from dialoom.prompts import PromptLibrary
 

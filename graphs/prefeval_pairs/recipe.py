@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
+from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithOutline, WithProgress
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
 from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.option_types import chosen
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.prefeval.checkers import REPLY_TYPES as CHECKERS_REPLY_TYPES
-from dialoom.graphs.recipe import Exporter, Graph, Recipe
+from dialoom.graphs.recipe import Graph, Recipe
 from dialoom.graphs.reporting.outline import Outline, Span
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.shared import Shared
@@ -35,7 +36,7 @@ from .writing import write
 _FORMS = (forms.offer, forms.tell, forms.finish)
 
 
-class PrefEvalPairs(Recipe):
+class PrefEvalPairs(Recipe, WithGate, WithOutline, WithProgress, WithExports):
     """Preferences and questions that put them to the test, written and filtered by models."""
 
     name = "prefeval-pairs"

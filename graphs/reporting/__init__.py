@@ -3,6 +3,7 @@
 from .chart import Chart, FittedLine, Series
 from .comparison import side_by_side
 from .outline import Outline, Span
+from .pivot import Column, Facet, Pivot, count, difference, mean, score, score_by_turn, share, tabulate
 from .statistics import (
     LEVEL,
     RESAMPLES,
@@ -23,20 +24,30 @@ __all__ = [
     "RESAMPLES",
     "Cell",
     "Chart",
+    "Column",
     "Estimate",
+    "Facet",
     "FacetColumn",
     "FittedLine",
     "Outline",
     "PairedDifference",
+    "Pivot",
     "Series",
     "Span",
     "Table",
     "Tally",
+    "count",
+    "difference",
     "holm",
     "intervals",
+    "mean",
     "mean_of_shares",
     "paired_difference",
+    "score",
+    "score_by_turn",
+    "share",
     "share_of",
     "side_by_side",
+    "tabulate",
     "wilson",
 ]

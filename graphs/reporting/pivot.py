@@ -34,12 +34,19 @@ class Facet:
         title: The column's name; by default the facet's.
         order: Its values in the order of the rows; others come last, sorted.
         labels: What its values are called in the table.
+        splits: Whether exports may be split into train and test by it: all scenarios of a value are on one side.
+        unit: What its values are called in the plural, if intervals are made over them, e.g. `people`.
+        tells_length: Whether it is a number that grows with the length of the conversation: workers then begin with the
+            longest ones.
     """
 
     name: str
     title: str = ""
     order: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    splits: bool = False
+    unit: str = ""
+    tells_length: bool = False
 
     @property
     def column(self) -> str:
@@ -186,7 +193,12 @@ class Pivot:
 
 
 def tabulate(
-    pivots: Sequence[Pivot], episodes: Iterable[Episode], unit: str | None = None, units: str = "scenarios"
+    pivots: Sequence[Pivot],
+    episodes: Iterable[Episode],
+    unit: str | None = None,
+    units: str = "scenarios",
+    *,
+    keep_empty: bool = False,
 ) -> list[Table]:
     """Return the tables of pivots from finished scenarios, read once; tables without rows are left out.
 
@@ -195,12 +207,13 @@ def tabulate(
         episodes: The scenarios.
         unit: The facet over whose values intervals are made, as `Recipe.unit`; `None` for scenarios.
         units: What these are called, in the plural.
+        keep_empty: Return tables without rows as well.
     """
     filled = [_Filled(pivot, unit) for pivot in pivots]
     for episode in episodes:
         for each in filled:
             each.add(episode)
-    return [table for each in filled if (table := each.table(units)).rows]
+    return [table for each in filled if (table := each.table(units)).rows or keep_empty]
 
 
 def default_tables(episodes: Iterable[Episode], unit: str | None = None, units: str = "scenarios") -> list[Table]:

@@ -6,6 +6,7 @@ import json
 from hashlib import sha256
 
 from dialoom.graphs import Episode, Judgement, Recipe
+from dialoom.graphs.capabilities import WithLabels
 
 from .items import Item
 
@@ -23,7 +24,7 @@ def digest_of(episode: Episode, recipe: Recipe, item: Item) -> str:
     place = next((place for place, each in enumerate(judgements) if each is item.judgement), None)
     judgement = _without_a_word(item.judgement) if place is None else unsaid[place]
     outcome = episode.outcome.model_copy(update={"judgements": unsaid})
-    lines = [[line.role, line.spoken] for line in recipe.judged_lines(outcome, judgement)]
+    lines = [[line.role, line.spoken] for line in WithLabels.of(recipe).judged_lines(outcome, judgement)]
     content = json.dumps(lines, ensure_ascii=False).encode("utf-8", "surrogatepass")
     # The word before it keeps spreadsheets from taking it for a number.
     return f"sha256:{sha256(content).hexdigest()[:_LENGTH]}"

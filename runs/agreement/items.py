@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from dialoom.errors import Advice
 from dialoom.graphs import Episode, Judgement, Recipe
+from dialoom.graphs.capabilities import WithLabels
 from dialoom.runs.errors import RunError
 from dialoom.runs.selection import selected
 from dialoom.runs.store import RunFile
@@ -46,7 +47,7 @@ class Item:
 def items_of(episode: Episode, recipe: Recipe | None = None) -> Iterator[Item]:
     """An episode's items, in the order of its judgements; at last what these come to together, by its recipe."""
     seen: Counter[str] = Counter()
-    concluded = () if recipe is None else recipe.concluded(episode.outcome)
+    concluded = () if recipe is None else WithLabels.of(recipe).concluded(episode.outcome)
     for judgement in (*episode.outcome.judgements, *concluded):
         turn = "" if judgement.turn is None else f"/{judgement.turn}"
         id_ = f"{episode.id}/{judgement.metric}/{judgement.target}{turn}"

@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple
 import yaml
 
 from dialoom.graphs import Episode, stream
+from dialoom.graphs.capabilities import WithLabels
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
@@ -147,6 +148,7 @@ def _row(run: RunFile, judging: str | None, drawn: _Drawn, scales: Scales) -> li
 def item_row(run: RunFile, episode: Episode, item: Item, scales: Scales) -> list[str]:
     """What a labels file says of an item, by `COLUMNS`: all that people need who label it, and not the judge's word."""
     recipe, judgement = run.recipe, item.judgement
+    labelled = WithLabels.of(recipe)
     return [
         item.id,
         episode.id,
@@ -155,8 +157,8 @@ def item_row(run: RunFile, episode: Episode, item: Item, scales: Scales) -> list
         "" if judgement.turn is None else str(judgement.turn),
         str(scales.of(judgement.metric)),
         digest_of(episode, recipe, item),
-        _text(recipe.judged_about(run.scenario(recipe, run.resolve(episode.id)), judgement)),
-        "\n\n".join(f"{line.role}: {line.spoken}" for line in recipe.judged_lines(episode.outcome, judgement)),
+        _text(labelled.judged_about(run.scenario(recipe, run.resolve(episode.id)), judgement)),
+        "\n\n".join(f"{line.role}: {line.spoken}" for line in labelled.judged_lines(episode.outcome, judgement)),
     ]
 
 

@@ -168,7 +168,9 @@ def _is_database(path: Path) -> bool:
 def _format_flags(recipe: Recipe) -> Flags:
     """The options of all formats; which of them the chosen one has is checked when it is carried out."""
     flags: Flags = {}
-    for exporter in recipe.exporters().values():
+    from dialoom.graphs.capabilities import WithExports  # slow to import, and most commands need none
+
+    for exporter in WithExports.of(recipe).exporters().values():
         if exporter.options is not None:
             flags = {**flags_of(exporter.options), **flags}
     return flags

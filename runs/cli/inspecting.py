@@ -15,6 +15,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from dialoom.graphs import Outline, Recipe
+from dialoom.graphs.capabilities import WithOutline
 from dialoom.graphs.fault import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs import export as exporting
@@ -264,7 +265,13 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
         line = exporting.dialogue(episode, scenario, recipe, models, prompts)
         say_json({**line, "state": episode.state, "common_calls": [asdict(call) for call in common]})
         return
-    _print_episode(episode, {**scenario.portrait(), **scenario.described()}, models, common, recipe.outline(episode))
+    _print_episode(
+        episode,
+        {**scenario.portrait(), **scenario.described()},
+        models,
+        common,
+        WithOutline.of(recipe).outline(episode),
+    )
     if episode.state == "pending":
         begun = "not finished yet, this is how far it is" if episode.outcome.messages else "not begun yet"
         say(f"\n{scenario.id} is {begun}; go on with: dialoom resume {path}")

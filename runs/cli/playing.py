@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from dialoom.graphs import Recipe
+from dialoom.graphs.capabilities import WithExports
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.door import Run, aestimate, ajudge, aplay, aresume, aretry, areview, review
 from dialoom.runs.errors import StoppedError
@@ -51,7 +52,7 @@ def start_run(spec: str, recipe: Recipe, given: dict[str, Any], **common: Any) -
     watcher = Watcher(settings["control"], log_format=log_format)
     carried_out(lambda **watched: aplay(spec, **{**settings, **watched}), watcher)
     if (folder := settings.get("folder")) is not None:
-        format_ = recipe.folder_format(parsed_options(recipe, settings["options"]))
+        format_ = WithExports.of(recipe).folder_format(parsed_options(recipe, settings["options"]))
         export = f"dialoom export {settings['path']} --format {format_} -o {folder}"
         is_done = watcher.exit_code() == EXIT_DONE
         say(f"{folder} is written" if is_done else f"{folder} is not written; when all is done: {export}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dialoom.graphs.capabilities import WithExports
 from dialoom.outputs import OutputError
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import find_recipe, parsed_options
@@ -19,7 +20,7 @@ def made_folder(recipe: RecipeLike, options: Options | None, folder: Path) -> st
         OutputError: If something is there already.
     """
     _, found = find_recipe(recipe)
-    format_ = found.folder_format(parsed_options(found, options))
+    format_ = WithExports.of(found).folder_format(parsed_options(found, options))
     if format_ is None:
         raise RunError(f"folder {str(folder)!r}: {found.name} is not made for one; export a format", setting="folder")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe
+from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.fault import is_sound
 from dialoom.runs.errors import RunError
 from dialoom.runs.selection import known_kinds
@@ -55,7 +56,7 @@ class ExportRequest:
         Raises:
             RunError: If there is no such format, or it cannot do what is asked.
         """
-        exporter = recipe.exporters().get(self.format)
+        exporter = WithExports.of(recipe).exporters().get(self.format)
         if exporter is None and self.format != DIALOGUES:
             raise RunError(f"unknown format {self.format!r}; there are {', '.join(formats(recipe))}")
         if exporter is not None and exporter.is_folder:
@@ -145,7 +146,7 @@ class ExportRequest:
 
 def formats(recipe: Recipe) -> dict[str, str]:
     """Names and descriptions of the formats that a recipe's runs can be exported to."""
-    own = {name: exporter.description for name, exporter in recipe.exporters().items()}
+    own = {name: exporter.description for name, exporter in WithExports.of(recipe).exporters().items()}
     return {DIALOGUES: "one row per finished scenario, with its judgements", **own}
 
 
@@ -157,7 +158,7 @@ def options_text(options: Mapping[str, Any]) -> str:
 def _elsewhere(recipe: Recipe, name: str) -> str:
     having = [
         format_
-        for format_, exporter in recipe.exporters().items()
+        for format_, exporter in WithExports.of(recipe).exporters().items()
         if exporter.options is not None and name in exporter.options.model_fields
     ]
     return f"; {', '.join(having)} {'has' if len(having) == 1 else 'have'}" if having else ""

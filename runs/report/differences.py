@@ -70,7 +70,7 @@ def differences(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     if any(p is not None for p in corrected):
         table.notes.append(_power(max(row.paired.estimate.n for row in rows), recipe))
     table.notes += [_BY_FACETS] if by_facets else []
-    units = "scenarios" if recipe.unit is None else recipe.resampled
+    units = recipe.units
     table.notes.append(_TESTED.format(units=units, fewest=FEWEST))
     return [table]
 
@@ -174,5 +174,5 @@ def _told(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], f
 
 
 def _power(n: int, recipe: Recipe) -> str:
-    further = "" if recipe.unit is None else f", of further {recipe.resampled} as well"
+    further = "" if recipe.unit is None else f", of further {recipe.units} as well"
     return f"An interval half as wide would take about four times as many scenarios: some {3 * n:,} more{further}."

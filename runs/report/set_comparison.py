@@ -48,7 +48,7 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
         estimates = [tally.estimate() for tally in tallies[what]]
         kappa = _kappa(counts, run.recipe.scales.get(metric))
         table.rows.append([what, counts.total(), *estimates, kappa])
-    units = "scenarios" if person is None else run.recipe.resampled
+    units = run.recipe.units
     table.notes += ["Only judgements that both sets have a score for; verdicts count as 1 and 0.", intervals(units)]
     table.notes.append(f"{_KAPPA}{'' if _can_measure() else f' {NEEDED}'}")
     return table

@@ -45,7 +45,7 @@ def contrasts_table(systems: Sequence[PlayedSystem]) -> list[Table]:
         "Too few to be tested": untested,
     }
     table.notes += [f"{what}: {'; '.join(names)}." for what, names in said.items() if names]
-    units = dict.fromkeys(played.recipe.resampled for played, _, _ in rows)
+    units = dict.fromkeys(played.recipe.units for played, _, _ in rows)
     table.notes.append(_NOTE.format(first=first, units=" or ".join(units)))
     return [table]
 

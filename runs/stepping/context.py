@@ -14,6 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
 from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage
+from dialoom.graphs.capabilities import WithOutline, WithProgress
 from dialoom.graphs.check import checked_outcome
 from dialoom.graphs.gate import Gate
 from dialoom.roles import Gateway, ModelBinding
@@ -181,7 +182,7 @@ class ScenarioContext:
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """How far a state is, in the recipe's units."""
-        return self.recipe.counted(self._begun(state))
+        return WithProgress.of(self.recipe).counted(self._begun(state))
 
     def _begun(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """A state as recipes know it: before the first step, LangGraph has not put the initial one in all channels."""
@@ -191,7 +192,7 @@ class ScenarioContext:
         """A conversation as the recipe shows it."""
         scenario = self.work.scenario
         episode = Episode(scenario.id, scenario.facets(), "done", outcome)
-        return self.recipe.outline(episode) or outcome.messages
+        return WithOutline.of(self.recipe).outline(episode) or outcome.messages
 
     async def branch_taken(self, branch: Branch, line: Sequence[Point]) -> BranchTaken | None:
         """What an outcome of a branch says of its origin."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dialoom.graphs import Outcome
+from dialoom.graphs.capabilities import WithProgress
 from dialoom.runs.store.branches import Branch, Point
 
 from .changes import changes
@@ -148,7 +149,7 @@ class SessionView:
         Raises:
             ConditionError: If it is none.
         """
-        counts = self.context.recipe.counted(self.context.recipe.initial(self.context.work.scenario))
+        counts = WithProgress.of(self.context.recipe).counted(self.context.recipe.initial(self.context.work.scenario))
         return Condition.parse(text, self.nodes, self.roles, counts, self.context.graph.stream_channels_list)
 
     async def first_where(self, condition: Condition) -> Stop:

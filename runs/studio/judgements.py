@@ -11,6 +11,7 @@ from nicegui import ui
 from dialoom import Run
 from dialoom.errors import DialoomError
 from dialoom.graphs import Judgement
+from dialoom.graphs.capabilities import WithLabels
 from dialoom.graphs.judgement_scope import conversation_to
 from dialoom.runs.agreement import GivenLabel, Item, Scale, table_of
 from dialoom.runs.agreement.scales import Scales
@@ -148,7 +149,7 @@ class JudgementBox:
     def _what(self, item: Item) -> None:
         """What is to be judged, where that is not what stands on the page anyway."""
         outcome = self._shown.episode.outcome
-        lines = self._view.run.run.recipe.judged_lines(outcome, item.judgement)
+        lines = WithLabels.of(self._view.run.run.recipe).judged_lines(outcome, item.judgement)
         if list(lines) == list(conversation_to(outcome, item.judgement)):
             return
         with folded("What is to be judged"):

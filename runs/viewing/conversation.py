@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dialoom.graphs import DialogueFault, Line, Outline, Recipe, Scenario
+from dialoom.graphs.capabilities import WithGate, WithOutline
 from dialoom.graphs.fault import USER
 from dialoom.graphs.judgement_scope import conversation_to
 from dialoom.runs.agreement import Item, items_of
@@ -118,7 +119,7 @@ def conversation(run: RunFile, scenario: str | int, judging: str | None = None) 
         faults=[fault for fault in faults if fault.message is None or fault.message >= len(outcome.messages)],
         judged=judged.get(None, ()),
         calls=calls,
-        outline=run.recipe.outline(episode),
+        outline=WithOutline.of(run.recipe).outline(episode),
     )
 
 
@@ -154,7 +155,9 @@ def _says(call: Call, line: Line, recipe: Recipe) -> bool:
         return [each["name"] for each in call["tool_calls"]] == names or all(name in call["reply"] for name in names)
     if not line.content:
         return not call["reply"].strip()
-    return line.content in call["reply"] or (line.role == USER and line.content == recipe.spoken(call["reply"]))
+    return line.content in call["reply"] or (
+        line.role == USER and line.content == WithGate.of(recipe).spoken(call["reply"])
+    )
 
 
 def _is_all_of(call: Call, line: Line, recipe: Recipe) -> bool:  # noqa: ARG001

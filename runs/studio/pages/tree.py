@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from itertools import groupby
 
-from dialoom.graphs import Outline, Recipe, Span
+from dialoom.graphs import Outline, Span
+from dialoom.graphs.capabilities import WithOutline
 from dialoom.runs.studio.elements import said
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import element, text
@@ -116,7 +117,7 @@ def _option(option: Outline) -> None:
 
 
 def _has_outline(view: View) -> bool:
-    return type(view.run.run.recipe).outline is not Recipe.outline
+    return isinstance(view.run.run.recipe, WithOutline)
 
 
 PAGE = Page("/runs/{run}/scenarios/{scenario}/tree", "Tree", "scenario", build, has_tab=_has_outline, is_wide=True)

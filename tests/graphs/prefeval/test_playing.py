@@ -162,7 +162,8 @@ def test_each_checker_sees_its_part_and_hallucinates_waits_for_a_quote(tmp_path:
     assert "You like hats." in parts["hallucinates"] and "Take this one." not in parts["hallucinates"]
     assert not any("Turn 1" in text or "Ask t0" in text for text in judge.sent)
     outcome = only(run).outcome
-    assert not any(run.recipe.judged_about(run.scenario(1), each) for each in outcome.judgements)
+    scenario: Any = run.scenario(1)
+    assert not any(RECIPE.judged_about(scenario, each) for each in outcome.judgements)
     shown = {each.metric: [line.role for line in RECIPE.judged_lines(outcome, each)] for each in outcome.judgements}
     assert shown == {
         "violates": ["preference", "question", "answer"],
@@ -216,7 +217,8 @@ def test_the_gate_looks_at_what_the_model_says_alone(tmp_path: Path) -> None:
     run = played(tmp_path, Assistant(answer="As your"), Judge(), method=("reminder",), extra=(3,))
     episode = only(run)
     messages = episode.outcome.messages
-    looked_at = [line for talk in run.recipe.talks(run.scenario(1), episode.outcome) for line in talk.looked_at()]
+    scenario: Any = run.scenario(1)
+    looked_at = [line for talk in RECIPE.talks(scenario, episode.outcome) for line in talk.looked_at()]
     own = [(each.content, place) for place, each in enumerate(messages) if each.content == "Noted."]
     assert len(own) == 4
     assert [(line.text, line.message) for line in looked_at] == [*own, ("As your", len(messages) - 1)]
