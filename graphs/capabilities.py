@@ -35,7 +35,8 @@ class Capability:
         """Return a recipe as one that has the capability, or the capability's defaults."""
         if isinstance(recipe, cls):
             return recipe
-        return type(cls.__name__, (cls,), {"languages": getattr(recipe, "languages", ())})()
+        kind: type[Self] = type(cls.__name__, (cls,), {"languages": getattr(recipe, "languages", ())})
+        return kind()
 
 
 class WithGate(Capability):

@@ -34,6 +34,7 @@ def checked_recipe(found: Any, spec: str) -> Recipe:
             f"recipe {spec!r} is {type(recipe).__name__}; an instance of dialoom.graphs.Recipe is needed",
         )
     _check_pieces(recipe, type(recipe).__name__)
+    _check_capabilities(recipe, type(recipe).__name__)
     return recipe
 
 
@@ -80,6 +81,20 @@ def _check_pieces(recipe: Any, kind: str) -> None:
     if isinstance(recipe.prompts, str):
         raise _wrong(f"recipe: `prompts` of {kind} is {recipe.prompts!r:.60}; a tuple of ids is needed")
     _check_scenarios(recipe.scenario_type, kind)
+
+
+def _check_capabilities(recipe: Recipe, kind: str) -> None:
+    """Refuse a method of a capability that the recipe does not inherit: nothing would ever call it."""
+    from dialoom.graphs import capabilities
+
+    for capability in capabilities.Capability.__subclasses__():
+        names = [name for name in vars(capability) if not name.startswith("_")]
+        defined = [name for name in names if hasattr(recipe, name)]
+        if defined and not isinstance(recipe, capability):
+            raise _wrong(
+                f"recipe: {kind} defines `{defined[0]}` and must inherit {capability.__name__} for it to be used, as in "
+                f"`class {kind}(Recipe, {capability.__name__})`"
+            )
 
 
 def _check_scenarios(kind: Any, owner: str) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dialoom.graphs.capabilities import WithGate
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.outcome import Line, Outcome
 from dialoom.prompts import Prompt
@@ -17,7 +16,7 @@ from .rules import RULES, TEXT_RULES
 from .talk import Talk
 
 if TYPE_CHECKING:
-    from dialoom.graphs.recipe import Recipe
+    from dialoom.graphs.capabilities import WithGate
 
 
 class Gate:
@@ -28,8 +27,8 @@ class Gate:
         prompts: What was said to the models.
     """
 
-    def __init__(self, recipe: Recipe, prompts: Iterable[Prompt]) -> None:
-        self._recipe = WithGate.of(recipe)
+    def __init__(self, recipe: WithGate, prompts: Iterable[Prompt]) -> None:
+        self._recipe = recipe
         self._prompts = prompts
 
     @cached_property

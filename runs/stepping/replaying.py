@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import Recipe, Scenario, Stage
+from dialoom.graphs.capabilities import WithGate
 from dialoom.graphs.check import checked_outcome
 from dialoom.graphs.gate import Gate
 from dialoom.prompts import PromptLibrary
@@ -149,7 +150,7 @@ class _Replay:
         models = self._case.models
         used = PromptLibrary(prompt for prompt in library.values() if prompt.front.role in models)
         cast = Cast(used, models, recorded, self._recipe.reply_types)
-        gate, retries = Gate(self._recipe, library.values()), self._case.user_retries
+        gate, retries = Gate(WithGate.of(self._recipe), library.values()), self._case.user_retries
         return Stage(self._scenario, cast, self._case.thread, self._case.seed, step=step, gate=gate, retries=retries)
 
 

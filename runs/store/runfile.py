@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import TypeAdapter
 
 from dialoom.graphs import Outcome, Recipe, Scenario
+from dialoom.graphs.capabilities import WithGate
 from dialoom.graphs.gate import Gate, PromptWords, copied_forms
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ASKS
@@ -413,7 +414,7 @@ class RunFile:
     @cached_property
     def gate(self) -> Gate:
         """What finds the faults of the run's conversations."""
-        return Gate(self.recipe, self.prompts.values())
+        return Gate(WithGate.of(self.recipe), self.prompts.values())
 
     @cached_property
     def _prompt_words(self) -> PromptWords:

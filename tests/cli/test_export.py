@@ -25,7 +25,7 @@ RECIPE = """
 from pathlib import Path
 from typing import Any
 from langgraph.graph import END, START, StateGraph
-from dialoom.graphs import Exporter, ExportOptions, Outcome, Recipe, Scenario, Stage
+from dialoom.graphs import Exporter, ExportOptions, Outcome, Recipe, Scenario, Stage, WithExports
 
 class Number(Scenario):
     n: int
@@ -45,7 +45,7 @@ def rows(episode, scenario, prompts, models, *, options):
 def mixed(episode, scenario, prompts, models):
     yield {"value": "text" if scenario.n else 1}
 
-class Numbers(Recipe):
+class Numbers(Recipe, WithExports):
     name = "numbers"
     summary = "Counts."
     roles = {}
