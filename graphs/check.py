@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from dialoom.prompts import FunctionCall
 
 from .outcome import Judgement, Line, Outcome
-
-if TYPE_CHECKING:
-    from .recipe import Recipe
-    from .scenario import Scenario
 
 Score: TypeAlias = "bool | int | float | None"
 """A verdict, a number, or `None` where a check does not apply."""
@@ -85,24 +81,8 @@ class Check:
         return Judgement(**about, score=score, explanation=explanation)
 
 
-def check_outcome(recipe: Recipe, scenario: Scenario, outcome: Outcome) -> Outcome:
-    """Return a finished outcome with the judgements of the recipe's checks behind its own, in the recipe's order."""
-    if not recipe.checks:
-        return outcome
+def checked(checks: Iterable[Check], scenario: Any, outcome: Outcome) -> list[Judgement]:
+    """Return the judgements of checks about a finished outcome, without those that do not apply."""
     conversation = Conversation(scenario, outcome)
-    found = (check.judgement(conversation) for check in recipe.checks)
-    made = [judgement for judgement in found if judgement is not None]
-    return outcome.model_copy(update={"judgements": recipe.ordered([*outcome.judgements, *made])})
-
-
-def checked_outcome(recipe: Recipe, scenario: Scenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-    """Return what came of a scenario, with the judgements of the recipe's checks; a failed one is not checked.
-
-    Args:
-        recipe: The recipe.
-        scenario: The scenario.
-        state: The final state of its graph, or the last one before it failed.
-        failed: Whether it failed.
-    """
-    outcome = recipe.outcome(scenario, state, failed)
-    return outcome if failed else check_outcome(recipe, scenario, outcome)
+    found = (check.judgement(conversation) for check in checks)
+    return [judgement for judgement in found if judgement is not None]

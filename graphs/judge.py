@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypedDict
 
 from dialoom.errors import DialoomError
 from dialoom.prompts import Prompt, Utterance
@@ -19,13 +19,11 @@ from dialoom.roles import UnparsedReplyError, Verdict
 
 from .conversation import joined, messages_of, utterances
 from .outcome import Judgement, Line, Outcome, Status
+from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
-
-    from .recipe import Recipe
-    from .scenario import Scenario
 
 Graph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
 Scores: TypeAlias = "tuple[bool | int | float | str, str]"
@@ -33,6 +31,29 @@ Scores: TypeAlias = "tuple[bool | int | float | str, str]"
 
 _GIVEN = frozenset({"history", "target", "metric", "turn"})
 """Inputs that a judge's prompt gets besides what it sees of the scenario."""
+
+
+class Judged(Protocol):
+    """What judges need of a recipe."""
+
+    @property
+    def name(self) -> str:
+        """The beginning of the ids of prompts that rubrics make."""
+        ...
+
+    @property
+    def judges(self) -> Sequence[Judge]:
+        """The judges."""
+        ...
+
+    @property
+    def scenario_type(self) -> type[Scenario]:
+        """The type of the scenarios."""
+        ...
+
+    def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return what came of a scenario so far."""
+        ...
 
 
 class JudgeError(DialoomError):
@@ -247,7 +268,7 @@ class Judge:
                 )
 
 
-def check_judges(recipe: Recipe, library: Mapping[str, Prompt]) -> None:
+def check_judges(recipe: Judged, library: Mapping[str, Prompt]) -> None:
     """Check, before anything is played, that a recipe's judges can be shown all that their prompts ask for.
 
     Args:
@@ -278,7 +299,7 @@ def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[J
     return tuple(sorted(judgements, key=place))
 
 
-def add_judges(builder: Graph, recipe: Recipe, judges: Sequence[Judge]) -> list[str]:
+def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge]) -> list[str]:
     """Add a node per judge to a graph; a judge that needs another one's judgements follows it, others end the graph.
 
     Args:
@@ -299,7 +320,7 @@ def add_judges(builder: Graph, recipe: Recipe, judges: Sequence[Judge]) -> list[
     return [judge.node for judge in judges if not judge.after]
 
 
-def judging_graph(recipe: Recipe, judges: Sequence[Judge]) -> Graph:
+def judging_graph(recipe: Judged, judges: Sequence[Judge]) -> Graph:
     """Return an uncompiled graph that only judges a finished outcome; a judge with no open case asks nobody.
 
     Args:
@@ -314,7 +335,7 @@ def judging_graph(recipe: Recipe, judges: Sequence[Judge]) -> Graph:
     return builder
 
 
-def _node(judge: Judge, recipe: Recipe) -> Callable[[Any, Scene], Awaitable[Update]]:
+def _node(judge: Judge, recipe: Judged) -> Callable[[Any, Scene], Awaitable[Update]]:
     prompt = judge.prompt_of(recipe.name)
     id_ = prompt if isinstance(prompt, str) else prompt.id
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from dialoom.errors import DialoomError
 from dialoom.prompts import Prompt
 
-from .check import Check
+from .check import Check, checked
 from .judge import Graph, Judge, in_order, judging_graph
 from .outcome import Episode, Judgement, Outcome
 from .reporting.chart import Chart
@@ -168,9 +168,21 @@ class Recipe(ABC):
         return {judge.role: self.roles[judge.role] for judge in self.judges}
 
     def is_to_judge(self, scenario: Any, outcome: Outcome) -> bool:
-        """Return whether any judge has something to judge: of such outcomes `judge --sample` draws."""
+        """Return whether any judge has something to judge: of such outcomes a sample is drawn."""
         bare = outcome.model_copy(update={"judgements": ()})
         return not self.judges or any(judge.open_cases(scenario, bare) for judge in self.judges if not judge.after)
+
+    def finished(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return what came of a scenario as `outcome` does, with the judgements of the checks unless it failed."""
+        outcome = self.outcome(scenario, state, failed)
+        return outcome if failed else self.with_checks(scenario, outcome)
+
+    def with_checks(self, scenario: Any, outcome: Outcome) -> Outcome:
+        """Return a finished outcome with the judgements of the recipe's checks among its own."""
+        if not self.checks:
+            return outcome
+        made = checked(self.checks, scenario, outcome)
+        return outcome.model_copy(update={"judgements": self.ordered([*outcome.judgements, *made])})
 
     def ordered(self, judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
         """Return judgements in the order of reports and exports."""

@@ -15,7 +15,6 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Stage
-from dialoom.graphs.check import check_outcome, checked_outcome
 from dialoom.graphs.recipe import Graph
 from dialoom.roles import BudgetError, Cast, DrainedError
 from dialoom.roles.gateway.presence import ProviderGone, Tidings
@@ -234,10 +233,10 @@ class Engine:
     def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
         """What a state means; of a scenario that was played, with its faults."""
         if isinstance(work, PlayWork):
-            return self._gate.passed(work.scenario, checked_outcome(self._recipe, work.scenario, state, failed))
+            return self._gate.passed(work.scenario, self._recipe.finished(work.scenario, state, failed))
         found = (Judgement.model_validate(value) for value in state.get("judgements", []))
         judged = work.outcome.model_copy(update={"judgements": self._recipe.ordered(found)})
-        return check_outcome(self._recipe, work.scenario, judged)
+        return self._recipe.with_checks(work.scenario, judged)
 
 
 def _sample(work: Work) -> int:

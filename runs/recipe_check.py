@@ -92,8 +92,8 @@ def _check_capabilities(recipe: Recipe, kind: str) -> None:
         defined = [name for name in names if hasattr(recipe, name)]
         if defined and not isinstance(recipe, capability):
             raise _wrong(
-                f"recipe: {kind} defines `{defined[0]}` and must inherit {capability.__name__} for it to be used, as in "
-                f"`class {kind}(Recipe, {capability.__name__})`"
+                f"recipe: {kind} defines `{defined[0]}` and must inherit {capability.__name__} for it to be used, as "
+                f"`class {kind}(Recipe, {capability.__name__})` does"
             )
 
 

@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import zlib
-from collections import defaultdict
 from functools import lru_cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -52,17 +51,6 @@ def test_only_the_command_line_names_flags_and_commands() -> None:
         if WORDS_OF_THE_COMMAND_LINE.search(node.value)
     ]
     assert found == []
-
-
-def test_a_class_name_has_one_home() -> None:
-    """One name, one thing; private names are their module's own."""
-    homes: dict[str, list[str]] = defaultdict(list)
-    for path, tree in _modules():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
-    assert len(homes) > 100
-    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
 
 
 @lru_cache

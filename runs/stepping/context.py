@@ -15,7 +15,6 @@ from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
 from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage
 from dialoom.graphs.capabilities import WithOutline, WithProgress
-from dialoom.graphs.check import checked_outcome
 from dialoom.graphs.gate import Gate
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
@@ -177,7 +176,7 @@ class ScenarioContext:
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
         """What a state means, and what is wrong with it."""
-        outcome = checked_outcome(self.recipe, self.work.scenario, self._begun(state), failed=not is_end)
+        outcome = self.recipe.finished(self.work.scenario, self._begun(state), failed=not is_end)
         return self.gate.passed(self.work.scenario, outcome)
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from dialoom.errors import first_problem
 from dialoom.graphs import Recipe, Scenario, Stage
 from dialoom.graphs.capabilities import WithGate
-from dialoom.graphs.check import checked_outcome
 from dialoom.graphs.gate import Gate
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import CallPlace, Cast, Completion
@@ -138,7 +137,7 @@ class _Replay:
             names = _names(tuple(task.name for task in snapshot.tasks))
             self._departures.append(f"the end: it {'came' if is_end else f'did not come, {names} would follow'}")
         try:
-            outcome = checked_outcome(self._recipe, self._scenario, dict(snapshot.values), failed=not is_end)
+            outcome = self._recipe.finished(self._scenario, dict(snapshot.values), failed=not is_end)
         except Exception as error:  # the recipe's own
             self._departures.append(f"the outcome: it cannot be told: {_failure(error)}")
             return

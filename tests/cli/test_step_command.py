@@ -300,14 +300,14 @@ def test_a_step_that_fails_at_its_provider_exits_with_one(stepped: Stepped, tmp_
 
 def test_a_bug_of_a_recipe_is_shown_with_its_place(tmp_path: Path) -> None:
     """What nobody foresaw ends a script, too: the end of the traceback, then the line; for programs a line of JSON."""
-    shutil.copytree(ROOT / "docs/examples/twenty_questions", tmp_path / "game")
-    recipe = tmp_path / "game" / "recipe.py"
+    shutil.copytree(ROOT / "docs/examples/larder", tmp_path / "game")
+    recipe = tmp_path / "game" / "larder.py"
     recipe.write_text(recipe.read_text().replace('utterances(state["messages"])', 'utterances(state["nothing"])'))
-    step = ["step", "game/recipe.py:RECIPE", "--words", "piano"]
+    step = ["step", "game/larder.py:RECIPE", "--larders", "1"]
     with Started(tmp_path, *step, "-o", "one.db") as process:
         _, shown = process.communicate("next\n")
         assert process.returncode == 1
-    assert "in guesser" in shown
+    assert "in clerk" in shown
     assert shown.endswith("standard input, line 1 (next): nobody foresaw this KeyError: 'nothing'\n")
     with Started(tmp_path, *step, "-o", "two.db", "--json") as process:
         (told,) = answers(process.communicate("next\n")[0])

@@ -349,12 +349,12 @@ def test_breakpoints_stop_and_are_cleared(sit: Sit) -> None:
 
 def test_a_bug_of_a_recipe_is_shown_and_the_session_goes_on(sit: Sit, tmp_path: Path) -> None:
     """Whoever writes a recipe sees where its node went wrong, and still stands before it."""
-    shutil.copytree(ROOT / "docs/examples/twenty_questions", tmp_path / "game")
-    recipe = tmp_path / "game" / "recipe.py"
+    shutil.copytree(ROOT / "docs/examples/larder", tmp_path / "game")
+    recipe = tmp_path / "game" / "larder.py"
     recipe.write_text(recipe.read_text().replace('utterances(state["messages"])', 'utterances(state["nothing"])'))
-    at = sit("game/recipe.py:RECIPE", "--words", "piano", "-o", "game.db")
+    at = sit("game/larder.py:RECIPE", "--larders", "1", "-o", "game.db")
     at.shown("main")
     told = at.tell("next", "main")
     assert "KeyError: 'nothing'" in told
     assert told.endswith("nobody foresaw this KeyError: 'nothing'\n")
-    assert "next: guesser (the conversation begins with it)" in at.tell("where", "main")
+    assert "next: clerk (the conversation begins with it)" in at.tell("where", "main")
