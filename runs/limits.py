@@ -84,8 +84,8 @@ class RunLimits(BaseModel):
             roles: Those that a time-out may be of.
 
         Raises:
-            RunError: If the budget is none, a rate or a window no whole number from 1, a time-out no number of seconds, or
-                of no role that there is.
+            RunError: If the budget is none, a rate or a window no whole number from 1, a time-out no number of seconds,
+                or of no role that there is.
         """
         return RunLimits(
             budget=self.budget.changed(budget_of(budget)),
