@@ -14,10 +14,12 @@ from typing import Any
 
 from jinja2 import TemplateSyntaxError, Undefined, filters, meta, nodes, pass_eval_context
 from jinja2.environment import TemplateExpression
+from jinja2.exceptions import SecurityError
 from jinja2.nodes import EvalContext
 from jinja2.parser import Parser
 from jinja2.runtime import Context
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import htmlsafe_json_dumps
 
 _MOST_BITS = 4096
 """Of an integer, about 1,200 digits."""
@@ -79,7 +81,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             and getattr(obj, "__name__", "") in _METHODS
         )
 
-    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a method that `is_safe_callable` allows.
 
         Raises:
@@ -102,8 +104,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
             if not parser.stream.eos:
                 message = f"{parser.stream.current.value!r:.60} follows a complete expression"
                 raise TemplateSyntaxError(message, parser.stream.current.lineno)
-            tree = nodes.Template([nodes.Assign(nodes.Name("result", "store"), parsed)]).set_lineno(1)
-            tree.set_environment(self)
+            tree = nodes.Template([nodes.Assign(nodes.Name("result", "store"), parsed)])
+            tree.set_lineno(1).set_environment(self)
             names = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "load"}
             return TemplateExpression(self.from_string(tree), undefined_to_none=False), names
 
@@ -156,10 +158,10 @@ def _check_length(length: int, what: str) -> None:
         raise SecurityError(f"{what} makes something longer than {_MOST_CHARACTERS:,}")
 
 
-def _numeric(test: Callable[..., bool]) -> Callable[..., bool]:
+def _numeric(test: Any) -> Callable[..., Any]:
     """Return the test for numbers alone: of a text, `%` would be its formatting."""
 
-    def tested(*values: Any) -> bool:
+    def tested(*values: Any) -> Any:
         for value in values:
             _bits(value, "this test")
         return test(*values)
@@ -188,4 +190,4 @@ def _rounded(value: Any, precision: int = 0) -> float:
 
 
 def _as_json(value: Any) -> str:
-    return str(filters.htmlsafe_json_dumps(value, sort_keys=True))
+    return str(htmlsafe_json_dumps(value, sort_keys=True))
