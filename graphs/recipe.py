@@ -200,7 +200,8 @@ class Recipe(ABC):
         """
         if self.pivots:
             return tabulate(self.pivots, episodes, self.unit, self.units)
-        return default_tables(episodes, self.unit, self.units)
+        unjudged = {check.metric for check in self.checks}
+        return default_tables(episodes, self.unit, self.units, unjudged)
 
     def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """Return the tables of a report over one run or several, from each run's label and its finished scenarios.

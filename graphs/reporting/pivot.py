@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode
@@ -75,6 +76,7 @@ class Column:
         scale: The lowest and the highest value that there can be.
         turns: For a score of turns: the values by turn. Each turn becomes a column.
         pair: For a difference: the value with the side that it belongs to (0 or 1) and what it is paired by.
+        judged: Whether a judge gives the values: a figure whose values are all equal is then marked.
     """
 
     title: str
@@ -84,9 +86,16 @@ class Column:
     scale: tuple[float, float] | None = None
     turns: Callable[[Episode], Mapping[int, Value]] | None = None
     pair: Callable[[Episode], tuple[Hashable, int, float] | None] | None = None
+    judged: bool = False
 
 
-def score(metric: str, target: str = "assistant", title: str = "", scale: tuple[float, float] | None = None) -> Column:
+def score(
+    metric: str,
+    target: str = "assistant",
+    title: str = "",
+    scale: tuple[float, float] | None = None,
+    judged: bool = True,
+) -> Column:
     """Return a column of a metric's mean score, or of the share of true verdicts, with its interval.
 
     Args:
@@ -94,19 +103,21 @@ def score(metric: str, target: str = "assistant", title: str = "", scale: tuple[
         target: Whose part was judged.
         title: The column's name; by default the metric's. A share of verdicts wants a name that ends in `%`.
         scale: The metric's scale.
+        judged: Whether a judge scores it, and no check.
     """
     return Column(
         title or metric,
         lambda episode: _scores(episode, metric, target),
         where=f"{metric}.{target} is defined",
         scale=scale,
+        judged=judged,
     )
 
 
 def score_by_turn(
     metric: str, target: str = "assistant", title: str = "", scale: tuple[float, float] | None = None
 ) -> Column:
-    """Return columns of a metric's mean score at each turn, as far as there are any: `TITLE turn 1`, and so on."""
+    """Return columns of a judge's mean score at each turn, as far as there are any: `TITLE turn 1`, and so on."""
 
     def by_turn(episode: Episode) -> dict[int, Value]:
         return {
@@ -115,7 +126,7 @@ def score_by_turn(
             if (each.metric, each.target) == (metric, target) and each.turn is not None
         }
 
-    return Column(title or metric, turns=by_turn, scale=scale)
+    return Column(title or metric, turns=by_turn, scale=scale, judged=True)
 
 
 def mean(title: str, value: Callable[[Episode], Value], where: str = "", interval: bool = True) -> Column:
@@ -216,23 +227,26 @@ def tabulate(
     return [table for each in filled if (table := each.table(units)).rows or keep_empty]
 
 
-def default_tables(episodes: Iterable[Episode], unit: str | None = None, units: str = "scenarios") -> list[Table]:
+def default_tables(
+    episodes: Iterable[Episode], unit: str | None = None, units: str = "scenarios", unjudged: Collection[str] = ()
+) -> list[Table]:
     """Return every metric over all scenarios, by each facet that has from 2 to 12 values, and by turn.
 
     Args:
         episodes: The scenarios, read once.
         unit: As for `tabulate`.
         units: Likewise.
+        unjudged: Metrics that no judge scores: those of checks.
     """
     groups: dict[str, dict[str, _Group]] = {}
-    whole, too_many = _Group(), set[str]()
+    whole, too_many = _Group(unjudged), set[str]()
     for episode in episodes:
         person = None if unit is None else episode.facets.get(unit)
         whole.add(episode, person)
         for name in episode.facets.keys() - too_many:
             of_facet = groups.setdefault(name, {})
             for value in Facet(name).values(episode):
-                of_facet.setdefault(value, _Group()).add(episode, person)
+                of_facet.setdefault(value, _Group(unjudged)).add(episode, person)
             if len(of_facet) > MOST_VALUES:
                 too_many.add(name)
                 del groups[name]
@@ -252,12 +266,13 @@ def default_tables(episodes: Iterable[Episode], unit: str | None = None, units: 
 class _Group:
     """All metrics of some scenarios."""
 
-    def __init__(self) -> None:
+    def __init__(self, unjudged: Collection[str]) -> None:
+        self._unjudged = unjudged
         self.size = 0
         self.missing = 0
-        self.tallies: dict[tuple[str, str], Tally] = defaultdict(Tally)
+        self.tallies: dict[tuple[str, str], Tally] = {}
         self.verdicts: dict[tuple[str, str], bool] = {}
-        self.by_turn: dict[tuple[str, str, int], Tally] = defaultdict(Tally)
+        self.by_turn: dict[tuple[str, str, int], Tally] = defaultdict(partial(Tally, judged=True))
 
     def add(self, episode: Episode, person: Any) -> None:
         self.size += 1
@@ -266,7 +281,8 @@ class _Group:
             if each.score is None:
                 self.missing += 1
             elif each.turn is None:
-                self.tallies[key].add(each.score, person)
+                tally = self.tallies.setdefault(key, Tally(judged=each.metric not in self._unjudged))
+                tally.add(each.score, person)
                 self.verdicts[key] = self.verdicts.get(key, True) and isinstance(each.score, bool)
             else:
                 self.by_turn[(*key, each.turn)].add(each.score, person)
@@ -279,7 +295,7 @@ def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Grou
     unread = ["unparsed"] if whole.missing else []
     table = Table(name, title, [*([facet] if facet else []), "scenarios", *titles, *unread])
     for value, group in sorted(groups.items()):
-        cells: list[Cell] = [group.tallies[key].estimate() for key in keys]
+        cells: list[Cell] = [tally.estimate() if (tally := group.tallies.get(key)) else None for key in keys]
         cells += [group.by_turn[key].estimate() for key in turns]
         table.rows.append([*([value] if facet else []), group.size, *cells, *([group.missing] if unread else [])])
     for (metric, target), column in zip(keys, titles, strict=False):
@@ -330,7 +346,9 @@ class _Filled:
             self._sizes[key] += 1
             cells = self._cells.setdefault(key, {})
             for place, column in enumerate(self._pivot.columns):
-                cells.setdefault(place, _Cell()).add(column, episode, person)
+                if place not in cells:
+                    cells[place] = _Cell(column.judged)
+                cells[place].add(column, episode, person)
 
     def table(self, units: str) -> Table:
         pivot = self._pivot
@@ -385,11 +403,11 @@ class _Filled:
 class _Cell:
     """What one column has counted in one row."""
 
-    def __init__(self) -> None:
-        self.tally = Tally()
+    def __init__(self, judged: bool) -> None:
+        self.tally = Tally(judged=judged)
         self.total = 0.0
         self.counts = 0
-        self.by_turn: dict[int, Tally] = defaultdict(Tally)
+        self.by_turn: dict[int, Tally] = defaultdict(partial(Tally, judged=judged))
         self.pairs: dict[Hashable, dict[int, float]] = defaultdict(dict)
         self.people: dict[Hashable, Any] = {}
 
