@@ -21,7 +21,7 @@ BIN    := $(VENV)/bin
 COG    := -I docs docs/commands.md
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-ray check docs notebook commands install bench clean
+.PHONY: demo test test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-ray regression check docs notebook commands install bench clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -69,9 +69,17 @@ test-llm: $(LLM)/.installed-llm
 test-notebook: $(NOTEBOOK)/.installed-notebook
 	$(NOTEBOOK)/bin/python -m pytest tests/notebook
 
-# Runs on Ray's workers, with kills of workers, of a machine and of the command itself.
+# Runs on Ray's workers, with kills of workers, of a machine and of the command itself. With bytecode, as 'make test'.
 test-ray: $(RAY)/.installed-ray
-	$(RAY)/bin/python -m pytest tests/ray
+	env -u PYTHONDONTWRITEBYTECODE $(RAY)/bin/python -m pytest tests/ray
+
+# Compares exports, requests and kill behaviour with recorded hashes, by a script outside the project, where it is present.
+# Record a deliberate change with: make regression RECORD="--record --only NAME"
+REGRESSION ?= ../shared/regression/check.py
+EXPECTED    = $(firstword $(wildcard tests/regression/expected.json $(dir $(REGRESSION))expected.json))
+regression: $(VENV)/.installed
+	@if [ -f $(REGRESSION) ]; then set -x; $(PYTHON) $(REGRESSION) --dialoom $(BIN)/dialoom --expected $(EXPECTED) $(RECORD); \
+		else echo "regression check skipped: there is no $(REGRESSION)"; fi
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
