@@ -11,6 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
+
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.documents import text_of
 
@@ -122,7 +124,7 @@ def _checkpoints(connection: sqlite3.Connection, run: RunFile) -> Rows:
             return [
                 (name, namespace, [each async for each in saver.alist(config)])
                 for name, namespace in connection.execute("SELECT name, namespace FROM threads").fetchall()
-                for config in [{"configurable": {"thread_id": name, "checkpoint_ns": namespace}}]
+                for config in [RunnableConfig(configurable={"thread_id": name, "checkpoint_ns": namespace})]
             ]
 
     for name, namespace, found in asyncio.run(read()):
