@@ -22,7 +22,7 @@ from dialoom.roles.gateway.secrets import redacted
 from dialoom.shown import duration
 from dialoom.text import well_formed
 
-from .errors import FATAL, Fault, fault_of
+from .errors import FATAL, Fault, fault_of, lasting_cause
 from .events import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping
 from .limits import FailOnError
 from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
@@ -213,7 +213,7 @@ class Engine:
                 break
             except Exception as another:  # what it had come to cannot be told, or not be kept: then without it
                 self._raise_if_fatal(another)
-        self.tally.count(ScenarioFailed(work.position + 1, work.scenario.id, fault, text))
+        self.tally.count(ScenarioFailed(work.position + 1, work.scenario.id, fault, text, lasting_cause(error)))
 
     def _raise_if_fatal(self, error: Exception) -> None:
         """Raise what every other scenario would meet as well."""
@@ -245,7 +245,8 @@ def _sample(work: Work) -> int:
 
 
 def _unforeseen(error: Exception) -> str:
-    """An error that nobody foresaw, with the place where it was raised."""
+    """Return what an error that nobody foresaw says, with the place where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return redacted(well_formed(f"{type(error).__name__}: {error}{place}"))
+    said = ": ".join(filter(None, (type(error).__name__, str(error))))
+    return redacted(well_formed(f"{said}{place}"))

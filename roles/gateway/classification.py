@@ -11,6 +11,7 @@ from dialoom.roles.errors import (
     Absence,
     ContextError,
     PermanentProviderError,
+    PolicyError,
     ProviderError,
     TransientProviderError,
     UnansweredError,
@@ -25,6 +26,7 @@ from .unanswered import Unanswered, unanswered
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _OVERLOAD = frozenset({429, 503, 529})
 _LONGEST = 600
+_TRACE = "Traceback (most recent call last)"
 _POLICY = re.compile(
     r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system", re.IGNORECASE
 )
@@ -36,26 +38,40 @@ _UNKNOWN_MODEL = re.compile(r"invalid model name|model_not_found", re.IGNORECASE
 _NO_TOOLS = re.compile(
     r"support\w* (?:tool|function)|tool use|tool choice requires|tools param requires", re.IGNORECASE
 )
+_ERROR = re.compile(r'"error"\s*:\s*(?!null)')
 _NOISE = re.compile(r"^(?:litellm\.\w+: |\w+(?:Error|Exception|Timeout): |Timeout Error: |\w+(?:Exception|Error) - )+")
 
 
-def classified(error: Exception, model: str, request: Request | None = None) -> ProviderError:
-    """A provider's exception as one of ours, without any key in its message.
+def classified(
+    error: Exception, model: str, request: Request | None = None, answer: str | None = None
+) -> ProviderError:
+    """Return a provider's exception as one of ours, without any key in its message.
 
     Args:
         error: What LiteLLM raised.
         model: The model that was asked.
         request: What it was asked, for advice.
+        answer: The body of an answer with a status of success that LiteLLM could not read, if one came.
     """
     said = str(error)
     status = status_of(error)
-    message = f"{model}: {type(error).__name__}{f' ({status})' if status else ''}: {_shown(said)}"
+    kind = f"{type(error).__name__}{f' ({status})' if status else ''}"
+    message = ": ".join(filter(None, (model, kind, _shown(said))))
+    if answer is not None:
+        message = f"{model}: the answer holds no reply: {_shown(answer) or 'it is empty'}"
+        if not _ERROR.search(answer):
+            return TransientProviderError(message)
     if _NO_KEY.search(said):
         return PermanentProviderError(f"{message} - a key is needed in {_key_names(model)}")
     if _is_out_of_money(error, status, said):
         return PermanentProviderError(f"{message} - the account has no credit left: top it up, then retry the run")
     if (told := _too_long(error, status)) is not None:
         return ContextError(f"{message} - {context.advice(told, request)}")
+    if _is_policy(error, status):
+        return PolicyError(
+            f"{message} - the provider refuses what it says: its content policy stands against this scenario with this "
+            "model"
+        )
     if status is not None and 400 <= status < 500 and status not in _TRANSIENT:
         advice = _advice(error, status, model, request)
         return PermanentProviderError(f"{message} - {advice}" if advice else message)
@@ -66,7 +82,8 @@ def classified(error: Exception, model: str, request: Request | None = None) -> 
     if (found := unanswered(error, status)) is None:
         return TransientProviderError(message, is_overload, pause)
     plain = _plain(found, model, request) or message
-    return UnansweredError(plain, is_overload, pause, absence=found.absence, reason=found.reason, raw=message)
+    raw = message if said else plain
+    return UnansweredError(plain, is_overload, pause, absence=found.absence, reason=found.reason, raw=raw)
 
 
 def _plain(found: Unanswered, model: str, request: Request | None) -> str | None:
@@ -84,8 +101,8 @@ def status_of(error: Exception) -> int | None:
 
 
 def _shown(said: str) -> str:
-    """What the provider said, without LiteLLM's preface; keys are taken out first, or a part of one could be left."""
-    text = " ".join(_NOISE.sub("", redacted(said)).split())
+    """Return what was said without LiteLLM's preface and trace; keys go first, or a part of one could be left."""
+    text = " ".join(_NOISE.sub("", redacted(said).partition(_TRACE)[0]).split())
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
@@ -117,13 +134,16 @@ def _too_long(error: Exception, status: int | None) -> str | None:
     return told if is_so else None
 
 
+def _is_policy(error: Exception, status: int | None) -> bool:
+    """Whether a content policy refuses the request; LiteLLM knows it for some providers only."""
+    if type(error).__name__ == "ContentPolicyViolationError":
+        return True
+    return status in (400, 403) and bool(_POLICY.search(f"{error} {_body_code(error)}"))
+
+
 def _advice(error: Exception, status: int, model: str, request: Request | None) -> str:
-    kind = type(error).__name__
     role = f"the role {request.role}" if request else "its role"
-    # LiteLLM knows this one for some providers only.
     told = f"{error} {_body_code(error)}"
-    if kind == "ContentPolicyViolationError" or (status in (400, 403) and _POLICY.search(told)):
-        return "the provider refuses what it says: its content policy stands against this scenario with this model"
     if request and request.tools and _NO_TOOLS.search(told):
         return (
             f"it takes no tools as it is served: give {role} a model that does, or have calls written as text, if the "
@@ -136,6 +156,11 @@ def _advice(error: Exception, status: int, model: str, request: Request | None) 
     if status == 404 or (status == 400 and _UNKNOWN_MODEL.search(told)):
         at = f" at {request.api_base}" if request and request.api_base else ""
         return f"there is no such model{at}: check the name given for {role} (PROVIDER/NAME) and the address (api_base)"
+    if request and request.temperature is not None and re.search(r"\btemperature\b", told, re.IGNORECASE):
+        return f"give {role} another temperature, or 'none' to send none"
+    for name in request.params if request else ():
+        if re.search(rf"\b{name}\b", told):
+            return f"give {role} another value of {name}, or leave it out (params)"
     return "" if status != 400 else "the provider will not take this request as it is; the same one is not sent again"
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from dialoom.roles.errors import PermanentProviderError, TransientProviderError
+from dialoom.roles.errors import PolicyError, TransientProviderError
 
 from .calls import Completion, is_count
 from .reply_size import ensure_short
@@ -19,7 +19,8 @@ def completion_of(response: Any, model: str) -> Completion:
 
     Raises:
         TransientProviderError: If it holds no choice.
-        PermanentProviderError: If the provider's content filter has taken all of it, or it is too long.
+        PolicyError: If the provider's content filter has taken all of it.
+        PermanentProviderError: If it is too long.
     """
     if not response.choices:
         raise TransientProviderError(f"{model}: the answer holds no choice")
@@ -38,17 +39,17 @@ def completion_of(response: Any, model: str) -> Completion:
     return _booked(completion, getattr(response, "usage", None), cost)
 
 
-def salvaged(raw: object, model: str) -> Completion | None:
-    """The reply out of an answer that LiteLLM cannot read, such as one whose usage holds words.
+def salvaged(answer: str | None, model: str) -> Completion | None:
+    """Return the reply in an answer that LiteLLM cannot read, such as one whose usage holds words.
 
-    It has been paid for, so it is used; what it took is unknown.
+    It has been paid for, so it is used; what it took is unknown. Without a reply, return `None`.
 
     Args:
-        raw: The answer's body as it came, if LiteLLM has shown it.
+        answer: The answer's body, if one came.
         model: The model that gave it.
     """
     try:
-        choice = json.loads(raw)["choices"][0] if isinstance(raw, str) else {}
+        choice = json.loads(answer or "")["choices"][0]
         message = choice["message"]
         content, reasoning, refusal = (message.get(key) for key in ("content", "reasoning_content", "refusal"))
     except (ValueError, LookupError, TypeError, AttributeError):
@@ -65,7 +66,7 @@ def _completion(
     if not text.strip() and refusal:
         text, finish_reason = refusal, "refusal"  # that is what it said
     if not text.strip() and finish_reason == "content_filter":
-        raise PermanentProviderError(
+        raise PolicyError(
             f"{model}: the reply was taken by the provider's content filter (finish reason content_filter) - its "
             "policy stands against this scenario with this model"
         )

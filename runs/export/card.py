@@ -206,7 +206,7 @@ class Card:
             [
                 markdown_text(role),
                 markdown_code(each.model),
-                each.temperature,
+                "not sent" if each.temperature is None else each.temperature,
                 "none" if each.max_reply is None else each.max_reply,
                 ", ".join(markdown_code(f"{name}={json.dumps(value)}") for name, value in each.params.items()),
             ]
