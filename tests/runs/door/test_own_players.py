@@ -21,7 +21,7 @@ from .players import CAST, Messages, told
 CALL = {"name": "search", "args": {"query": "x"}, "id": "1"}
 
 
-def graph(work: Callable[[MessagesState], dict[str, Any]], name: str = "mine", **compiled: Any) -> Any:
+def graph(work: Any, name: str = "mine", **compiled: Any) -> Any:
     """A graph of one node."""
     builder = StateGraph(MessagesState).add_node("work", work).add_edge(START, "work")
     return builder.compile(name=name, **compiled)
@@ -143,15 +143,14 @@ def test_what_cannot_play_is_refused_before_anything_is_written(
 ) -> None:
     """By `play`, by a scorecard and by a judging."""
     run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, options={"limit": 1}))
-    for number, refused in enumerate(
-        (
-            lambda: dialoom.play("personalens", path=tmp_path / "0", models={"assistant": player}),
-            lambda: dialoom.scorecard(tmp_path / "1", models={"assistant": [CAST["assistant"], player]}),
-            lambda: run.judge(model=player, name="mine"),
-        )
-    ):
+    starts: list[Callable[[], object]] = [
+        lambda: dialoom.play("personalens", path=tmp_path / "0", models={"assistant": player}),
+        lambda: dialoom.scorecard(tmp_path / "1", models={"assistant": [CAST["assistant"], player]}),
+        lambda: run.judge(model=player, name="mine"),
+    ]
+    for number, start in enumerate(starts):
         with pytest.raises(dialoom.DialoomError) as error:
-            refused()
+            start()
         assert sentence in str(error.value) and error.value.setting == "models"
         assert not (tmp_path / str(number)).exists()
     assert len(run.judgement_sets) == 1
