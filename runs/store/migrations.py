@@ -64,6 +64,11 @@ def _let_documents_be_deflated(_: sqlite3.Connection) -> None:
     """New documents are; those that are in the file stay text, as rewriting would take room before it gives any."""
 
 
+def _add_languages(connection: sqlite3.Connection) -> None:
+    """Outcomes get the languages for which the gate's rules were asked; unknown until `review` asks them again."""
+    connection.execute("ALTER TABLE outcomes ADD COLUMN languages TEXT")
+
+
 STEPS: dict[int, Step] = {
     1: _add_passages,
     2: _add_common_uses,
@@ -71,6 +76,7 @@ STEPS: dict[int, Step] = {
     4: _make_smaller,
     5: _keep_in_less_room,
     6: _let_documents_be_deflated,
+    7: _add_languages,
 }
 """The steps, each under the version that it starts from."""
 
