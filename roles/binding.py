@@ -32,6 +32,9 @@ Structured: TypeAlias = Literal["auto", "schema", "json", "prompt"]
 """How a model is held to the form of a reply: to a JSON schema, to JSON, or by the prompt's words alone; `auto` takes
 the strictest that it knows or does not refuse."""
 
+Temperature: TypeAlias = float | Literal["none"]
+"""A sampling temperature from 0 to 2; `"none"` sends none, for models that refuse the parameter."""
+
 
 @runtime_checkable
 class CompiledGraph(Protocol):
@@ -58,7 +61,8 @@ class Model:
 
     Attributes:
         player: Who it is.
-        temperature: Sampling temperature, from 0 to 2; `None` for the role's own. Functions and graphs do not use it.
+        temperature: Sampling temperature, from 0 to 2; `"none"` to send none, `None` for the role's own. Functions and
+            graphs do not use it.
         api_base: Where the model is served, if not at its provider's own address.
         max_reply: The most tokens of a reply, 0 for no limit; `None` for the role's own. What a reasoning model thinks
             counts.
@@ -68,7 +72,7 @@ class Model:
     """
 
     player: Player
-    temperature: float | None = None
+    temperature: Temperature | None = None
     api_base: str | None = None
     max_reply: int | None = None
     params: Mapping[str, Any] | None = None
@@ -84,7 +88,7 @@ class ModelBinding(BaseModel):
     Attributes:
         model: A LiteLLM model (`openai/gpt-5`), `offline/attentive`, `python:package.module:function`,
             `graph:path/to/file.py:name`, or `object:NAME` for one that was given as an object.
-        temperature: Sampling temperature; unused by functions and graphs.
+        temperature: Sampling temperature; `None` if none is sent. Unused by functions and graphs.
         api_base: Where the model is served, if not at its provider's own address.
         max_reply: The most tokens of a reply; `None` for no limit.
         params: Further parameters of sampling by name.
@@ -93,7 +97,7 @@ class ModelBinding(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     model: str
-    temperature: float = Field(ge=0.0, le=2.0)
+    temperature: float | None = Field(ge=0.0, le=2.0)
     api_base: str | None = None
     max_reply: int | None = Field(None, ge=1, le=MOST_TOKENS)
     params: Mapping[str, Any] = {}
@@ -132,7 +136,8 @@ class PlayerSettings(TypedDict, total=False):
     Attributes:
         models: Who plays which role; several judges, in a list, judge one after the other, each into judgements of
             its own.
-        temperature: Of every role, or by role; the one that a `Model` has itself wins.
+        temperature: Of every role, or by role, where `None` sends none as `"none"` does; the one that a `Model` has
+            itself wins.
         api_base: Where every role's model is served that has an address at all, or by role.
         structured: How every role's model is held to the form of a reply, or by role.
         max_reply: The most tokens of a reply, of every role or by role; 0 for no limit.
@@ -140,7 +145,7 @@ class PlayerSettings(TypedDict, total=False):
     """
 
     models: Mapping[str, Players] | None
-    temperature: float | Mapping[str, float] | None
+    temperature: Temperature | Mapping[str, Temperature | None] | None
     api_base: str | Mapping[str, str] | None
     structured: str | Mapping[str, str] | None
     max_reply: int | Mapping[str, int | None] | None
@@ -195,7 +200,7 @@ class _Told:
     """What was said of roles, each by the role's name; what is for all of them stands under the empty name."""
 
     models: Mapping[str, Players]
-    temperature: Mapping[str, float]
+    temperature: Mapping[str, Temperature | None]
     api_base: Mapping[str, str]
     structured: Mapping[str, str]
     max_reply: Mapping[str, int | None]
@@ -203,11 +208,11 @@ class _Told:
 
     def binding(self, role: str, name: str, chosen: Model, temperature: float, limit: int | None) -> ModelBinding:
         """What a role's file entry says: its model's own word first, then the role's, all roles', and the recipe's."""
-        warmth, shapes = self.temperature, self.structured
+        shapes = self.structured
         limits = {role: limit, **({role: self.max_reply[""]} if "" in self.max_reply else {}), **self.max_reply}
         return ModelBinding(
             model=name,
-            temperature=_temperature(_first(chosen.temperature, warmth.get(role), warmth.get(""), temperature)),
+            temperature=_temperature_of(role, chosen, self.temperature, temperature),
             api_base=_address_of(role, name, chosen, self.api_base),
             max_reply=checked_limit(limits[role] if chosen.max_reply is None else chosen.max_reply, role),
             params=_parameters_of(role, chosen, self.params),
@@ -266,10 +271,6 @@ def _by_role(given: Value | Mapping[str, Value] | None) -> Mapping[str, Value]:
     return given if isinstance(given, Mapping) else {"": given}
 
 
-def _first(*values: float | None) -> float:
-    return next(value for value in values if value is not None)
-
-
 def _name(player: Player, objects: dict[str, OwnPlayer]) -> str:
     """A player's name; an object is put under one of its own, or under the path that leads to it from any process."""
     if isinstance(player, str):
@@ -320,9 +321,26 @@ def _import_path(player: object) -> str | None:
     return f"{module}:{name}" if getattr(sys.modules.get(module), name, None) is player else None
 
 
-def _temperature(value: float) -> float:
+def _temperature_of(role: str, chosen: Model, given: Mapping[str, Temperature | None], usual: float) -> float | None:
+    """Return a role's temperature: its model's, else its own, else every role's, else the recipe's; `None` for none."""
+    named = {"": usual, **given}
+    value = named.get(role, named[""]) if chosen.temperature is None else chosen.temperature
+    return checked_temperature(value)
+
+
+def checked_temperature(value: Temperature | None) -> float | None:
+    """Return a temperature as it is sent; `None` if none is.
+
+    Raises:
+        BindingError: If it is neither a number from 0 to 2 nor `"none"`.
+    """
+    if value is None or value == "none":
+        return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 2.0:
-        raise BindingError(f"temperature {value!r} is no number from 0 to 2", setting="temperature")
+        raise BindingError(
+            f"temperature must be a number from 0 to 2, or 'none' to send none, got {value!r:.40}",
+            setting="temperature",
+        )
     return float(value)
 
 

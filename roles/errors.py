@@ -71,6 +71,10 @@ class PermanentProviderError(ProviderError):
     """It will not work like this: authentication, unknown model, bad request."""
 
 
+class PolicyError(PermanentProviderError):
+    """The provider's content policy stands against this request; others may pass."""
+
+
 class ContextError(PermanentProviderError):
     """The request is longer than the model reads: no attempt at it can succeed."""
 

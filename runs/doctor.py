@@ -99,6 +99,7 @@ class Told:
 
     Attributes:
         api_base: Where they are served, if not at their providers' own addresses.
+        temperature: Their sampling temperature; `None` to send none.
         max_reply: The most tokens of a reply; `None` for no limit.
         params: Further parameters of sampling.
         timeout: Seconds that a try may take.
@@ -106,6 +107,7 @@ class Told:
     """
 
     api_base: str | None = None
+    temperature: float | None = 0.0
     max_reply: int | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     timeout: float | None = None
@@ -115,8 +117,20 @@ class Told:
         self, prompt: str, model: str, messages: tuple[ChatMessage, ...], reply_type: type[BaseModel] | None = None
     ) -> Request:
         """What a model is asked."""
-        asked = Request("doctor", prompt, "", model, 0.0, 0, messages, reply_type, self.api_base, self.max_reply)
-        return replace(asked, params=self.params, structured=self.structured)
+        return Request(
+            "doctor",
+            prompt,
+            "",
+            model,
+            self.temperature,
+            0,
+            messages,
+            reply_type,
+            self.api_base,
+            self.max_reply,
+            self.params,
+            structured=self.structured,
+        )
 
 
 def examine(models: Iterable[str] = (), told: Told | None = None) -> list[Check]:
@@ -200,7 +214,7 @@ async def _model(model: str, told: Told) -> list[Check]:
     """A greeting; where it is answered a question that wants an object, and one that only a shape makes one of."""
     try:
         check_model(model)
-        check_parameters({"": ModelBinding(model=model, temperature=0.0, params=told.params)})
+        check_parameters({"": ModelBinding(model=model, temperature=told.temperature, params=told.params)})
     except BindingError as error:
         return [Check("model", model, State.FAILED, str(error))]
     if not model.startswith(_OWN_CODE):

@@ -147,7 +147,9 @@ def print_config(path: Path, is_trusted: bool = False) -> None:
     values: dict[str, Any] = {
         **config.options,
         "model": _models(config),
-        "temperature": {role: binding.temperature for role, binding in config.models.items()},
+        "temperature": {
+            role: UNBOUNDED if each.temperature is None else each.temperature for role, each in config.models.items()
+        },
         "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
         "structured": {role: each.structured for role, each in config.models.items() if each.structured != "auto"}
         or None,

@@ -12,6 +12,7 @@ from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.gate.vocabulary import language_of
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas.drawn_texts import DrawnTexts
+from dialoom.runs.shortcuts import PairSample, shortcut_table
 from dialoom.shown import counted as said
 
 from .alike import Alike
@@ -54,6 +55,7 @@ class DialogueCount:
     copies: dict[str, TextIndex] = field(default_factory=lambda: {what: TextIndex() for what in _COMPARED})
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
     gate_languages: Counter[str] = field(default_factory=Counter)
+    pairs: PairSample = field(default_factory=PairSample)
     looked_through: int = 0
     faulty: int = 0
 
@@ -94,6 +96,7 @@ class DialogueCount:
             self.copies[what].add(dialogue.id, text(dialogue))
         self.combinations.add(dialogue.facets)
         self.surfacing.add(dialogue.lines, dialogue.preferences)
+        self.pairs.add(dialogue.row)
         if dialogue.faults is not None:
             self.looked_through += 1
             self.gate_languages.update(dialogue.languages)
@@ -134,9 +137,10 @@ def describe_dialogues(
         counted.combinations.table(),
         _surfacing(counted),
         _faults(counted),
+        shortcut_table(counted.pairs),
     ]
     charts = [_surfacing_chart(counted)] if counted.surfacing.preferences else []
-    return [table for table in tables if table.rows], charts
+    return [table for table in tables if table is not None and table.rows], charts
 
 
 def _sizes(counted: DialogueCount) -> Table:
