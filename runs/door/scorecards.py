@@ -20,7 +20,7 @@ from dialoom.runs.calling import ensure_keys
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event, Noted
-from dialoom.runs.limits import RunLimits
+from dialoom.runs.limits import RunLimits, budget_of
 from dialoom.runs.recipes import load_recipe, parsed_options
 from dialoom.runs.scorecard import (
     AssistantRuns,
@@ -111,7 +111,7 @@ async def ascorecard(
         if control.is_draining or not _is_left(part.path, retry_failed):
             continue
         tell(Noted(f"{number} of {len(parts)}: {part.system.label}, {part.label}"))
-        budget = _left_of(settings.get("budget"), [each.path for each in parts if each is not part])
+        budget = _left_of(budget_of(settings.get("budget")), [each.path for each in parts if each is not part])
         limited: CallSettings = {**calls, "budget": budget} if budget is not None else calls
         run = await aresume(part.path, models=_objects(part.new), retry_failed=retry_failed, **limited)
         if run.ended is None or not run.ended.is_complete:
