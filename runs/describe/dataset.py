@@ -32,6 +32,7 @@ class DescribedDialogue:
         facets: What it is of.
         preferences: The person's, by name, that it may bring up; empty if nobody says.
         faults: What the gate found; `None` if it was not asked.
+        languages: For which languages it was asked, as ISO 639 codes.
         row: The row that it was read from, if it was read from a file.
     """
 
@@ -41,6 +42,7 @@ class DescribedDialogue:
     facets: Mapping[str, Any] = field(default_factory=dict)
     preferences: Mapping[str, str] = field(default_factory=dict)
     faults: Sequence[DialogueFault] | None = None
+    languages: Sequence[str] = ()
     row: Mapping[str, Any] | None = None
 
     @property
@@ -89,7 +91,13 @@ class RunDataset:
             scenario = self._file.scenario(recipe, self._file.resolve(episode.id))
             outcome = episode.outcome
             yield DescribedDialogue(
-                episode.id, outcome.messages, outcome.ended_by, episode.facets, scenario.preferences(), outcome.faults
+                episode.id,
+                outcome.messages,
+                outcome.ended_by,
+                episode.facets,
+                scenario.preferences(),
+                outcome.faults,
+                outcome.languages,
             )
 
 

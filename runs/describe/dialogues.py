@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from statistics import quantiles
 
 from dialoom.graphs import Chart, Series, Table
+from dialoom.graphs.gate import reduced_shares
+from dialoom.graphs.gate.vocabulary import language_of
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas.drawn_texts import DrawnTexts
 from dialoom.runs.shortcuts import PairSample, shortcut_table
@@ -17,7 +19,6 @@ from .alike import Alike
 from .combinations import Combinations
 from .dataset import Dataset, DescribedDialogue
 from .duplicates import NEAR, SHINGLE, Duplicates, TextIndex
-from .languages import language_of
 from .lexical import MOST_COMPARED, SAMPLE_WORDS, SAMPLES, LexicalDiversity, published, varied
 from .personal_data import PersonalDatum, finder
 from .surfacing import Surfacing
@@ -53,6 +54,7 @@ class DialogueCount:
     surfacing: Surfacing = field(default_factory=Surfacing)
     copies: dict[str, TextIndex] = field(default_factory=lambda: {what: TextIndex() for what in _COMPARED})
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
+    gate_languages: Counter[str] = field(default_factory=Counter)
     pairs: PairSample = field(default_factory=PairSample)
     looked_through: int = 0
     faulty: int = 0
@@ -97,6 +99,7 @@ class DialogueCount:
         self.pairs.add(dialogue.row)
         if dialogue.faults is not None:
             self.looked_through += 1
+            self.gate_languages.update(dialogue.languages)
             self.faulty += bool(dialogue.faults)
             self.faults.update({(fault.who, fault.kind) for fault in dialogue.faults})
 
@@ -286,4 +289,5 @@ def _faults(counted: DialogueCount) -> Table:
     if counted.looked_through:
         sound = counted.looked_through - counted.faulty
         table.rows.append(["nobody's", "sound", sound, _share(sound, counted.looked_through)])
+        table.notes.append(reduced_shares(counted.gate_languages, counted.looked_through))
     return table

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import yaml
 
+from dialoom.graphs.gate import reduced_shares
 from dialoom.roles import ModelBinding
 from dialoom.runs.report.writing import markdown_table
 from dialoom.runs.shortcuts import shortcut_table
@@ -178,6 +179,7 @@ class Card:
         if request.only or request.without:
             left_out = sum(count.left_out for count in self._counts)
             yield f"* left out because of faults that the gate found (or did not look for): {left_out:,} dialogues"
+            yield f"* {reduced_shares(status.languages, status.gated)}"
         for id_, branch in run.branches_taken():
             taken = markdown_code(branch.name)
             yield f"* {markdown_code(id_)} comes from the branch {taken}, made by hand in the step debugger"
