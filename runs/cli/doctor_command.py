@@ -35,6 +35,12 @@ def doctor(
     timeout: Annotated[
         str | None, typer.Option(metavar="S", help="Seconds that a try may take. [default: 600]")
     ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RECIPE", help="Compare this recipe's largest request with what the models' servers say they read."
+        ),
+    ] = None,
     env_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="NAME=VALUE lines with keys, beside the environment's.")
     ] = None,
@@ -56,7 +62,7 @@ def doctor(
     warmth = checked_temperature((temperatures(_alone(temperature)) or {"": 0.0})[""])
     told = Told(api_base, warmth, (limits or {}).get(""), params.get("", {}), (seconds or {}).get(""))
     told = replace(told, structured=checked_structured(structured))
-    checks = examine(model or (), told)
+    checks = examine(model or (), told, recipe)
     is_well = all(check.state is not State.FAILED for check in checks)
     if json_:
         say_json({"ok": is_well, "checks": [asdict(check) for check in checks]})

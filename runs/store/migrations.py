@@ -73,6 +73,11 @@ def _add_own_set(connection: sqlite3.Connection) -> None:
     )
 
 
+def _add_languages(connection: sqlite3.Connection) -> None:
+    """Outcomes get the languages for which the gate's rules were asked; unknown until `review` asks them again."""
+    connection.execute("ALTER TABLE outcomes ADD COLUMN languages TEXT")
+
+
 STEPS: dict[int, Step] = {
     1: _add_passages,
     2: _add_common_uses,
@@ -81,6 +86,7 @@ STEPS: dict[int, Step] = {
     5: _keep_in_less_room,
     6: _let_documents_be_deflated,
     7: _add_own_set,
+    8: _add_languages,
 }
 """The steps, each under the version that it starts from."""
 

@@ -127,10 +127,12 @@ class Results:
         Raises:
             StoreError: If the file cannot be written.
         """
-        rows = [(_faults(outcome), position) for position, outcome in outcomes.items()]
+        rows = [(_faults(outcome), canonical(outcome.languages), position) for position, outcome in outcomes.items()]
 
         def keep(connection: sqlite3.Connection) -> int:
-            return connection.executemany("UPDATE outcomes SET faults = ? WHERE scenario = ?", rows).rowcount
+            return connection.executemany(
+                "UPDATE outcomes SET faults = ?, languages = ? WHERE scenario = ?", rows
+            ).rowcount
 
         self._transactions.now(keep)
 
@@ -144,7 +146,8 @@ class Results:
             plain = json.loads(canonical(dict(outcome.details)))
             details = canonical(referring(plain, lambda text: self._texts.find(connection, text)))
         connection.execute(
-            "INSERT INTO outcomes (scenario, ended_by, counts, messages, details, faults) VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO outcomes (scenario, ended_by, counts, messages, details, faults, languages) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 position,
                 outcome.ended_by,
@@ -152,6 +155,7 @@ class Results:
                 self._passages.text_of(connection, messages),
                 details,
                 _faults(outcome),
+                canonical(outcome.languages),
             ),
         )
 

@@ -211,6 +211,7 @@ def test_judgements_that_workers_left_without_their_set_are_found_again(tmp_path
     before = run.frame("judgements").to_csv()
     with closing(sqlite3.connect(run.path)) as file, file:
         file.execute("DELETE FROM judgement_sets")
+        file.execute("ALTER TABLE outcomes DROP COLUMN languages")
         file.execute("PRAGMA user_version = 7")
     assert run.frame("judgements").to_csv() == before
     assert before.count("stocked") == 2
