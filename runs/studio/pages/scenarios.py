@@ -105,7 +105,7 @@ class _Filters:
     def __init__(self, view: View, metrics: Sequence[str]) -> None:
         self._view = view
         with form(view.path(PAGE.path), "Filters"):
-            for name in ("sort", "order", "as"):
+            for name in ("sort", "order", "as", "metrics"):
                 if view.one(name):
                     element("input", type="hidden", name=name, value=view.one(name))
             with element("div", "filters"):
