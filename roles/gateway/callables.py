@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias, cast
 
+from dialoom.inputs import check_regular
 from dialoom.roles.binding import (
     OBJECT,
     CompiledGraph,
@@ -168,8 +169,7 @@ def load_file(path: Path, wanted_by: str) -> ModuleType:
     Raises:
         BindingError: If there is none or it fails.
     """
-    if not path.is_file():
-        raise BindingError(f"'{wanted_by}': there is no file {str(path)!r}")
+    check_regular(path)
     spec = importlib.util.spec_from_file_location(f"dialoom_user_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dialoom.errors import DialoomError
 from dialoom.outputs import OutputError
 from dialoom.runs.errors import RunError
 from dialoom.runs.stepping import ReplayResult, Session, case_of, read_case, replay, write_case
@@ -192,7 +193,7 @@ def test_what_is_no_case_is_said_in_a_line(tmp_path: Path, broken: bytes, said: 
 
 def test_a_case_that_is_not_there_or_cannot_be_written_is_said(made_once: MadeOnce, tmp_path: Path) -> None:
     """With the file, and why."""
-    with pytest.raises(RunError, match=r"none\.json cannot be read: No such file"):
+    with pytest.raises(DialoomError, match=r"none\.json: there is no such file"):
         read_case(tmp_path / "none.json")
     case = saved(dialogue(made_once))
     with pytest.raises(OutputError, match=r"nowhere.* cannot be written"):
