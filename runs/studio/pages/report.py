@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from nicegui import ui
@@ -52,8 +52,12 @@ async def build(view: View) -> None:
         label: _Shown(run.name, await run.choices()) for label, run in zip(found.labels or ("",), runs, strict=True)
     }
     text("p", found.title, "quiet small")
-    above = _notes_above(found)
-    _notes(above)
+    warned = _shared(table.headnotes for table in found.tables)
+    of_charts, of_tables = [chart.notes for chart in found.charts], [table.footnotes for table in found.tables]
+    noted = [note for note in _shared([*of_charts, *of_tables]) if note not in warned]
+    above = [*warned, *noted]
+    _warnings(warned)
+    _notes(noted)
     if len(found.tables) > 3:
         _contents(view, found)
     counts = charts.counts_of(found.tables)
@@ -75,13 +79,12 @@ class _Shown(NamedTuple):
     choices: Choices
 
 
-def _notes_above(found: Report) -> list[str]:
-    """The notes that several tables and charts have, which stand once, above all of them."""
-    shown: list[Chart | Table] = [*found.charts, *found.tables]
-    notes = [each.footnotes if isinstance(each, Table) else each.notes for each in shown]
-    having = Counter(note for own in notes for note in {*own})
-    in_order = dict.fromkeys(note for own in notes for note in own)
-    return [note for note in in_order if having[note] > 1]
+def _shared(lines: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines that several tables or charts have, which stand once, above all of them."""
+    lines = list(lines)
+    having = Counter(line for own in lines for line in {*own})
+    in_order = dict.fromkeys(line for own in lines for line in own)
+    return [line for line in in_order if having[line] > 1]
 
 
 def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
@@ -135,6 +138,7 @@ def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool
                     view.path(PAGE.path, query) + f"#{table.name}",
                     "small",
                 )
+        _warnings([warning for warning in table.headnotes if warning not in above])
         if is_drawn:
             _drawn(table, estimated)
         with element("div", "scroll", tabindex="0", role="region", aria_label=table.title), element("table", "data"):
@@ -212,6 +216,11 @@ def _key(row: Sequence[object]) -> Sequence[object]:
 def _is_number(table: Table, place: int) -> bool:
     cells = [row[place] for row in table.rows]
     return bool(cells) and not any(isinstance(cell, str) for cell in cells)
+
+
+def _warnings(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        text("p", warning, "warning", role="note")
 
 
 def _notes(notes: Sequence[str]) -> None:
