@@ -199,10 +199,12 @@ def show(
         ),
     ] = None,
     labelled_by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of the list: what this person has labelled; see agree.")
+        str | None,
+        typer.Option(metavar="NAME", help="Of the list: those that this person has labelled completely; see agree."),
     ] = None,
     unlabelled_by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of the list: what this person has not labelled.")
+        str | None,
+        typer.Option(metavar="NAME", help="Of the list: those that this person has not labelled completely."),
     ] = None,
     calls: Annotated[
         bool, typer.Option("--calls", help="The calls of SCENARIO instead, with what was wrong with each line.")

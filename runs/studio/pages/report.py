@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nicegui import ui
 
-from dialoom import Report, report
+from dialoom import Report, Run
 from dialoom.errors import DialoomError
 from dialoom.graphs import Chart, Table
 from dialoom.graphs.reporting import Estimate
@@ -22,10 +22,15 @@ from dialoom.runs.studio.forms import Entry, choice, form, submit
 from dialoom.runs.studio.judgements import agreement_up_to_now
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import element, link, text
+from dialoom.runs.studio.reports import AbandonedError
 from dialoom.runs.studio.sets import lacks_its_judgements
 from dialoom.runs.studio.studio import StudioRun
 from dialoom.runs.studio.written import written
 
+_SOON = 1.0
+"""Seconds after which the page says that the report is being computed."""
+_EVERY = 0.5
+"""Seconds between two figures of the progress."""
 _FEW_ROWS = 12
 """Of a table that is drawn without being asked for."""
 
@@ -39,7 +44,9 @@ async def build(view: View) -> None:
         return
     judging, where = view.one("judging") or None, view.one("where") or None
     try:
-        found = await asyncio.to_thread(report, *(run.run for run in runs), judging=judging, where=where)
+        found = await _computed(view, [run.run for run in runs], judging, where)
+    except AbandonedError:
+        return
     except DialoomError as error:
         if error.setting != "where":
             raise
@@ -70,6 +77,30 @@ async def build(view: View) -> None:
         if labels_beside(run.run.path).exists():
             told = "Agreement of judge and people" + (f", {run.name}" if len(runs) > 1 else "")
             agreement_up_to_now(run.run, judging, told)
+
+
+async def _computed(view: View, runs: Sequence[Run], judging: str | None, where: str | None) -> Report:
+    """Return the report; if it takes long, the page is sent first and tells how far it is."""
+    found = await view.studio.reports.find(runs, judging, where)
+    if isinstance(found, Report):
+        return found
+    found.join(ui.context.client)
+    done, _ = await asyncio.wait([found.task], timeout=_SOON)
+    if done:
+        return await found.result()
+    scenarios = sum(map(len, runs))
+
+    def told() -> str:
+        return f"Computing the report of {scenarios:,} scenarios: {found.read:,} read so far, some several times …"
+
+    progress = text("p", told(), "empty", role="status")
+    timer = ui.timer(_EVERY, lambda: progress.set_text(told()))
+    await ui.context.client.connected()
+    try:
+        return await found.result()
+    finally:
+        timer.cancel()
+        progress.delete()
 
 
 class _Shown(NamedTuple):
