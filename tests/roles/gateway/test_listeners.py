@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 
-REQUEST = Request("user", "user", "0" * 64, "offline/generic", 0.7, 1, ({"role": "user", "content": "Hello."},))
+REQUEST = Request(
+    "assistant", "aloe/assistant", "0" * 64, "offline/generic", 0.7, 1, ({"role": "user", "content": "Hello."},)
+)
 
 
 @pytest.mark.parametrize("registry", ["callbacks", "_async_success_callback"])
