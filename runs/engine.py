@@ -245,7 +245,8 @@ def _sample(work: Work) -> int:
 
 
 def _unforeseen(error: Exception) -> str:
-    """An error that nobody foresaw, with the place where it was raised."""
+    """Return what an error that nobody foresaw says, with the place where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return redacted(well_formed(f"{type(error).__name__}: {error}{place}"))
+    said = ": ".join(filter(None, (type(error).__name__, str(error))))
+    return redacted(well_formed(f"{said}{place}"))

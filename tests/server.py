@@ -29,6 +29,7 @@ class Response:
         raw: Sent instead of `body`, as it stands.
         delay: Seconds before anything is sent; it ends early when the server closes.
         cut: How many bytes of the body are sent before the connection is closed; `None` for all of them.
+        is_endless: Whether the body is sent again and again until the client leaves or the server closes.
     """
 
     status: int = 200
@@ -37,6 +38,7 @@ class Response:
     raw: bytes | None = None
     delay: float = 0.0
     cut: int | None = None
+    is_endless: bool = False
 
 
 @dataclass
@@ -47,6 +49,7 @@ class ChatServer:
         answer: From a request's body and its number (from 1) to a status and a body, or a `Response`.
         requests: Every request's body, in order of arrival.
         keys: The keys that came with them.
+        encodings: What they said of the compressions that they take.
         paths: The paths that they were sent to.
         in_flight: How many requests are being answered.
         most_in_flight: How many were at most.
@@ -57,6 +60,7 @@ class ChatServer:
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    encodings: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
@@ -140,6 +144,7 @@ def serving(answer: Callable[[dict[str, Any], int], Answer | Response], port: in
             with state.lock:
                 state.requests.append(body)
                 state.keys.append(self.headers.get("Authorization") or self.headers.get("x-api-key") or "")
+                state.encodings.append(self.headers.get("Accept-Encoding") or "")
                 state.paths.append(self.path)
                 number = len(state.requests)
                 state.in_flight += 1
@@ -158,6 +163,9 @@ def serving(answer: Callable[[dict[str, Any], int], Answer | Response], port: in
             self.send_response(answer.status)
             for name, value in {"Content-Type": "application/json", **answer.headers}.items():
                 self.send_header(name, value)
+            if answer.is_endless:
+                self._send_on(data)
+                return
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data[: answer.cut])
@@ -168,6 +176,13 @@ def serving(answer: Callable[[dict[str, Any], int], Answer | Response], port: in
                 self.wfile.flush()
                 self.connection.shutdown(socket.SHUT_RDWR)
                 self.close_connection = True
+
+        def _send_on(self, data: bytes) -> None:
+            self.close_connection = True
+            self.end_headers()
+            with suppress(OSError):
+                while not state.closing.wait(0.01):
+                    self.wfile.write(data)
 
         def log_message(self, *_arguments: Any) -> None:
             """Say nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from dialoom.graphs.outcome import Episode
 from dialoom.graphs.reporting.statistics import Tally, intervals, share_of
@@ -22,7 +23,7 @@ class _OfRound:
     profile: Tally = field(default_factory=Tally)
     personality: Tally = field(default_factory=Tally)
     followed: Tally = field(default_factory=Tally)
-    verified: Tally = field(default_factory=Tally)
+    verified: Tally = field(default_factory=partial(Tally, judged=True))
 
 
 def tables(episodes: Iterable[Episode]) -> list[Table]:

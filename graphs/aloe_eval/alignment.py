@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialoom.graphs.reporting.statistics import FEWEST, LEVEL, RESAMPLES, Estimate
+from dialoom.graphs.reporting.statistics import FEWEST, LEVEL, RESAMPLES, Estimate, is_constant
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -71,12 +71,16 @@ class Scores:
         resampled = _resampled(table)
         rows = [*levels[0]], [*resampled.T]
         counts = np.count_nonzero(~np.isnan(table), axis=0)
-        estimates = [_estimate(int(n), value, values) for n, value, values in zip(counts, *rows, strict=True)]
+        estimates = [
+            _estimate(int(n), value, values, scores)
+            for n, value, values, scores in zip(counts, *rows, table.T, strict=True)
+        ]
         figures = zip(_figures(levels), _figures(resampled), strict=True)
         average, rate, intercept, normalized, r_squared = (
             _estimate(len(table), value[0], values) for value, values in figures
         )
         assert average is not None
+        average = replace(average, is_constant=_is_constant(table))
         line = None if intercept is None else intercept.mean
         return Alignment(tuple(estimates), average, rate, normalized, r_squared, line)
 
@@ -134,13 +138,27 @@ def _divided(above: Floats, below: Floats) -> Floats:
     return quotient
 
 
-def _estimate(n: int, value: float, resampled: Floats) -> Estimate | None:
-    """A figure with its interval, if it is defined; of fewer than 5 dialogues none is made."""
+def _is_constant(scores: Floats) -> bool:
+    """Return whether a judge's scores, NaN where there is none, are enough and all equal."""
+    had = scores[~np.isnan(scores)]
+    return bool(had.size) and is_constant(had.size, float(had.min()), float(had.max()))
+
+
+def _estimate(n: int, value: float, resampled: Floats, scores: Floats | None = None) -> Estimate | None:
+    """Return a figure with its interval, if it is defined; of fewer than 5 dialogues none is made.
+
+    Args:
+        n: How many dialogues it is of.
+        value: The figure.
+        resampled: The same of each resample.
+        scores: The scores that it is the mean of, if it is a mean of scores.
+    """
     had = resampled[~np.isnan(resampled)]
     if np.isnan(value) or not len(had):
         return None
+    constant = None if scores is None else _is_constant(scores)
     if n < FEWEST:
-        return Estimate(n, float(value), None, None)
+        return Estimate(n, float(value), None, None, constant)
     tail = (1.0 - LEVEL) / 2.0
     low, high = np.quantile(had, [tail, 1.0 - tail])
-    return Estimate(n=n, mean=float(value), low=float(low), high=float(high))
+    return Estimate(n=n, mean=float(value), low=float(low), high=float(high), is_constant=constant)

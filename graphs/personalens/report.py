@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from dialoom.graphs.outcome import Episode, Judgement
 from dialoom.graphs.reporting.statistics import Estimate, Tally, intervals
@@ -64,7 +65,7 @@ class _Scores:
     """A tally for each group, metric, target and turn."""
 
     def __init__(self) -> None:
-        self.tallies: dict[tuple[Group, str, str, int | None], Tally] = defaultdict(Tally)
+        self.tallies: dict[tuple[Group, str, str, int | None], Tally] = defaultdict(partial(Tally, judged=True))
 
     def add(self, group: Group, judgement: Judgement, user: str) -> None:
         assert judgement.score is not None

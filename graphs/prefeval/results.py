@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.reporting.statistics import Estimate, mean_of_shares, share_of
+from dialoom.graphs.reporting.statistics import FEWEST, Estimate, mean_of_shares, share_of
 from dialoom.personas.preferences import FORMS
 
 from .options import ARMS, METHODS, TASKS
 from .setting import OWN_TURNS, Length, Setting
-from .verdicts import UNJUDGED, error_of
+from .verdicts import UNJUDGED, UNPARSED, error_of
 
 """The preference's and the question's: PrefEval counts them to a conversation's length."""
 TOO_LONG = "context"
@@ -99,13 +99,14 @@ class ItemResults:
     def share(self, setting: Setting, topic: str) -> Estimate | None:
         """A topic's accuracy; `None` if there is none."""
         count = self._of(setting).get(topic, Count())
-        return share_of(count.right, count.n)
+        return _judged(setting, count, share_of(count.right, count.n))
 
     def average(self, setting: Setting) -> Estimate | None:
         """The unweighted mean of all topics' accuracy; `None` if one of them has none."""
         if setting not in self._averages:
             counts = self._by_topic(setting)
-            self._averages[setting] = mean_of_shares([(count.right, count.n) for count in counts])
+            average = mean_of_shares([(count.right, count.n) for count in counts])
+            self._averages[setting] = _judged(setting, self.total(setting), average)
         return self._averages[setting]
 
     def hit_rate(self, setting: Setting) -> Estimate | None:
@@ -146,6 +147,17 @@ class ItemResults:
         """Models stand as the runs were named, words as the options name them, numbers as they are."""
         orders = {"model": self.models, "task": TASKS, "form": FORMS, "method": METHODS, "arm": ("", *ARMS)}
         return orders[axis].index(value) if axis in orders else value
+
+
+def _judged(setting: Setting, count: Count, share: Estimate | None) -> Estimate | None:
+    """Return a share of right answers that knows whether the checkers found the same of all of them.
+
+    Choices among options are compared with the right one; nobody judges them.
+    """
+    if share is None or setting.task != "generation":
+        return share
+    found = {error for error, number in count.errors.items() if number and error not in (UNJUDGED, UNPARSED)}
+    return replace(share, is_constant=len(found) == 1 and not count.errors[UNPARSED] and count.n >= FEWEST)
 
 
 def _setting(label: str, episode: Episode) -> Setting:

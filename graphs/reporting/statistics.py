@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 RESAMPLES = 2000
 LEVEL = 0.95
 FEWEST = 5
-"""Of the scores of fewer people no interval is made: resampling them says next to nothing."""
+"""Of the scores of fewer people no interval is made: resampling them says next to nothing. Nor are fewer equal scores
+of a judge called constant."""
 
 _Z = 1.959963984540054
 """The normal distribution's quantile of 0.975."""
@@ -35,12 +36,21 @@ def intervals(units: str = "people") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean, its number of observations and the ends of its 95 % interval; `None` where there is no interval."""
+    """A mean with its 95 % interval.
+
+    Attributes:
+        n: The number of observations.
+        mean: Their mean.
+        low: The lower end of the interval; `None` where there is no interval.
+        high: The upper end.
+        is_constant: Whether it is of at least `FEWEST` scores of a judge, all equal; `None` if of no judge's scores.
+    """
 
     n: int
     mean: float
     low: float | None
     high: float | None
+    is_constant: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +67,29 @@ class PairedDifference:
 
 
 class Tally:
-    """Scores or verdicts of people, counted."""
+    """Scores or verdicts of people, counted.
 
-    def __init__(self) -> None:
+    Args:
+        judged: Whether a judge gave them: then an estimate says whether all are equal.
+    """
+
+    def __init__(self, *, judged: bool = False) -> None:
         self._by_person: dict[Hashable, tuple[int, float]] = {}
         self._alone: Counter[float] = Counter()
         self._is_of_verdicts = True
+        self._is_judged = judged
+        self._range: tuple[float, float] | None = None
 
     def add(self, score: bool | float, person: Hashable = None) -> None:
-        """Count one score.
+        """Count a score.
 
         Args:
             score: A score, or a verdict, which counts as 1 or 0.
             person: Whose dialogue was scored; `None` if no other score is of the same person.
         """
         self._is_of_verdicts &= isinstance(score, bool)
+        low, high = self._range or (score, score)
+        self._range = min(low, score), max(high, score)
         if person is None:
             self._alone[float(score)] += 1
         else:
@@ -84,7 +102,7 @@ class Tally:
         return self._alone.total() + sum(count for count, _ in self._by_person.values())
 
     def estimate(self) -> Estimate | None:
-        """The mean with its interval; `None` without observations.
+        """Return the mean with its interval; `None` without observations.
 
         Verdicts: Wilson's score interval (E. B. Wilson, JASA 22, 1927), which has a width at 0 and at 1 as well.
         Scores: the percentile bootstrap of their mean, with people resampled and all scores of a person taken
@@ -98,7 +116,13 @@ class Tally:
         total = sum(score * count for (_, score), count in people.items())
         mean = total / self.n
         low, high = wilson(mean, self.n) if self._is_of_verdicts else _bootstrap(people)
-        return Estimate(self.n, mean, low, high)
+        constant = is_constant(self.n, *self._range) if self._is_judged and self._range else None
+        return Estimate(self.n, mean, low, high, constant)
+
+
+def is_constant(n: int, lowest: float, highest: float) -> bool:
+    """Return whether a judge's n scores, of which these are the lowest and the highest, are enough and all equal."""
+    return n >= FEWEST and lowest == highest
 
 
 def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> PairedDifference | None:

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .statistics import Estimate
+from .statistics import FEWEST, Estimate
 
 Cell = str | int | float | Estimate | None
+
+CONSTANT = "†"
+"""Marks a figure whose scores are all equal."""
+
+CONSTANT_NOTE = (
+    f"{CONSTANT} Constant: the judge gave the same score every time (marked from {FEWEST} scores on; a difference, if "
+    "it did in either run). The figure does not show that the judge distinguishes. It can be right, as of verdicts on "
+    "an assistant that always reaches the goal: read some of the judge's explanations, or compare it with people's "
+    "labels or another judge."
+)
+"""Stands below a table with such a figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +43,7 @@ class Table:
         title: What a reader sees above it.
         columns: Names; a column named with a `%` shows fractions as percentages.
         rows: A cell per column; `None` where there is nothing to say.
-        notes: Lines below it.
+        notes: Lines below it; `footnotes` adds what marks in cells mean.
         decimals: How many decimals a column's figures are shown with, where it is not 2 (1 for percentages).
         facets: Of columns of texts, the facet that they hold, where it has another name than the column or other words;
             `None` where the texts do not tell scenarios apart, such as the name of a model.
@@ -55,3 +66,9 @@ class Table:
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     where: str = ""
     where_of: dict[str, str | Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def footnotes(self) -> list[str]:
+        """The lines to show below it: its notes, and what the marks in its cells mean."""
+        has_constant = any(isinstance(cell, Estimate) and cell.is_constant for row in self.rows for cell in row)
+        return [*self.notes, *([CONSTANT_NOTE] if has_constant else [])]

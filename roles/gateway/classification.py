@@ -25,6 +25,7 @@ from .unanswered import Unanswered, unanswered
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _OVERLOAD = frozenset({429, 503, 529})
 _LONGEST = 600
+_TRACE = "Traceback (most recent call last)"
 _POLICY = re.compile(
     r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system", re.IGNORECASE
 )
@@ -36,20 +37,29 @@ _UNKNOWN_MODEL = re.compile(r"invalid model name|model_not_found", re.IGNORECASE
 _NO_TOOLS = re.compile(
     r"support\w* (?:tool|function)|tool use|tool choice requires|tools param requires", re.IGNORECASE
 )
+_ERROR = re.compile(r'"error"\s*:\s*(?!null)')
 _NOISE = re.compile(r"^(?:litellm\.\w+: |\w+(?:Error|Exception|Timeout): |Timeout Error: |\w+(?:Exception|Error) - )+")
 
 
-def classified(error: Exception, model: str, request: Request | None = None) -> ProviderError:
-    """A provider's exception as one of ours, without any key in its message.
+def classified(
+    error: Exception, model: str, request: Request | None = None, answer: str | None = None
+) -> ProviderError:
+    """Return a provider's exception as one of ours, without any key in its message.
 
     Args:
         error: What LiteLLM raised.
         model: The model that was asked.
         request: What it was asked, for advice.
+        answer: The body of an answer with a status of success that LiteLLM could not read, if one came.
     """
     said = str(error)
     status = status_of(error)
-    message = f"{model}: {type(error).__name__}{f' ({status})' if status else ''}: {_shown(said)}"
+    kind = f"{type(error).__name__}{f' ({status})' if status else ''}"
+    message = ": ".join(filter(None, (model, kind, _shown(said))))
+    if answer is not None:
+        message = f"{model}: the answer holds no reply: {_shown(answer) or 'it is empty'}"
+        if not _ERROR.search(answer):
+            return TransientProviderError(message)
     if _NO_KEY.search(said):
         return PermanentProviderError(f"{message} - a key is needed in {_key_names(model)}")
     if _is_out_of_money(error, status, said):
@@ -66,7 +76,8 @@ def classified(error: Exception, model: str, request: Request | None = None) -> 
     if (found := unanswered(error, status)) is None:
         return TransientProviderError(message, is_overload, pause)
     plain = _plain(found, model, request) or message
-    return UnansweredError(plain, is_overload, pause, absence=found.absence, reason=found.reason, raw=message)
+    raw = message if said else plain
+    return UnansweredError(plain, is_overload, pause, absence=found.absence, reason=found.reason, raw=raw)
 
 
 def _plain(found: Unanswered, model: str, request: Request | None) -> str | None:
@@ -84,8 +95,8 @@ def status_of(error: Exception) -> int | None:
 
 
 def _shown(said: str) -> str:
-    """What the provider said, without LiteLLM's preface; keys are taken out first, or a part of one could be left."""
-    text = " ".join(_NOISE.sub("", redacted(said)).split())
+    """Return what was said without LiteLLM's preface and trace; keys go first, or a part of one could be left."""
+    text = " ".join(_NOISE.sub("", redacted(said).partition(_TRACE)[0]).split())
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 

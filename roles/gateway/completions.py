@@ -38,17 +38,17 @@ def completion_of(response: Any, model: str) -> Completion:
     return _booked(completion, getattr(response, "usage", None), cost)
 
 
-def salvaged(raw: object, model: str) -> Completion | None:
-    """The reply out of an answer that LiteLLM cannot read, such as one whose usage holds words.
+def salvaged(answer: str | None, model: str) -> Completion | None:
+    """Return the reply in an answer that LiteLLM cannot read, such as one whose usage holds words.
 
-    It has been paid for, so it is used; what it took is unknown.
+    It has been paid for, so it is used; what it took is unknown. Without a reply, return `None`.
 
     Args:
-        raw: The answer's body as it came, if LiteLLM has shown it.
+        answer: The answer's body, if one came.
         model: The model that gave it.
     """
     try:
-        choice = json.loads(raw)["choices"][0] if isinstance(raw, str) else {}
+        choice = json.loads(answer or "")["choices"][0]
         message = choice["message"]
         content, reasoning, refusal = (message.get(key) for key in ("content", "reasoning_content", "refusal"))
     except (ValueError, LookupError, TypeError, AttributeError):

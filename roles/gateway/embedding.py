@@ -18,8 +18,8 @@ from dialoom.roles.errors import BindingError, PermanentProviderError
 
 from .calls import Completion, Request
 from .classification import classified
+from .exchange import Exchange, exchanging
 from .litellm_backend import TIMEOUT, ensure_known, load_litellm
-from .reply_size import Bound, bounded_body
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class EmbeddingBackend:
             PermanentProviderError: Anything else that the provider refused, or an answer that is none.
         """
         texts = [message["content"] for message in request.messages]
-        body = Bound()
+        exchange = Exchange()
         try:
-            with bounded_body(body):
+            with exchanging(exchange):
                 response = await load_litellm().aembedding(
                     model=self.model,
                     input=texts,
@@ -50,8 +50,8 @@ class EmbeddingBackend:
                     num_retries=0,
                 )
         except Exception as error:
-            body.ensure_kept(self.model)
-            raise classified(error, self.model, request) from None
+            exchange.ensure_accepted(self.model)
+            raise classified(error, self.model, request, exchange.answer) from None
         try:
             vectors = [_packed(each["embedding"]) for each in sorted(response.data, key=lambda each: each["index"])]
         except (TypeError, KeyError, ValueError) as error:

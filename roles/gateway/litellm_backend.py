@@ -8,6 +8,7 @@ import gc
 import importlib
 import os
 import threading
+import warnings
 from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
@@ -23,8 +24,8 @@ from .cache_markers import marked, wants_markers
 from .calls import Completion, Request
 from .classification import classified, status_of
 from .completions import completion_of, salvaged
+from .exchange import Exchange, exchanging
 from .inline_preparation import prepared_inline
-from .reply_size import Bound, bounded_body
 from .structure import Form, Shapes, is_refused, response_format
 from .tool_wire import tool_options, wire_messages
 from .unpriced import Unpriced, pricing_only
@@ -33,7 +34,6 @@ TIMEOUT = 600.0
 """Seconds after which an attempt that has not been answered is given up, and made again: the slowest models think for
 minutes, and a connection that is dead without saying so must not hold its place for ever."""
 
-_UNREADABLE = "Invalid response object"
 _LISTENERS = (
     "callbacks",
     "success_callback",
@@ -83,23 +83,18 @@ class LiteLLMBackend:
             finally:
                 ASKED.reset(token)
         _ensure_key(litellm, request)
-        shown: list[object] = []
-        body = Bound()
+        exchange = Exchange()
         try:
             async with self._admission.passing() as sent, asyncio.timeout(request.timeout or self._timeout):
-
-                def note(details: dict[str, Any]) -> None:  # before the request is sent, and when its answer is there
-                    sent()
-                    shown.append(details.get("original_response"))
-
-                with prepared_inline(_provider(litellm, request.model) == "openai"), bounded_body(body):
-                    response = await self._unlogged(litellm, litellm.acompletion(**options, logger_fn=note))
+                options["logger_fn"] = lambda _details: sent()  # called before the request is sent
+                with prepared_inline(_provider(litellm, request.model) == "openai"), exchanging(exchange):
+                    response = await self._unlogged(litellm, litellm.acompletion(**options))
         except Exception as error:
-            if _UNREADABLE in str(error) and (kept := _salvaged(shown, request.model)) is not None:
+            exchange.ensure_accepted(request.model)
+            if (kept := salvaged(exchange.answer, request.model)) is not None:
                 return kept
-            body.ensure_kept(request.model)
             # Not chained: the original's message may hold a key.
-            raise self._failure(error, request, form) from None
+            raise self._failure(error, request, form, exchange.answer) from None
         return completion_of(response, request.model)
 
     def _options(self, litellm: ModuleType, request: Request, form: Form) -> dict[str, Any]:
@@ -141,9 +136,9 @@ class LiteLLMBackend:
         finally:
             context.is_internal_call.reset(token)
 
-    def _failure(self, error: Exception, request: Request, form: Form) -> ProviderError:
+    def _failure(self, error: Exception, request: Request, form: Form, answer: str | None) -> ProviderError:
         """What the error is; the refusal of a shape is passing, since the next attempt asks for it in another form."""
-        failure = classified(error, request.model, request)
+        failure = classified(error, request.model, request, answer)
         if form is Form.NONE or not is_refused(status_of(error), str(error)):
             return failure
         self._shapes.refuse(request, form)
@@ -221,10 +216,12 @@ def _imported() -> ModuleType:
     with _variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR", LITELLM_MODE="PRODUCTION"):
         import litellm
 
-    from . import reply_size, unpriced
+    from . import exchange, unpriced
     from .offline_provider import OfflineProvider
 
-    reply_size.install()
+    # LiteLLM copies answers as they came, and warns of a `cost` that is a text; here such a figure is unknown.
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
+    exchange.install()
     unpriced.install(litellm)
 
     litellm.telemetry = False
@@ -304,9 +301,3 @@ def _ensure_key(litellm: ModuleType, request: Request) -> None:
 def _provider(litellm: ModuleType, model: str) -> str:
     """LiteLLM's word for who serves a model."""
     return str(litellm.get_llm_provider(model)[1])
-
-
-def _salvaged(shown: list[object], model: str) -> Completion | None:
-    """The reply, if LiteLLM has shown the answer's text before it could not read it."""
-    texts = [each for each in shown if isinstance(each, str)]
-    return salvaged(texts[-1], model) if texts else None

@@ -25,7 +25,7 @@ def print_tables(tables: Iterable[Table]) -> None:
         console.print(table.title, style="bold")
         for piece in _pieces(table, console) if table.rows else [f"  {reporting.NO_ROWS}"]:
             console.print(piece)
-        for note in table.notes:
+        for note in table.footnotes:
             console.print(f"  {note}", style="dim")
         console.print()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dialoom.graphs import Judgement, Recipe, Table
-from dialoom.graphs.reporting.statistics import FEWEST, PairedDifference, holm, paired_difference
+from dialoom.graphs.reporting.statistics import FEWEST, PairedDifference, holm, is_constant, paired_difference
 from dialoom.runs.selection import selected
 from dialoom.runs.store.documents import canonical
 
@@ -36,7 +36,7 @@ class JudgedDifference:
         what: What was judged, as `what_of` calls it.
         before: Its mean in the first run, over these scenarios.
         after: Its mean in this one.
-        paired: The difference, tested.
+        paired: The difference, tested; constant if all scores of either run are equal.
     """
 
     label: str
@@ -147,7 +147,10 @@ def _rows(label: str, pairs: Sequence[tuple[_Scored, _Scored]]) -> list[JudgedDi
         both = [(one, other) for one, other in pairs if what in one.means and what in other.means]
         found = paired_difference((one.person, other.means[what] - one.means[what]) for one, other in both)
         if found is not None:
-            before, after = (sum(each[side].means[what] for each in both) / len(both) for side in (0, 1))
+            means = [[each[side].means[what] for each in both] for side in (0, 1)]
+            before, after = (sum(of_run) / len(both) for of_run in means)
+            constant = any(is_constant(len(both), min(of_run), max(of_run)) for of_run in means)
+            found = replace(found, estimate=replace(found.estimate, is_constant=constant))
             rows.append(JudgedDifference(label, what, before, after, found))
     return rows
 

@@ -8,14 +8,15 @@ from html import escape
 from importlib import resources
 
 from dialoom.graphs import Chart, Table
+from dialoom.graphs.reporting.table import CONSTANT
 
 from .drawing import can_draw, draw
 from .writing import NO_ROWS, texts_of
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _XML = re.compile(r"^.*?(?=<svg)", re.DOTALL)
-_ESTIMATE = re.compile(r"^(-?[\d.,]+)(?: (\[[^\]]*\]))?(?: (n=[\d,]+))$")
-_NUMBER = re.compile(r"^[-\u2013]?[\d.,]*\d%?(?: \[.*)?(?: n=[\d,]+)?$|^\u2013$")
+_ESTIMATE = re.compile(rf"^(-?[\d.,]+{CONSTANT}?)(?: (\[[^\]]*\]))?(?: (n=[\d,]+))$")
+_NUMBER = re.compile(rf"^[-\u2013]?[\d.,]*\d%?{CONSTANT}?(?: \[.*)?(?: n=[\d,]+)?$|^\u2013$")
 
 
 def page(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), lead: Sequence[str] = ()) -> str:
@@ -74,7 +75,7 @@ def _with_charts(table: Table, drawn: Sequence[Chart]) -> Iterator[str]:
 def _table(table: Table) -> Iterator[str]:
     yield f'<h2 id="{escape(table.name)}">{escape(table.title)}</h2>'
     yield from _body(table) if table.rows else [f"<p>{NO_ROWS}</p>"]
-    yield from _notes(table.notes)
+    yield from _notes(table.footnotes)
 
 
 def _body(table: Table) -> Iterator[str]:

@@ -28,7 +28,9 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
     name = f"compared-{file_name(left.name)}-{file_name(right.name)}"
     table = Table(name, f"Judgements {left.name!r} and {right.name!r} on the same dialogues", columns)
     table.facets = {"metric": None}
-    tallies: dict[str, tuple[Tally, Tally, Tally, Tally]] = defaultdict(lambda: (Tally(), Tally(), Tally(), Tally()))
+    tallies: dict[str, tuple[Tally, Tally, Tally, Tally]] = defaultdict(
+        lambda: (Tally(judged=True), Tally(judged=True), Tally(), Tally())
+    )
     pairs: dict[tuple[str, str], Counter[tuple[float, float]]] = defaultdict(Counter)
     person = run.recipe.unit
     for one, other in zip(run.episodes(left.name), run.episodes(right.name), strict=True):

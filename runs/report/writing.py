@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dialoom.graphs import Chart, Estimate, Table
-from dialoom.graphs.reporting.table import Cell
+from dialoom.graphs.reporting.table import CONSTANT, Cell
 from dialoom.outputs import binary_output, file_name, make_folder, text_output
 from dialoom.shown import csv_cell, markdown_text
 
@@ -22,7 +22,7 @@ _DECIMALS, _DECIMALS_OF_PERCENTAGES = 2, 1
 
 
 def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
-    """A cell as people read it; an estimate as its mean, interval and n.
+    """Return a cell as people read it; an estimate as its mean, marked where it is constant, its interval and n.
 
     Args:
         cell: What the table holds.
@@ -37,7 +37,7 @@ def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
     if isinstance(cell, Estimate):
         ends = [f"{factor * end:z.{places}f}" for end in (cell.low, cell.high) if end is not None]
         interval = f" [{', '.join(ends)}]" if ends else ""
-        return f"{factor * cell.mean:z.{places}f}{interval} n={cell.n:,}"
+        return f"{factor * cell.mean:z.{places}f}{CONSTANT if cell.is_constant else ''}{interval} n={cell.n:,}"
     if isinstance(cell, float):
         return f"{factor * cell:z.{places}f}"
     return f"{cell:,}" if isinstance(cell, int) else cell
@@ -96,7 +96,7 @@ def _markdown_chart(chart: Chart) -> Iterator[str]:
 def _markdown_table(table: Table) -> Iterator[str]:
     yield from (f"## {markdown_text(table.title)}", "")
     yield from (*(_markdown_rows(table) if table.rows else [NO_ROWS]), "")
-    for note in table.notes:
+    for note in table.footnotes:
         yield from (markdown_text(note), "")
 
 
@@ -108,20 +108,32 @@ def _markdown_rows(table: Table) -> Iterator[str]:
 
 
 def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
-    """A header and the rows; a column that holds estimates becomes four, one named with a `%` holds percentages."""
-    estimated = [any(isinstance(row[index], Estimate) for row in table.rows) for index in range(len(table.columns))]
-    header: list[str | int | float | None] = []
-    for column, four in zip(table.columns, estimated, strict=True):
-        header += [column, f"{column} low", f"{column} high", f"{column} n"] if four else [column]
-    yield header
+    """Yield a header and the rows; of a column named with a `%`, as percentages.
+
+    A column that holds estimates becomes four: mean, ends of the interval and n. One of judges' scores has a fifth:
+    whether all scores are equal.
+    """
+    parts = [_csv_parts([row[index] for row in table.rows]) for index in range(len(table.columns))]
+    yield [
+        f"{column} {part}".strip() for column, of_column in zip(table.columns, parts, strict=True) for part in of_column
+    ]
     for row in table.rows:
         cells: list[str | int | float | None] = []
-        for cell, column, four in zip(row, table.columns, estimated, strict=True):
+        for cell, column, of_column in zip(row, table.columns, parts, strict=True):
             factor = 100 if column.endswith("%") else 1
             if isinstance(cell, Estimate):
                 ends = (None if end is None else factor * end for end in (cell.low, cell.high))
-                cells += [factor * cell.mean, *ends, cell.n]
+                values: list[float | int | str | None] = [factor * cell.mean, *ends, cell.n, cell.is_constant]
             else:
-                value = factor * cell if isinstance(cell, float) else cell
-                cells += [value, None, None, None] if four else [value]
+                values = [factor * cell if isinstance(cell, float) else cell, *[None] * 4]
+            cells += values[: len(of_column)]
         yield cells
+
+
+def _csv_parts(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Return what follows a column's name in the names of the columns that it becomes."""
+    estimates = [cell for cell in cells if isinstance(cell, Estimate)]
+    if not estimates:
+        return ("",)
+    judged = any(cell.is_constant is not None for cell in estimates)
+    return ("", "low", "high", "n", *(["constant"] if judged else []))

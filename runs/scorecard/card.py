@@ -97,7 +97,7 @@ class Scorecard:
                     "title": table.title,
                     "columns": list(table.columns),
                     "rows": [[_plain(cell) for cell in row] for row in table.rows],
-                    "notes": table.notes,
+                    "notes": table.footnotes,
                 }
                 for table in self.report.tables
             },

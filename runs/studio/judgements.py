@@ -201,7 +201,7 @@ def agreement_up_to_now(run: Run, judging: str | None, told: str = "Agreement up
                 with element("tr"):
                     for cell in row:
                         text("td" if number else "th", str(cell))
-        for note in table.notes:
+        for note in table.footnotes:
             text("div", note, "quiet small")
 
     on_opening(part, fill)

@@ -219,6 +219,26 @@ def test_differences_between_runs_are_paired_tested_and_said(dialoom: Command, t
     assert (float(told["difference"]), float(told["p"])) == (0.0, 1.0)
 
 
+def test_a_judge_that_gives_the_same_score_every_time_is_marked_at_the_figure(dialoom: Command, tmp_path: Path) -> None:
+    """On the terminal, in Markdown, HTML and CSV, with one note below each such table; other figures are not marked."""
+    write_release(tmp_path / "release", users=6, tasks=[ALARM])
+    (tmp_path / "cast.py").write_text(PAIRED)
+    for name in ("plain", "kind"):
+        cast = [f"--model={role}=python:cast:{role}" for role in ("user", "judge")]
+        cast += [f"--model=assistant=python:cast:{name}", "--setting", "base", "-o", f"{name}.db"]
+        dialoom("run", "personalens", "--profiles", "release", *cast)
+    text = dialoom("report", "plain.db", "--table", "scores").stdout
+    assert text.count("2.00†") == 5 and text.count("100.0†") == 1
+    assert text.count("† Constant: ") == 1
+    dialoom("report", "plain.db", "-o", "out")
+    row = _rows(tmp_path / "out" / "scores.csv")[0]
+    assert (row["Nat. user"], row["Nat. user n"], row["Nat. user constant"]) == ("2.0", "6", "True")
+    markdown, page = (tmp_path / "out" / "report.md").read_text(), (tmp_path / "out" / "report.html").read_text()
+    assert "2.00† [2.00, 2.00] n=6" in markdown and "2.00† <small>[2.00, 2.00]</small>" in page
+    both = dialoom("report", "plain.db", "kind.db", "--table", "differences").stdout
+    assert "1.00†" in both and "† Constant: " in both
+
+
 def test_offline_models_are_warned_of_on_every_table_and_on_the_chart(dialoom: Command, tmp_path: Path) -> None:
     """With the roles that they played, by run where that differs."""
     (tmp_path / "cast.py").write_text(CAST)

@@ -109,7 +109,10 @@ def _figures(folder: Path) -> dict[tuple[str, str], Any]:
 def test_a_card_has_figures_with_intervals_and_differences_over_all_systems(card: Path) -> None:
     """Each system an ordinary run; the tests are paired, and corrected for all rows of all systems together."""
     found = _json(card / "card")
-    assert _figures(card / "card")["P", "plain"] == {"n": 5, "mean": 2.0, "low": 2.0, "high": 2.0}
+    p = {"n": 5, "mean": 2.0, "low": 2.0, "high": 2.0, "is_constant": True}
+    assert _figures(card / "card")["P", "plain"] == p
+    assert "2.00† [2.00, 2.00] n=5" in (card / "card" / "scorecard.md").read_text()
+    assert any(note.startswith("† Constant") for note in found["tables"]["personalens"]["notes"])
     assert _figures(card / "card")["AL", "kind"]["mean"] == 3.0
     rows = [dict(zip(found["tables"]["differences"]["columns"], row, strict=True)) for row in _rows(found)]
     assert [(row["system"], row["of"], row["difference"]["mean"]) for row in rows] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -128,6 +129,23 @@ def test_verdicts_have_an_interval_of_some_width_even_at_the_extremes(
     for number in range(n):
         tally.add(number < right, person="the same")
     assert ends(tally) == pytest.approx(interval, abs=1e-6)
+
+
+def test_a_judge_that_gives_the_same_score_every_time_is_told() -> None:
+    """From five scores on, numbers and verdicts alike; what no judge gave is not called constant."""
+
+    def is_constant(scores: Sequence[float], judged: bool = True) -> bool | None:
+        tally = Tally(judged=judged)
+        for score in scores:
+            tally.add(score)
+        estimate = tally.estimate()
+        assert estimate is not None
+        return estimate.is_constant
+
+    assert is_constant([3] * 5) and is_constant([True] * 5) and is_constant([False] * 5)
+    assert is_constant([3] * 4) is False
+    assert is_constant([3] * 40 + [4]) is False
+    assert is_constant([1.0] * 5, judged=False) is None
 
 
 def ends(tally: Tally) -> tuple[float, float]:

@@ -61,7 +61,7 @@ def test_retry_after_is_capped() -> None:
 def test_an_endless_body_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After so many bytes, once, with a message that says why."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr("dialoom.roles.gateway.reply_size.MOST_BYTES", 2**20)
+    monkeypatch.setattr("dialoom.roles.gateway.exchange.MOST_BYTES", 2**20)
     answer = Response(raw=b" " * (2**20 + 2**18) + b"{}")
     for model in ("openai/gpt-4o-mini", "hosted_vllm/m"):
         with serving(lambda _body, _number: answer) as server:

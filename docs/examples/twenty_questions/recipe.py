@@ -151,7 +151,7 @@ class TwentyQuestions(Recipe):
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """How many words were found, and how many keepers were honest."""
-        is_found, is_honest = Tally(), Tally()
+        is_found, is_honest = Tally(), Tally(judged=True)
         for episode in episodes:
             is_found.add(episode.outcome.ended_by == "found")
             for judgement in episode.outcome.judgements:

@@ -78,8 +78,9 @@ class _Shown(NamedTuple):
 def _notes_above(found: Report) -> list[str]:
     """The notes that several tables and charts have, which stand once, above all of them."""
     shown: list[Chart | Table] = [*found.charts, *found.tables]
-    having = Counter(note for each in shown for note in {*each.notes})
-    in_order = dict.fromkeys(note for each in shown for note in each.notes)
+    notes = [each.footnotes if isinstance(each, Table) else each.notes for each in shown]
+    having = Counter(note for own in notes for note in {*own})
+    in_order = dict.fromkeys(note for own in notes for note in own)
     return [note for note in in_order if having[note] > 1]
 
 
@@ -143,7 +144,7 @@ def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool
             with written("tbody"):
                 for row in table.rows:
                     _row(view, table, row, known)
-        _notes([note for note in table.notes if note not in above])
+        _notes([note for note in table.footnotes if note not in above])
 
 
 def _row(view: View, table: Table, row: Sequence[object], known: Mapping[str, _Shown]) -> None:

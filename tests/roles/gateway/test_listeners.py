@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 

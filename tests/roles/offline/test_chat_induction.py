@@ -65,7 +65,7 @@ def test_what_was_told_is_known_under_either_pronoun() -> None:
         ask("preferred", profile=profile, personality=None, history=history)
         for profile in ("He/She sings in a choir. His/Her oven leaks.", "He sings in a choir. His oven leaks.")
     ]
-    assert all("singing in a choir" in reply for reply in replies)
+    assert all(re.search(r"\bsing(?:ing)? in a choir", reply) for reply in replies)
     assert not any(re.search(r"(?i)\bhe\b|\bhis\b|/", reply) for reply in replies)
 
 

@@ -1,0 +1,168 @@
+"""The rules for one exchange with a model's server: no redirect elsewhere, no compression, no endless answer."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from dialoom.roles.errors import PermanentProviderError
+
+from .secrets import redacted
+
+MOST_BYTES = 64 * 2**20
+"""The largest body of an answer: room for a batch of embeddings."""
+
+MOST_REDIRECTS = 5
+"""How many redirects within its own server one attempt follows."""
+
+_COMPRESSIONS = frozenset({"br", "deflate", "gzip", "x-gzip", "zstd"})
+_LONGEST_ADDRESS = 200
+
+_Send = Callable[[Any, httpx.Request], Awaitable[httpx.Response]]
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What one attempt sends to a model's server and receives from it.
+
+    Attributes:
+        most: The most bytes of an answer's body.
+        refused: Why the answer was refused; `None` if it was not.
+    """
+
+    most: int = field(default_factory=lambda: MOST_BYTES)
+    refused: str | None = None
+    _redirects: int = 0
+    _status: int | None = None
+    _body: bytearray = field(default_factory=bytearray)
+    _is_whole: bool = False
+
+    @property
+    def answer(self) -> str | None:
+        """Return the text of a successful answer that arrived whole; `None` if there is none."""
+        is_answer = self._is_whole and self._status is not None and 200 <= self._status < 300
+        return self._body.decode(errors="replace") if is_answer else None
+
+    def ensure_accepted(self, model: str) -> None:
+        """Report that the answer was refused: LiteLLM takes that for a lost connection.
+
+        Raises:
+            PermanentProviderError: With the model and the reason.
+        """
+        if self.refused is not None:
+            raise PermanentProviderError(f"{model}: {self.refused}")
+
+    async def perform(self, send: _Send, transport: Any, request: httpx.Request) -> httpx.Response:
+        """Send a request and check the head of its answer; the body is checked while it is read."""
+        if self.refused is not None:  # an SDK tries again by itself
+            raise self._refuse(self.refused)
+        request.headers["accept-encoding"] = "identity"
+        response = await send(transport, request)
+        self._status, self._body, self._is_whole = response.status_code, bytearray(), False
+        if (refused := self._refusal(request, response)) is not None:
+            await response.aclose()
+            raise self._refuse(refused)
+        if response.status_code >= 400 and (compression := _compression(response)):
+            await response.aclose()
+            said = f"its text is compressed ({compression}), which was not asked for, and was not read"
+            return httpx.Response(response.status_code, json={"error": {"message": said}}, request=request)
+        response.stream = _Checked(response.stream, self)
+        return response
+
+    async def checked(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield a body up to the most that it may be."""
+        async for chunk in stream:
+            if len(self._body) + len(chunk) > self.most:
+                raise self._refuse(f"the answer is larger than {self.most:,} bytes, and was given up")
+            self._body += chunk
+            yield chunk
+        self._is_whole = True
+
+    def _refusal(self, request: httpx.Request, response: httpx.Response) -> str | None:
+        """Return why an answer is not accepted, by its head; `None` if it is."""
+        if not response.has_redirect_location:
+            compression = _compression(response)
+            if response.status_code >= 400 or not compression:
+                return None
+            return f"the answer is compressed ({compression}), which was not asked for: switch that off at the server"
+        here = request.url
+        try:
+            there = here.join(response.headers["location"])
+        except (httpx.InvalidURL, ValueError):
+            return f"{_shown(here)} redirects to no address that can be read: check the address (api_base)"
+        if (here.scheme, here.host, here.port) != (there.scheme, there.host, there.port):
+            return (
+                f"{_shown(here)} redirects to another server, {_shown(there)}, and nothing was sent there: if the "
+                "model is served there, give that address (api_base)"
+            )
+        self._redirects += 1
+        if self._redirects > MOST_REDIRECTS:
+            return f"{_shown(here)} redirects again and again, at last to {_shown(there)}: check the address (api_base)"
+        return None
+
+    def _refuse(self, why: str) -> httpx.ReadError:
+        self.refused = why
+        return httpx.ReadError(why)
+
+
+class _Checked(httpx.AsyncByteStream):
+    """A body that is checked while it is read."""
+
+    def __init__(self, stream: Any, exchange: Exchange) -> None:
+        self._stream = stream
+        self._exchange = exchange
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._exchange.checked(self._stream):
+                yield chunk
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _compression(response: httpx.Response) -> str | None:
+    named = {each.strip().lower() for each in response.headers.get("content-encoding", "").split(",")}
+    return ", ".join(sorted(named & _COMPRESSIONS)) or None
+
+
+def _shown(url: httpx.URL) -> str:
+    """Return an address without a login and a query, which may hold secrets."""
+    return redacted(f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}{url.path}"[:_LONGEST_ADDRESS])
+
+
+_current: ContextVar[Exchange | None] = ContextVar("dialoom_exchange", default=None)
+
+
+@contextlib.contextmanager
+def exchanging(exchange: Exchange) -> Iterator[None]:
+    """Hold what LiteLLM sends and receives within the block to the rules; other users of LiteLLM are left alone."""
+    token = _current.set(exchange)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def install() -> None:
+    """Have both of LiteLLM's transports keep to the rules of the current exchange. Called once, with its import."""
+    litellm: Any = importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport")
+    kinds: tuple[Any, ...] = (litellm.LiteLLMAiohttpTransport, httpx.AsyncHTTPTransport)
+    for kind in kinds:
+        kind.handle_async_request = _ruled(kind.handle_async_request)
+
+
+def _ruled(send: _Send) -> _Send:
+    async def perform(transport: Any, request: httpx.Request) -> httpx.Response:
+        exchange = _current.get()
+        return await (send(transport, request) if exchange is None else exchange.perform(send, transport, request))
+
+    return perform
