@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from litellm.exceptions import BadRequestError
 from litellm.llms.custom_llm import CustomLLM
 from litellm.types.utils import ChatCompletionMessageToolCall, Function, ModelResponse, Usage
 
@@ -24,14 +25,19 @@ class OfflineProvider(CustomLLM):
     """Understudies behind LiteLLM's interface. Tokens are counted as a quarter of the characters."""
 
     def completion(self, *_args: Any, **call: Any) -> ModelResponse:
-        """Refuse synchronous calls, which are never dialoom's own."""
+        """Refuse synchronous calls, which are never dialoom's own.
+
+        Raises:
+            BadRequestError: Always.
+        """
         raise _not_from_dialoom(call["model"])
 
     async def acompletion(self, *_args: Any, **call: Any) -> ModelResponse:
         """Answer a call; LiteLLM passes everything by name.
 
         Raises:
-            UnderstudyError: If the call was not made by dialoom, or no understudy can answer it.
+            BadRequestError: If the call was not made by dialoom.
+            UnderstudyError: If no understudy can answer it.
         """
         messages: list[dict[str, Any]] = call["messages"]
         options = call.get("optional_params") or {}
@@ -61,10 +67,13 @@ class OfflineProvider(CustomLLM):
         return response
 
 
-def _not_from_dialoom(model: str) -> offline.UnderstudyError:
-    return offline.UnderstudyError(
+def _not_from_dialoom(model: str) -> BadRequestError:
+    """Return the error of a call that was made directly; LiteLLM passes on its own errors as they are."""
+    return BadRequestError(
         f"offline/{model} can only be called by dialoom, which tells it the role and the prompt; give it as a role's "
-        "model (--model ROLE=offline/...), and call another model here"
+        "model (--model ROLE=offline/...), and call another model here",
+        model,
+        "offline",
     )
 
 

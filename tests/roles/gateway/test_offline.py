@@ -60,9 +60,9 @@ async def test_a_call_that_dialoom_did_not_make_is_refused_in_one_sentence() -> 
     """An offline model cannot tell from the messages what it is to play."""
     litellm, messages = load_litellm(), [{"role": "user", "content": "Hello."}]
     told = r"offline/attentive can only be called by dialoom, which tells it the role and the prompt"
-    with pytest.raises(litellm.APIConnectionError, match=told):
+    with pytest.raises(litellm.BadRequestError, match=told):
         litellm.completion(model="offline/attentive", messages=messages)
-    with pytest.raises(litellm.APIConnectionError, match=told):
+    with pytest.raises(litellm.BadRequestError, match=told):
         await litellm.acompletion(model="offline/attentive", messages=messages)
 
 
