@@ -69,9 +69,9 @@ test-llm: $(LLM)/.installed-llm
 test-notebook: $(NOTEBOOK)/.installed-notebook
 	$(NOTEBOOK)/bin/python -m pytest tests/notebook
 
-# Runs on Ray's workers, with kills of workers, of a machine and of the command itself.
+# Runs on Ray's workers, with kills of workers, of a machine and of the command itself. With bytecode, as 'make test'.
 test-ray: $(RAY)/.installed-ray
-	$(RAY)/bin/python -m pytest tests/ray
+	env -u PYTHONDONTWRITEBYTECODE $(RAY)/bin/python -m pytest tests/ray
 
 # Compares exports, requests and kill behaviour with recorded hashes, by a script outside the project, where it is present.
 # Record a deliberate change with: make regression RECORD="--record --only NAME"

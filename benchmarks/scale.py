@@ -35,7 +35,7 @@ import dialoom
 from dialoom.roles.gateway.budget import Budget, Taken
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.parcels import pack
-from dialoom.runs.workers.cluster import manners
+from dialoom.runs.workers.cluster import ray_settings
 from dialoom.runs.workers.commons import Commons
 from dialoom.runs.workers.purse import LeaseStanding
 
@@ -211,7 +211,7 @@ def carried(messages: int = 300) -> float:
         async def say(self, said: bytes) -> int:
             return len(said)
 
-    with manners():
+    with ray_settings():
         ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
     try:
         maker: Any = ray.remote(Echo)

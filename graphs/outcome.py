@@ -74,6 +74,7 @@ class Outcome(BaseModel):
         counts: Figures of the recipe's own, e.g. how many turns.
         details: What else a recipe keeps, as plain JSON, e.g. a tree of which `messages` is one path.
         faults: What the gate's rules found, in the order of the messages; `None` if they were not asked.
+        languages: Those of its conversations for which the rules were asked, as ISO 639 codes.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -83,6 +84,7 @@ class Outcome(BaseModel):
     details: Mapping[str, Any] = {}
     judgements: tuple[Judgement, ...] = ()
     faults: tuple[DialogueFault, ...] | None = None
+    languages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

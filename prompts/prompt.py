@@ -31,11 +31,11 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import yaml
-from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, UndefinedError, meta
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, UndefinedError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dialoom.errors import first_problem
+from dialoom.sandbox import Sandbox
 
 from .errors import PromptError
 from .messages import ChatMessage, Utterance, call_text
@@ -46,6 +46,8 @@ _SECTIONS = ("system", "history", "user", "assistant")
 _TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w-]*)")
 _OF_TRANSCRIPTS = frozenset({"assistant", "conversation", "user"})
 _CALL = "tool_call"
+_MOST_CHARACTERS = 20_000_000
+"""Of a rendered section, several times what any model's context window takes."""
 
 
 class Section(BaseModel):
@@ -104,10 +106,8 @@ def _any_of(tags: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"<(?=\s*/?\s*(?:{names})\b)" if names else r"(?!)", re.IGNORECASE)
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
-    )
+def _environment() -> Sandbox:
+    environment = Sandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False)
     environment.filters["transcript"] = transcript
     return environment
 
@@ -228,27 +228,29 @@ class Prompt(BaseModel):
         return {"role": "user", "content": _without_tags(_worded(line), self._own_tag)}
 
     def _text(self, section: Section, template: Template, inputs: Mapping[str, Any]) -> str:
+        place = f"section '{section.kind}' (line {section.line}) of {self.id!r}"
+        rendered: list[str] = []
+        length = 0
         try:
-            return template.render(inputs).strip()
+            for piece in template.generate(inputs):
+                rendered.append(piece)
+                if (length := length + len(piece)) > _MOST_CHARACTERS:
+                    raise PromptError(self.place, f"{place} makes more than {_MOST_CHARACTERS:,} characters")
         except UndefinedError as error:
-            raise PromptError(
-                self.place, f"section '{section.kind}' (line {section.line}) of {self.id!r}: {error}"
-            ) from error
-        except (TemplateError, TypeError, ValueError) as error:
-            raise PromptError(
-                self.place,
-                f"section '{section.kind}' (line {section.line}) of {self.id!r} cannot be rendered: {error}",
-            ) from error
+            raise PromptError(self.place, f"{place}: {error}") from error
+        except (TemplateError, ArithmeticError, RecursionError, TypeError, ValueError) as error:
+            raise PromptError(self.place, f"{place} cannot be rendered: {error}") from error
+        return "".join(rendered).strip()
 
     def _check_variables(self) -> None:
         allowed = set(self.front.inputs)
         for section in self.sections:
             try:
-                used = meta.find_undeclared_variables(_ENVIRONMENT.parse(section.text))
+                used = _ENVIRONMENT.template_variables(section.text)
             except TemplateSyntaxError as error:
                 line = section.line + (error.lineno or 1)
                 raise PromptError(f"{self.place}:{line}", f"not a template: {error.message}") from error
-            if unknown := sorted(used - allowed - set(_ENVIRONMENT.globals)):
+            if unknown := sorted(used - allowed):
                 raise PromptError(
                     self.place,
                     f"prompt {self.id!r} uses the variable {unknown[0]!r}, which it does not get; "

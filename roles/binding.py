@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, get_args, runtime_checkable
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -14,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from dialoom.errors import Advice
 
 from .errors import BindingError
+from .named_players import named_player
+from .own_players import OwnPlayer, check_player, name_of, takes_tools
 from .parameters import MOST_TOKENS, checked_limit, checked_parameters
 
 OFFLINE = "offline/"
@@ -22,34 +23,19 @@ OFFLINE = "offline/"
 OBJECT = "object:"
 """Begins the name of a model that was given as an object: only the process that was given it knows it."""
 
-Reply: TypeAlias = Callable[..., Awaitable[str | Mapping[str, Any]]]
-"""An async function from the chat messages that a model would get to the reply's text. One that takes a second argument
-`tools` gets the tools that the request offers; it may reply with a chat message that has `tool_calls`."""
-
 Value = TypeVar("Value")
 
 Structured: TypeAlias = Literal["auto", "schema", "json", "prompt"]
 """How a model is held to the form of a reply: to a JSON schema, to JSON, or by the prompt's words alone; `auto` takes
 the strictest that it knows or does not refuse."""
 
+Temperature: TypeAlias = float | Literal["none"]
+"""A sampling temperature from 0 to 2; `"none"` sends none, for models that refuse the parameter."""
 
-@runtime_checkable
-class CompiledGraph(Protocol):
-    """What is needed of a compiled LangGraph graph whose state has `messages`."""
-
-    async def ainvoke(self, input: Any, config: Any = None) -> Any:
-        """The final state."""
-        ...
-
-
-GraphMaker: TypeAlias = Callable[[list[Any]], CompiledGraph]
-"""A plain function of `tools` (LangChain's, of those that a request offers) that gives a compiled graph."""
-
-OwnPlayer: TypeAlias = "Reply | CompiledGraph | GraphMaker"
 
 Player: TypeAlias = "str | OwnPlayer"
-"""A model's name (LiteLLM's, `offline/...`, `python:...`, `graph:...`), an async function, a compiled graph, or a
-function of `tools` that gives one."""
+"""A model's name (LiteLLM's, `offline/...`, `python:...`, `graph:...`), an async function, a compiled graph, a function
+of `tools` that returns one, or a LangChain chat model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +44,25 @@ class Model:
 
     Attributes:
         player: Who it is.
-        temperature: Sampling temperature, from 0 to 2; `None` for the role's own. Functions and graphs do not use it.
+        temperature: Sampling temperature, from 0 to 2; `"none"` to send none, `None` for the role's own. Functions and
+            graphs do not use it.
         api_base: Where the model is served, if not at its provider's own address.
         max_reply: The most tokens of a reply, 0 for no limit; `None` for the role's own. What a reasoning model thinks
             counts.
         params: Parameters of sampling by name: `top_p`, `stop`, `reasoning_effort`, ..., `extra_body` for what only the
             provider knows. Functions, graphs and understudies use neither of the two.
         structured: How it is held to the form of a reply: `auto`, `schema`, `json` or `prompt`.
+        name: What a function, graph or LangChain model that is given as an object is called in the run's file and in
+            reports; by default its own name.
     """
 
     player: Player
-    temperature: float | None = None
+    temperature: Temperature | None = None
     api_base: str | None = None
     max_reply: int | None = None
     params: Mapping[str, Any] | None = None
     structured: Structured | None = None
+    name: str | None = None
 
 
 ModelLike: TypeAlias = "Player | Model"
@@ -84,16 +74,18 @@ class ModelBinding(BaseModel):
     Attributes:
         model: A LiteLLM model (`openai/gpt-5`), `offline/attentive`, `python:package.module:function`,
             `graph:path/to/file.py:name`, or `object:NAME` for one that was given as an object.
-        temperature: Sampling temperature; unused by functions and graphs.
+        temperature: Sampling temperature; `None` if none is sent. Unused by functions and graphs.
         api_base: Where the model is served, if not at its provider's own address.
         max_reply: The most tokens of a reply; `None` for no limit.
         params: Further parameters of sampling by name.
         structured: How it is held to the form of a reply.
+        takes_tools: Whether a player of the user's own takes the tools that a request offers; of models, LiteLLM's
+            table says it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     model: str
-    temperature: float = Field(ge=0.0, le=2.0)
+    temperature: float | None = Field(ge=0.0, le=2.0)
     api_base: str | None = None
     max_reply: int | None = Field(None, ge=1, le=MOST_TOKENS)
     params: Mapping[str, Any] = {}
@@ -107,6 +99,7 @@ class ModelBinding(BaseModel):
             raise ValueError(error.message) from error
 
     structured: Structured = "auto"
+    takes_tools: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +125,8 @@ class PlayerSettings(TypedDict, total=False):
     Attributes:
         models: Who plays which role; several judges, in a list, judge one after the other, each into judgements of
             its own.
-        temperature: Of every role, or by role; the one that a `Model` has itself wins.
+        temperature: Of every role, or by role, where `None` sends none as `"none"` does; the one that a `Model` has
+            itself wins.
         api_base: Where every role's model is served that has an address at all, or by role.
         structured: How every role's model is held to the form of a reply, or by role.
         max_reply: The most tokens of a reply, of every role or by role; 0 for no limit.
@@ -140,7 +134,7 @@ class PlayerSettings(TypedDict, total=False):
     """
 
     models: Mapping[str, Players] | None
-    temperature: float | Mapping[str, float] | None
+    temperature: Temperature | Mapping[str, Temperature | None] | None
     api_base: str | Mapping[str, str] | None
     structured: str | Mapping[str, str] | None
     max_reply: int | Mapping[str, int | None] | None
@@ -185,7 +179,7 @@ def bind(
         if isinstance(given, list | tuple):
             raise BindingError(f"models: role {role!r} is played by one model, not by {len(given)}", setting="models")
         chosen = given if isinstance(given, Model) else Model(given)
-        name = _name(chosen.player, objects)
+        name = _name(chosen, objects)
         bound[role] = told.binding(role, name, chosen, usual, (reply_limits or {}).get(role))
     return Bindings(bound, objects)
 
@@ -195,7 +189,7 @@ class _Told:
     """What was said of roles, each by the role's name; what is for all of them stands under the empty name."""
 
     models: Mapping[str, Players]
-    temperature: Mapping[str, float]
+    temperature: Mapping[str, Temperature | None]
     api_base: Mapping[str, str]
     structured: Mapping[str, str]
     max_reply: Mapping[str, int | None]
@@ -203,16 +197,31 @@ class _Told:
 
     def binding(self, role: str, name: str, chosen: Model, temperature: float, limit: int | None) -> ModelBinding:
         """What a role's file entry says: its model's own word first, then the role's, all roles', and the recipe's."""
-        warmth, shapes = self.temperature, self.structured
+        shapes = self.structured
         limits = {role: limit, **({role: self.max_reply[""]} if "" in self.max_reply else {}), **self.max_reply}
         return ModelBinding(
             model=name,
-            temperature=_temperature(_first(chosen.temperature, warmth.get(role), warmth.get(""), temperature)),
+            temperature=_temperature_of(role, chosen, self.temperature, temperature),
             api_base=_address_of(role, name, chosen, self.api_base),
             max_reply=checked_limit(limits[role] if chosen.max_reply is None else chosen.max_reply, role),
             params=_parameters_of(role, chosen, self.params),
             structured=checked_structured(chosen.structured or shapes.get(role) or shapes.get("")),
+            takes_tools=does_take_tools(name, chosen.player),
         )
+
+
+def does_take_tools(name: str, player: Player | None = None) -> bool:
+    """Return whether a player of the user's own takes the tools that a request offers; `False` of models.
+
+    Args:
+        name: The model's name.
+        player: The player, if it was given as an object.
+
+    Raises:
+        BindingError: If a name leads to no player.
+    """
+    found = named_player(name) if player is None or isinstance(player, str) else player
+    return found is not None and takes_tools(found)
 
 
 def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | None) -> Bindings:
@@ -244,6 +253,7 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
                 f"models: role {role!r} is played by {binding.model}, which a run keeps to its end", setting="models"
             )
         else:
+            check_player(binding.model.removeprefix(OBJECT), player)
             objects[binding.model] = player
     return Bindings(kept, objects)
 
@@ -266,50 +276,30 @@ def _by_role(given: Value | Mapping[str, Value] | None) -> Mapping[str, Value]:
     return given if isinstance(given, Mapping) else {"": given}
 
 
-def _first(*values: float | None) -> float:
-    return next(value for value in values if value is not None)
-
-
-def _name(player: Player, objects: dict[str, OwnPlayer]) -> str:
+def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
     """A player's name; an object is put under one of its own, or under the path that leads to it from any process."""
+    player, given = model.player, model.name
     if isinstance(player, str):
         if not player.strip():
             raise BindingError("models: a name is empty; give PROVIDER/NAME", setting="models")
+        if given is not None:
+            raise BindingError(
+                f"models: {player} is given by its name and cannot have the name {given!r} as well; only objects can",
+                setting="models",
+            )
         return player.strip()
-    if not isinstance(player, CompiledGraph) and not is_async(player) and not makes_graph(player):
-        raise BindingError(
-            f"models: {player!r:.80} is no model: a name, an async function from messages to text, or a compiled graph "
-            "is needed",
-            setting="models",
-        )
-    if (path := _import_path(player)) is not None:
+    if given is not None and not given.strip():
+        raise BindingError("models: the name of an object is empty", setting="models")
+    plain = name_of(player) if given is None else given.strip()
+    check_player(plain, player)
+    if given is None and (path := _import_path(player)) is not None:
         return f"python:{path}"
-    plain = getattr(player, "__name__", None) or getattr(player, "name", None) or type(player).__name__
     number, name = 1, f"{OBJECT}{plain}"
     while objects.get(name, player) is not player:
         number += 1
         name = f"{OBJECT}{plain}-{number}"
     objects[name] = player
     return name
-
-
-def is_async(player: object) -> bool:
-    """Whether it is an async function, or an object that is called like one."""
-    return inspect.iscoroutinefunction(player) or inspect.iscoroutinefunction(getattr(player, "__call__", None))  # noqa: B004
-
-
-def makes_graph(player: object) -> bool:
-    """Whether it is a plain function of `tools` first of all, which gives a graph."""
-    is_plain = callable(player) and not isinstance(player, CompiledGraph) and not is_async(player)
-    return is_plain and parameters_of(player)[:1] == ["tools"]
-
-
-def parameters_of(function: object) -> list[str]:
-    """The names of a function's parameters; none of what Python cannot look into."""
-    try:
-        return list(inspect.signature(cast("Callable[..., Any]", function)).parameters)
-    except (TypeError, ValueError):
-        return []
 
 
 def _import_path(player: object) -> str | None:
@@ -320,9 +310,26 @@ def _import_path(player: object) -> str | None:
     return f"{module}:{name}" if getattr(sys.modules.get(module), name, None) is player else None
 
 
-def _temperature(value: float) -> float:
+def _temperature_of(role: str, chosen: Model, given: Mapping[str, Temperature | None], usual: float) -> float | None:
+    """Return a role's temperature: its model's, else its own, else every role's, else the recipe's; `None` for none."""
+    named = {"": usual, **given}
+    value = named.get(role, named[""]) if chosen.temperature is None else chosen.temperature
+    return checked_temperature(value)
+
+
+def checked_temperature(value: Temperature | None) -> float | None:
+    """Return a temperature as it is sent; `None` if none is.
+
+    Raises:
+        BindingError: If it is neither a number from 0 to 2 nor `"none"`.
+    """
+    if value is None or value == "none":
+        return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 2.0:
-        raise BindingError(f"temperature {value!r} is no number from 0 to 2", setting="temperature")
+        raise BindingError(
+            f"temperature must be a number from 0 to 2, or 'none' to send none, got {value!r:.40}",
+            setting="temperature",
+        )
     return float(value)
 
 

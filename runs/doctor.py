@@ -20,18 +20,22 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from pydantic import BaseModel
 
-from dialoom.prompts import ChatMessage
+from dialoom.prompts import ChatMessage, PromptLibrary
 from dialoom.roles import BindingError, Completion, Gateway, ModelBinding, ProviderError, Verdict
 from dialoom.roles.binding import OFFLINE, Structured
-from dialoom.roles.gateway import Attempt, CallPlace, CallRecord, Request
+from dialoom.roles.gateway import CallPlace, Request
 from dialoom.roles.gateway.gateway import Limits, check_model, check_parameters
 from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.roles.gateway.served_window import ServedWindow, served_window
 from dialoom.roles.gateway.structure import Form, Shapes
 from dialoom.roles.parameters import checked_limit, checked_parameters
 from dialoom.roles.replies import parse_reply
 from dialoom.version import __version__
 
+from .config import DEFAULT_MODEL
+from .fitting import Unkept, largest_requests, misfit
 from .limits import RunLimits
+from .recipes import find_recipe, parsed_options
 
 _PYTHON = ">=3.11"
 _KEY = re.compile(r"(_API_KEY|^AWS_ACCESS_KEY_ID)$")
@@ -65,6 +69,12 @@ _OFF_SHAPE: tuple[ChatMessage, ...] = (
 """Nobody who goes by the words alone answers this with an object."""
 
 
+_EMPTY = (
+    "the answer is empty: a base model, or one that is served without its chat template, ends at once; serve a model "
+    "that was trained to chat, with its template"
+)
+
+
 class State(StrEnum):
     """What a check found."""
 
@@ -78,8 +88,9 @@ class Check:
     """One thing that was looked at.
 
     Attributes:
-        about: What it is about: `python`, `package`, `extra`, `keys`, `model`, `structured output` (the form that is
-            asked for in words) or `shape` (the one that a server holds its model to, whatever the words).
+        about: What it is about: `python`, `package`, `extra`, `keys`, `model`, `context` (what its server says that it
+            reads), `structured output` (the form that is asked for in words) or `shape` (the one that a server holds
+            its model to, whatever the words).
         name: Which one.
         state: `missing` is what one may do without; `failed` is what one may not.
         detail: What was found, for people.
@@ -99,6 +110,7 @@ class Told:
 
     Attributes:
         api_base: Where they are served, if not at their providers' own addresses.
+        temperature: Their sampling temperature; `None` to send none.
         max_reply: The most tokens of a reply; `None` for no limit.
         params: Further parameters of sampling.
         timeout: Seconds that a try may take.
@@ -106,39 +118,73 @@ class Told:
     """
 
     api_base: str | None = None
+    temperature: float | None = 0.0
     max_reply: int | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     timeout: float | None = None
     structured: Structured = "auto"
+
+    def binding(self, model: str) -> ModelBinding:
+        """Return a model as a run would have it."""
+        return ModelBinding(
+            model=model,
+            temperature=self.temperature,
+            api_base=self.api_base,
+            max_reply=self.max_reply,
+            params=self.params,
+        )
 
     def request(
         self, model: str, messages: tuple[ChatMessage, ...], reply_type: type[BaseModel] | None = None
     ) -> Request:
         """Return what a model is asked, as an assistant, or as a judge if the reply has a type."""
         role, prompt = ("assistant", "assistant") if reply_type is None else ("judge", "judge-task-completion")
-        asked = Request(
-            role, f"personalens/{prompt}", "", model, 0.0, 0, messages, reply_type, self.api_base, self.max_reply
+        return Request(
+            role,
+            f"personalens/{prompt}",
+            "",
+            model,
+            self.temperature,
+            0,
+            messages,
+            reply_type,
+            self.api_base,
+            self.max_reply,
+            self.params,
+            structured=self.structured,
         )
-        return replace(asked, params=self.params, structured=self.structured)
 
 
-def examine(models: Iterable[str] = (), told: Told | None = None) -> list[Check]:
+def examine(models: Iterable[str] = (), told: Told | None = None, recipe: str | None = None) -> list[Check]:
     """Look at everything. Nothing is sent unless models are given: three tiny requests to each at most.
 
     Args:
         models: Names of models: LiteLLM's, or offline ones.
         told: How they are asked.
+        recipe: A recipe whose largest requests are compared with what the models' servers say that they read.
 
     Raises:
         BindingError: If they cannot be asked so.
+        RunError, RecipeError: If there is no such recipe, or it has no scenarios without options.
     """
     told = told or Told()
     told = replace(told, max_reply=checked_limit(told.max_reply), params=checked_parameters(told.params))
     RunLimits().changed(timeout=told.timeout)  # as a wrong one is none of a model's
+    largest = {} if recipe is None else asyncio.run(_largest(recipe))
     checks = [_python(), *_packages(), _keys()]
     for model in dict.fromkeys(models):
-        checks += asyncio.run(_model(model, told))
+        checks += asyncio.run(_model(model, told, largest))
     return checks
+
+
+async def _largest(name: str) -> Mapping[str, int]:
+    """Return the tokens of the largest request to each role of a recipe with its usual options."""
+    _, recipe = find_recipe(name)
+    options = parsed_options(recipe, None)
+    usual = recipe.roles_used(options)
+    models = {role: ModelBinding(model=DEFAULT_MODEL, temperature=each) for role, each in usual.items()}
+    library = PromptLibrary.load(recipe.prompts, None, recipe.templates)
+    return await largest_requests(recipe, options.model_dump(mode="json"), 0, library, models)
 
 
 def _python() -> Check:
@@ -199,11 +245,12 @@ def _keys() -> Check:
     return Check("keys", "environment", State.OK if names else State.MISSING, ", ".join(names) or "none is set")
 
 
-async def _model(model: str, told: Told) -> list[Check]:
+async def _model(model: str, told: Told, largest: Mapping[str, int]) -> list[Check]:
     """A greeting; where it is answered a question that wants an object, and one that only a shape makes one of."""
     try:
         check_model(model)
-        check_parameters({"": ModelBinding(model=model, temperature=0.0, params=told.params)})
+        binding = told.binding(model)
+        check_parameters({"": binding})
     except BindingError as error:
         return [Check("model", model, State.FAILED, str(error))]
     if not model.startswith(_OWN_CODE):
@@ -211,8 +258,10 @@ async def _model(model: str, told: Told) -> list[Check]:
     timeouts = RunLimits().changed(timeout=told.timeout).timeouts
     shapes = Shapes()
     limits = Limits(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts)
-    gateway = Gateway(_Unkept(), limits, shapes=shapes)
+    gateway = Gateway(Unkept(), limits, shapes=shapes)
     checks = [await _answered(gateway, told.request(model, _GREETING))]
+    if checks[0].state is State.OK and (window := await asyncio.to_thread(served_window, binding)) is not None:
+        checks.append(_fits(binding, window, largest))
     if checks[0].state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
         checks.append(await _answered(gateway, told.request(model, _QUESTION, Verdict)))
         if not model.startswith(OFFLINE):
@@ -237,8 +286,19 @@ async def _answered(gateway: Gateway, request: Request) -> Check:
             detail = f"no reply in the form that was asked for ({error}): {completion.text!r:.80}; not fit for a judge"
             return Check(about, request.model, State.FAILED, detail, latency)
     elif not completion.text.strip():
-        return Check(about, request.model, State.FAILED, "the answer is empty", latency)
+        return Check(about, request.model, State.FAILED, _EMPTY, latency)
     return Check(about, request.model, State.OK, f"answered in {latency:.2f} s{_tokens(completion)}", latency)
+
+
+def _fits(binding: ModelBinding, window: ServedWindow, largest: Mapping[str, int]) -> Check:
+    """Return what a server says of its context window, and whether a recipe's largest requests fit."""
+    said = f"reads {window.tokens:,} tokens"
+    for role, tokens in largest.items():
+        if (reason := misfit(role, binding, tokens, window)) is not None:
+            return Check("context", binding.model, State.FAILED, reason)
+    if largest:
+        said += f"; the recipe's largest request has {max(largest.values()):,}"
+    return Check("context", binding.model, State.OK, said)
 
 
 async def _held(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
@@ -278,19 +338,3 @@ def _tokens(completion: Completion) -> str:
         return ", without saying how many tokens it took"
     price = "at an unknown price" if completion.cost is None else f"for ${completion.cost:.6f}"
     return f", {completion.input_tokens} + {completion.output_tokens} tokens {price}"
-
-
-class _Unkept:
-    """A ledger that keeps nothing: these calls belong to no run."""
-
-    async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
-        return 0
-
-    async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
-        return None
-
-    async def failed(self, id_: int, attempt: Attempt) -> None:
-        """Only the outcome counts."""
-
-    async def record(self, id_: int, record: CallRecord) -> None:
-        """It is told to whoever asks."""

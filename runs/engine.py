@@ -22,7 +22,7 @@ from dialoom.roles.gateway.secrets import redacted
 from dialoom.shown import duration
 from dialoom.text import well_formed
 
-from .errors import FATAL, Fault, fault_of
+from .errors import FATAL, Fault, fault_of, lasting_cause
 from .events import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping
 from .limits import FailOnError
 from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
@@ -213,7 +213,7 @@ class Engine:
                 break
             except Exception as another:  # what it had come to cannot be told, or not be kept: then without it
                 self._raise_if_fatal(another)
-        self.tally.count(ScenarioFailed(work.position + 1, work.scenario.id, fault, text))
+        self.tally.count(ScenarioFailed(work.position + 1, work.scenario.id, fault, text, lasting_cause(error)))
 
     def _raise_if_fatal(self, error: Exception) -> None:
         """Raise what every other scenario would meet as well."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 from dialoom.errors import DialoomError
@@ -16,6 +17,7 @@ from dialoom.roles import (
     ContextError,
     NotRecordedError,
     PermanentProviderError,
+    PolicyError,
     TransientProviderError,
     UnparsedReplyError,
 )
@@ -62,6 +64,22 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
 
 FATAL = frozenset({Fault.CONFIGURATION, Fault.DATA, Fault.STORE, Fault.NOT_RECORDED})
 """Faults that every other scenario would meet as well: the run stops instead of failing one after another."""
+
+
+_VARYING = re.compile(r"[\w.-]*\d[\w.-]*")
+"""What tells two equal errors apart: ids of requests, times, counts."""
+
+
+def lasting_cause(error: BaseException) -> str | None:
+    """Return a text that is equal for permanent errors of a provider that other scenarios would meet too.
+
+    Returns:
+        The kind of the error and its sentence without ids and figures. `None` for any other error, and for one that
+        is about what this scenario says: its length, or a content policy.
+    """
+    if not isinstance(error, PermanentProviderError) or isinstance(error, ContextError | PolicyError):
+        return None
+    return f"{type(error).__name__}: {_VARYING.sub('#', error.message)}"
 
 
 def fault_of(error: BaseException) -> Fault:

@@ -92,12 +92,14 @@ class ScenarioFailed:
         id: Its id.
         fault: Whose fault it is.
         error: What went wrong.
+        cause: Equal for scenarios that failed by the same permanent error of a provider; see `lasting_cause`.
     """
 
     number: int
     id: str
     fault: Fault
     error: str
+    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,8 @@ class Stopping:
     """The work is stopped early, of its own accord: nothing new begins.
 
     Attributes:
-        fault: `budget` if it is used up, `provider, away` if there is no more patience with a provider; `None` if too
-            many scenarios failed.
+        fault: `budget` if it is used up, `provider, away` if there is no more patience with a provider, `provider,
+            permanent` if one scenario after the other meets the same error; `None` if too many scenarios failed.
         reason: Why, in a sentence.
         setting: The option that bounds the work.
     """

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jinja2 import StrictUndefined, Undefined, UndefinedError, meta
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import StrictUndefined, TemplateSyntaxError, Undefined, UndefinedError
 from jinja2.utils import missing
+
+from dialoom.sandbox import Sandbox
 
 
 class NotYetError(UndefinedError):
@@ -46,7 +47,7 @@ class Absent(Undefined):
     __hash__ = Undefined.__hash__
 
 
-class _Environment(ImmutableSandboxedEnvironment):
+class _Environment(Sandbox):
     def getattr(self, obj: Any, attribute: str) -> Any:
         """A mapping's own keys first: `pool.items` is what the state calls so, never the method."""
         if isinstance(obj, Absent):
@@ -55,14 +56,16 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 _ENVIRONMENT = _Environment(undefined=Unknown)
-_ENVIRONMENT.globals.clear()  # only what is given has a name
+_LONGEST = 1_000
+"""Characters of an expression: what one computes is bounded by its length."""
 
 
 def compiled(text: str) -> tuple[Callable[[dict[str, Any]], Any], set[str]]:
-    """What tells an expression's value from the values of its names; and these names.
+    """Return what computes an expression's value from the values of its names; and these names.
 
     Raises:
-        TemplateError: If it is no expression.
+        TemplateError: If it is no expression, or longer than 1,000 characters.
     """
-    value = _ENVIRONMENT.compile_expression(text, undefined_to_none=False)
-    return value, meta.find_undeclared_variables(_ENVIRONMENT.parse("{{ " + text + " }}"))
+    if len(text) > _LONGEST:
+        raise TemplateSyntaxError(f"it has {len(text):,} characters; an expression has at most {_LONGEST:,}", 1)
+    return _ENVIRONMENT.expression(text)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dialoom.errors import Advice
+from dialoom.errors import Advice, first_problem
 from dialoom.roles.gateway.budget import Budget
 from dialoom.roles.gateway.gateway import Limits
 from dialoom.roles.gateway.prices import Price, Prices
@@ -27,6 +27,9 @@ _WIDEST = 10**9
 
 _LONGEST = 86_400.0
 """Seconds; a try of more than a day is a slip of the hand."""
+
+BudgetLike: TypeAlias = "Budget | Mapping[str, Any] | None"
+"""A budget, or its bounds by name."""
 
 Timeouts: TypeAlias = "float | Mapping[str, float | None] | None"
 """Seconds of a try for every role, or by role; 0 or `None` for a role takes its bound away."""
@@ -61,7 +64,7 @@ class RunLimits(BaseModel):
     def changed(
         self,
         *,
-        budget: Budget | None = None,
+        budget: BudgetLike = None,
         prices: Mapping[str, Price] | None = None,
         rpm: Rates = None,
         tpm: Rates = None,
@@ -81,11 +84,11 @@ class RunLimits(BaseModel):
             roles: Those that a time-out may be of.
 
         Raises:
-            RunError: If a rate or a window is no whole number from 1, a time-out no number of seconds, or of no role
-                that there is.
+            RunError: If the budget is none, a rate or a window no whole number from 1, a time-out no number of seconds,
+                or of no role that there is.
         """
         return RunLimits(
-            budget=self.budget.changed(budget),
+            budget=self.budget.changed(budget_of(budget)),
             prices={**self.prices, **(prices or {})},
             rpm=_changed("rpm", self.rpm, rpm),
             tpm=_changed("tpm", self.tpm, tpm),
@@ -186,6 +189,29 @@ class FailOnError:
         if self.percent is not None and finished >= _FEW and failed * 100 > self.percent * finished:
             return f"{failed:,} of {finished:,} scenarios failed (fail_on_error {self.percent:g}%)"
         return None
+
+
+def budget_of(given: BudgetLike) -> Budget | None:
+    """A budget out of its bounds by name, or as it is.
+
+    Raises:
+        RunError: If it is neither, or a bound is wrong.
+    """
+    if given is None or isinstance(given, Budget):
+        return given
+    if not isinstance(given, Mapping):
+        raise RunError(
+            f"budget must be a Budget or its bounds by name, such as {{'max_calls': 100}}, got {given!r:.80}",
+            setting="budget",
+        )
+    try:
+        return Budget.model_validate(dict(given))
+    except ValidationError as error:
+        problem = first_problem(error)
+        known = ", ".join(Budget.model_fields)
+        raise RunError(
+            f"budget: {problem.place} {problem.value!r:.40}: {problem.message}; a budget has {known}", setting="budget"
+        ) from error
 
 
 def _changed(setting: str, kept: Mapping[str, int], given: Rates, most: int = _FASTEST) -> dict[str, int]:

@@ -125,7 +125,7 @@ class Where:
         try:
             value, names = compiled(text)
         except TemplateError as error:
-            raise RunError(f"{setting} {text!r} is no expression: {error}", setting="where") from error
+            raise RunError(f"{setting} {text!r:.200} is no expression: {error.message}", setting="where") from error
         known = dict.fromkeys((*OF_EACH, *run.recipe.metrics, *run.named_figures()))
         if not names:
             raise RunError(f"{setting} {text!r} names nothing; there are {', '.join(known)}", setting=setting)

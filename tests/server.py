@@ -47,6 +47,7 @@ class ChatServer:
 
     Attributes:
         answer: From a request's body and its number (from 1) to a status and a body, or a `Response`.
+        reports: What it says of itself, by path; who asks is not counted.
         requests: Every request's body, in order of arrival.
         keys: The keys that came with them.
         encodings: What they said of the compressions that they take.
@@ -58,6 +59,7 @@ class ChatServer:
     """
 
     answer: Callable[[dict[str, Any], int], Answer | Response]
+    reports: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
@@ -122,9 +124,13 @@ def broken_off() -> Response:
 
 
 @contextmanager
-def serving(answer: Callable[[dict[str, Any], int], Answer | Response], port: int = 0) -> Iterator[ChatServer]:
+def serving(
+    answer: Callable[[dict[str, Any], int], Answer | Response],
+    port: int = 0,
+    reports: Mapping[str, dict[str, Any]] | None = None,
+) -> Iterator[ChatServer]:
     """The server, on a port of its own or a given one, until the block ends; then every connection is cut."""
-    state = ChatServer(answer)
+    state = ChatServer(answer, reports or {})
     connections: set[socket.socket] = set()
 
     class Handler(BaseHTTPRequestHandler):
@@ -141,8 +147,15 @@ def serving(answer: Callable[[dict[str, Any], int], Answer | Response], port: in
                 connections.discard(self.connection)
             super().finish()
 
+        def do_GET(self) -> None:
+            report = state.reports.get(self.path.partition("?")[0])
+            self._send(Response(404) if report is None else Response(body=report))
+
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.path in state.reports:
+                self.do_GET()
+                return
             with state.lock:
                 state.requests.append(body)
                 state.keys.append(self.headers.get("Authorization") or self.headers.get("x-api-key") or "")

@@ -22,6 +22,7 @@ from .tree import Round, Tree
 KTO_DISTANCE = 64
 """How many examples of wanted replies come before the unwanted one of the first of them."""
 
+_PAIR_ROLES = ("preferred", "rejected")
 _NOTHING = "None"  # the release's word for an induction that found nothing
 
 
@@ -135,8 +136,9 @@ def _said(reply: str) -> list[ChatMessage]:
 def _turn(each: Round, step: str) -> dict[str, Any]:
     return {
         "user": each.user,
-        # A list, because the release's training code draws one of the rejected: of a text it would draw a letter.
-        "assistant": {"preferred": each.preferred, "rejected": [each.rejected]},
+        # Texts, as the release's trainers put either of them into the history; docs/training-sets.md has the patch for
+        # its dpo.py, which draws one item of `rejected`.
+        "assistant": {"preferred": each.preferred, "rejected": each.rejected},
         "chosen": "preferred" if step == "p" else "rejected",
         "inferred_profile": each.inferred_profile or _NOTHING,
         "inferred_personality": each.inferred_personality or _NOTHING,
@@ -145,15 +147,31 @@ def _turn(each: Round, step: str) -> dict[str, Any]:
 
 EXPORTERS: Mapping[str, Exporter] = {
     "aloe": Exporter(
-        "the ALOE release's shape: a row per conversation, from the first round to a leaf", "lines", release_lines
+        "the ALOE release's shape: a row per conversation, from the first round to a leaf; its dpo.py needs a patch of "
+        "one line (docs/training-sets.md), TRL takes dpo and sft as they are",
+        "lines",
+        release_lines,
     ),
     "sft": Exporter(
         "TRL prompt-completion: the preferred reply after the conversation held", "lines", _pairs(sft), PairOptions
     ),
-    "dpo": Exporter("TRL preference: prompt, chosen, rejected", "lines", _pairs(preference), PairOptions),
-    "kto": Exporter("TRL unpaired preference: prompt, completion, label", "lines", _pairs(kto), PairOptions, apart),
+    "dpo": Exporter(
+        "TRL preference: prompt, chosen, rejected", "lines", _pairs(preference), PairOptions, pair_roles=_PAIR_ROLES
+    ),
+    "kto": Exporter(
+        "TRL unpaired preference: prompt, completion, label",
+        "lines",
+        _pairs(kto),
+        PairOptions,
+        apart,
+        pair_roles=_PAIR_ROLES,
+    ),
     "reward": Exporter(
-        "TRL preference, for a reward model: prompt, chosen, rejected", "lines", _pairs(preference), PairOptions
+        "TRL preference, for a reward model: prompt, chosen, rejected",
+        "lines",
+        _pairs(preference),
+        PairOptions,
+        pair_roles=_PAIR_ROLES,
     ),
     "tree": Exporter("a row per persona with its whole tree", "lines", tree_lines),
 }

@@ -2,6 +2,7 @@
 
 from dialoom.graphs.fault import KINDS, DialogueFault, is_sound
 
+from .coverage import Coverage, coverage, coverage_table, is_reduced, reduced_shares
 from .gate import Gate
 from .prompt_words import PromptWords
 from .rules import RULES, Rule
@@ -11,6 +12,7 @@ from .talk import Facts, Said, Talk
 __all__ = [
     "KINDS",
     "RULES",
+    "Coverage",
     "DialogueFault",
     "Facts",
     "Gate",
@@ -19,5 +21,9 @@ __all__ = [
     "Said",
     "Talk",
     "copied_forms",
+    "coverage",
+    "coverage_table",
+    "is_reduced",
     "is_sound",
+    "reduced_shares",
 ]

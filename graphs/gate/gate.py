@@ -36,19 +36,20 @@ class Gate:
         return PromptWords.of(self._prompts)
 
     def faults(self, scenario: Any, outcome: Outcome) -> tuple[DialogueFault, ...] | None:
-        """The faults of all who speak in an outcome, in the order of the messages; `None` if nobody does."""
+        """Return the faults of all who speak in an outcome, in the order of the messages; `None` if nobody does."""
+        return self.passed(scenario, outcome).faults
+
+    def passed(self, scenario: Any, outcome: Outcome) -> Outcome:
+        """Return an outcome with its faults and the languages of its conversations."""
         found: dict[DialogueFault, None] = {}
         talks = list(self._recipe.talks(scenario, outcome))
         if not talks:
-            return None
+            return outcome.model_copy(update={"faults": None, "languages": ()})
         for talk in talks:
             found.update(dict.fromkeys(self._of_talk(talk)))
         found.update(dict.fromkeys(self._recipe.noticed(scenario, outcome)))
-        return tuple(sorted(found, key=_place))
-
-    def passed(self, scenario: Any, outcome: Outcome) -> Outcome:
-        """An outcome with its faults."""
-        return outcome.model_copy(update={"faults": self.faults(scenario, outcome)})
+        languages = tuple(sorted({talk.language for talk in talks}))
+        return outcome.model_copy(update={"faults": tuple(sorted(found, key=_place)), "languages": languages})
 
     def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
         """The faults of a line that is about to be said."""

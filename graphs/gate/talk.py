@@ -12,7 +12,7 @@ from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.outcome import Line
 
 from .prompt_words import NO_PROMPTS, PromptWords, runs_of
-from .vocabulary import Vocabulary, vocabulary, words_of
+from .vocabulary import UNDETERMINED, Vocabulary, language_of, vocabulary, words_of
 
 LONGEST = 20_000
 """Letters of a line that are compared word by word: no sound line is longer, and a huge one must not hold up a run."""
@@ -21,6 +21,9 @@ STRETCH = 14
 """So many words in a row, said again, are no coincidence."""
 
 _SHOWN = 120
+_LETTERS = 2_000
+"""So many letters of a line tell its language."""
+
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED = re.compile(r"“[^“”]*”|«[^«»]*»|„[^„“”]*[“”]|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|(?<!\w)‘[^‘’\n]*’(?!\w)")
 
@@ -91,7 +94,7 @@ class Facts:
 
     Attributes:
         user: Who wants something, or tells of themselves.
-        languages: What is spoken, as ISO 639 codes; unknown if there is none.
+        languages: What is spoken, as ISO 639 codes; if there is none, it is told by the words.
         task: What the user is after, in words.
         kept_back: What the user must not say in the opening, text by text, such as their preferences.
         end_marker: The word by which the user ends it, which nobody should see.
@@ -108,7 +111,7 @@ class Facts:
     limit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Talk:
     """A conversation for the rules.
 
@@ -154,7 +157,20 @@ class Talk:
         """The lines whose faults are looked for."""
         return self.lines[self.since :]
 
-    @property
+    @cached_property
+    def language(self) -> str:
+        """Its language as an ISO 639 code: the only one that its facts declare, else the one in which most lines are.
+
+        Of several declared languages it is the first if no line tells; of none, it is `und`.
+        """
+        declared = self.facts.languages
+        if len(declared) == 1:
+            return declared[0]
+        told = Counter(language_of(line.text[:_LETTERS]) for line in self.lines)
+        found = [code for code, _ in told.most_common() if code is not None and (not declared or code in declared)]
+        return (*found, *declared, UNDETERMINED)[0]
+
+    @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The words of the conversation's language."""
-        return vocabulary(self.facts.languages)
+        """The words of the conversation's language; of English if there are none."""
+        return vocabulary((self.language, *self.facts.languages))

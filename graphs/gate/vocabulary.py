@@ -14,6 +14,9 @@ from importlib import resources
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _NEVER = re.compile(r"(?!)")
 
+UNDETERMINED = "und"
+"""The ISO 639 code of a language that nobody says and that cannot be told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
@@ -21,6 +24,8 @@ class Vocabulary:
 
     Attributes:
         code: As ISO 639 has it.
+        sizes: How many entries each of the following has.
+        is_spaced: Whether blanks stand between its words.
         scripts: The scripts it is written in, as Unicode names their letters.
         stop: Its commonest words, which say nothing by themselves.
         unfinished: Words with which no sentence ends.
@@ -38,6 +43,8 @@ class Vocabulary:
     """
 
     code: str
+    sizes: Mapping[str, int]
+    is_spaced: bool = True
     scripts: frozenset[str] = frozenset({"LATIN"})
     stop: frozenset[str] = frozenset()
     unfinished: frozenset[str] = frozenset()
@@ -87,6 +94,21 @@ def commonest_words(words: Sequence[str]) -> Counter[str]:
     return Counter(code for word in words for code in languages.get(word, ()))
 
 
+def language_of(text: str) -> str | None:
+    """Return the code of the language whose commonest words a text has most of; `None` of one with fewer than three.
+
+    Languages that are written without blanks between words are told by their letters.
+    """
+    for code, count in commonest_words(words_of(text)).most_common(1):
+        if count >= 3:
+            return code
+    if text.isascii():
+        return None
+    scripts = Counter(script_of(letter) for letter in text if letter.isalpha() and not letter.isascii())
+    script = scripts.most_common(1)[0][0] if scripts else "LATIN"
+    return next((code for code, each in vocabularies().items() if script in each.scripts and script != "LATIN"), None)
+
+
 @cache
 def _languages_of_words() -> Mapping[str, Sequence[str]]:
     found: dict[str, list[str]] = {}
@@ -103,11 +125,16 @@ def script_of(letter: str) -> str:
     return unicodedata.name(letter, "UNKNOWN").split(maxsplit=1)[0].split("-")[0]
 
 
-def _vocabulary(code: str, data: Mapping[str, str | list[str]]) -> Vocabulary:
+def _vocabulary(code: str, data: Mapping[str, str | list[str] | bool]) -> Vocabulary:
     made: dict[str, object] = {}
+    sizes = {"scripts": 1, "is_spaced": 1}
     for key, value in data.items():
+        if isinstance(value, bool):
+            made[key], sizes[key] = value, int(value)
+            continue
+        sizes[key] = len(value.split() if isinstance(value, str) else value)
         if isinstance(value, str):
             made[key] = frozenset(value.split())
         else:
             made[key] = re.compile(r"(?<!\w)(?:" + "|".join(value) + r")(?!\w)")
-    return Vocabulary(code, **made)  # type: ignore[arg-type]
+    return Vocabulary(code, sizes, **made)  # type: ignore[arg-type]

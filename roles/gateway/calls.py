@@ -75,6 +75,7 @@ class Request:
     Attributes:
         reply_type: What the reply must become, for models that can be held to a shape; no part of the call's identity.
         api_base: Where the model is served, if not at its provider's own address; no part of it either.
+        temperature: Sampling temperature; `None` if none is sent.
         max_reply: The most tokens of the reply; `None` for no limit.
         params: Further parameters of sampling by name.
         timeout: Seconds that an attempt may take, if that is said; no part of it either.
@@ -88,7 +89,7 @@ class Request:
     prompt_id: str
     prompt_hash: str
     model: str
-    temperature: float
+    temperature: float | None
     seed: int
     messages: tuple[ChatMessage, ...]
     reply_type: type[BaseModel] | None = None

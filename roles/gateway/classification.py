@@ -11,6 +11,7 @@ from dialoom.roles.errors import (
     Absence,
     ContextError,
     PermanentProviderError,
+    PolicyError,
     ProviderError,
     TransientProviderError,
     UnansweredError,
@@ -66,6 +67,11 @@ def classified(
         return PermanentProviderError(f"{message} - the account has no credit left: top it up, then retry the run")
     if (told := _too_long(error, status)) is not None:
         return ContextError(f"{message} - {context.advice(told, request)}")
+    if _is_policy(error, status):
+        return PolicyError(
+            f"{message} - the provider refuses what it says: its content policy stands against this scenario with this "
+            "model"
+        )
     if status is not None and 400 <= status < 500 and status not in _TRANSIENT:
         advice = _advice(error, status, model, request)
         return PermanentProviderError(f"{message} - {advice}" if advice else message)
@@ -128,13 +134,16 @@ def _too_long(error: Exception, status: int | None) -> str | None:
     return told if is_so else None
 
 
+def _is_policy(error: Exception, status: int | None) -> bool:
+    """Whether a content policy refuses the request; LiteLLM knows it for some providers only."""
+    if type(error).__name__ == "ContentPolicyViolationError":
+        return True
+    return status in (400, 403) and bool(_POLICY.search(f"{error} {_body_code(error)}"))
+
+
 def _advice(error: Exception, status: int, model: str, request: Request | None) -> str:
-    kind = type(error).__name__
     role = f"the role {request.role}" if request else "its role"
-    # LiteLLM knows this one for some providers only.
     told = f"{error} {_body_code(error)}"
-    if kind == "ContentPolicyViolationError" or (status in (400, 403) and _POLICY.search(told)):
-        return "the provider refuses what it says: its content policy stands against this scenario with this model"
     if request and request.tools and _NO_TOOLS.search(told):
         return (
             f"it takes no tools as it is served: give {role} a model that does, or have calls written as text, if the "
@@ -147,6 +156,11 @@ def _advice(error: Exception, status: int, model: str, request: Request | None) 
     if status == 404 or (status == 400 and _UNKNOWN_MODEL.search(told)):
         at = f" at {request.api_base}" if request and request.api_base else ""
         return f"there is no such model{at}: check the name given for {role} (PROVIDER/NAME) and the address (api_base)"
+    if request and request.temperature is not None and re.search(r"\btemperature\b", told, re.IGNORECASE):
+        return f"give {role} another temperature, or 'none' to send none"
+    for name in request.params if request else ():
+        if re.search(rf"\b{name}\b", told):
+            return f"give {role} another value of {name}, or leave it out (params)"
     return "" if status != 400 else "the provider will not take this request as it is; the same one is not sent again"
 
 

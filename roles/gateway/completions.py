@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from dialoom.roles.errors import PermanentProviderError, TransientProviderError
+from dialoom.roles.errors import PolicyError, TransientProviderError
 
 from .calls import Completion, is_count
 from .reply_size import ensure_short
@@ -19,7 +19,8 @@ def completion_of(response: Any, model: str) -> Completion:
 
     Raises:
         TransientProviderError: If it holds no choice.
-        PermanentProviderError: If the provider's content filter has taken all of it, or it is too long.
+        PolicyError: If the provider's content filter has taken all of it.
+        PermanentProviderError: If it is too long.
     """
     if not response.choices:
         raise TransientProviderError(f"{model}: the answer holds no choice")
@@ -65,7 +66,7 @@ def _completion(
     if not text.strip() and refusal:
         text, finish_reason = refusal, "refusal"  # that is what it said
     if not text.strip() and finish_reason == "content_filter":
-        raise PermanentProviderError(
+        raise PolicyError(
             f"{model}: the reply was taken by the provider's content filter (finish reason content_filter) - its "
             "policy stands against this scenario with this model"
         )

@@ -101,12 +101,13 @@ class LiteLLMBackend:
         options: dict[str, Any] = {
             "model": request.model,
             "messages": wire_messages(request.messages, request.model),
-            "temperature": request.temperature,
             "seed": request.seed,
             "drop_params": True,
             "max_retries": 0,
             "num_retries": 0,
         }
+        if request.temperature is not None:
+            options["temperature"] = request.temperature
         if request.model.startswith(OFFLINE):
             return options
         options["timeout"] = request.timeout or self._timeout

@@ -123,10 +123,11 @@ def _of_request(request: Request) -> dict[str, AttributeValue]:
         "gen_ai.operation.name": "embeddings" if request.model.startswith(f"{_EMBED}:") else "chat",
         "gen_ai.provider.name": provider_of(request.model),
         "gen_ai.request.model": request.model,
-        "gen_ai.request.temperature": request.temperature,
         "gen_ai.request.seed": request.seed,
         "gen_ai.output.type": "text" if request.reply_type is None else "json",
     }
+    if request.temperature is not None:
+        attributes["gen_ai.request.temperature"] = request.temperature
     if request.max_reply is not None:
         attributes["gen_ai.request.max_tokens"] = request.max_reply
     for name in ("top_p", "top_k", "frequency_penalty", "presence_penalty"):

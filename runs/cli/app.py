@@ -228,7 +228,9 @@ def judge(
     model: Annotated[
         list[str], typer.Option("--model", metavar="[judge=]MODEL", help="Who judges. Repeatable: a panel.")
     ],
-    temperature: Annotated[list[str] | None, typer.Option(metavar="[judge=]T", help="Its temperature (0).")] = None,
+    temperature: Annotated[
+        list[str] | None, typer.Option(metavar="[judge=]T|none", help="Its temperature (0).")
+    ] = None,
     api_base: Annotated[list[str] | None, typer.Option(metavar="[judge=]URL", help="Where it is served.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call these judgements; by default the model.")] = None,
     repeat: Annotated[
@@ -267,7 +269,9 @@ def review(
         list[str] | None,
         typer.Option("--model", metavar="[reviewer=]MODEL", help="Who reviews; without it, only the rules look."),
     ] = None,
-    temperature: Annotated[list[str] | None, typer.Option(metavar="[reviewer=]T", help="Its temperature (0).")] = None,
+    temperature: Annotated[
+        list[str] | None, typer.Option(metavar="[reviewer=]T|none", help="Its temperature (0).")
+    ] = None,
     api_base: Annotated[list[str] | None, typer.Option(metavar="[reviewer=]URL", help="Where it is served.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call the verdicts; by default 'review by MODEL'.")] = None,
     concurrency: Concurrency = 16,

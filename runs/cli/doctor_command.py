@@ -19,6 +19,9 @@ def doctor(
         ),
     ] = None,
     api_base: Annotated[str | None, typer.Option(metavar="URL", help="Where these models are served.")] = None,
+    temperature: Annotated[
+        str | None, typer.Option(metavar="T|none", help="Sampling temperature, as in a run. [default: 0]")
+    ] = None,
     max_reply: Annotated[
         str | None, typer.Option(metavar="N|none", help="The most tokens of their replies, as in a run.")
     ] = None,
@@ -32,27 +35,34 @@ def doctor(
     timeout: Annotated[
         str | None, typer.Option(metavar="S", help="Seconds that a try may take. [default: 600]")
     ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RECIPE", help="Compare this recipe's largest request with what the models' servers say they read."
+        ),
+    ] = None,
     env_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="NAME=VALUE lines with keys, beside the environment's.")
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Look whether Python, packages, keys and models are as a run needs them; exits with 1 if something is not."""
-    from dialoom.roles.binding import checked_structured
+    from dialoom.roles.binding import checked_structured, checked_temperature
     from dialoom.roles.gateway.keys import load_env_file
     from dialoom.runs.doctor import State, Told, examine
     from dialoom.runs.errors import RunError
 
-    from .parameters import parameters, reply_limits, timeouts
+    from .parameters import parameters, reply_limits, temperatures, timeouts
 
     if env_file is not None:
         load_env_file(env_file)
     limits, seconds, params = reply_limits(_alone(max_reply)), timeouts(_alone(timeout)), parameters(param)
     if roles := [role for role in params if role]:
         raise RunError(f"params: {roles[0]} is a role, and a doctor knows none; give KEY=VALUE", setting="params")
-    told = Told(api_base, (limits or {}).get(""), params.get("", {}), (seconds or {}).get(""))
+    warmth = checked_temperature((temperatures(_alone(temperature)) or {"": 0.0})[""])
+    told = Told(api_base, warmth, (limits or {}).get(""), params.get("", {}), (seconds or {}).get(""))
     told = replace(told, structured=checked_structured(structured))
-    checks = examine(model or (), told)
+    checks = examine(model or (), told, recipe)
     is_well = all(check.state is not State.FAILED for check in checks)
     if json_:
         say_json({"ok": is_well, "checks": [asdict(check) for check in checks]})

@@ -16,6 +16,7 @@ from rich.tree import Tree
 
 from dialoom.graphs import Outline, Recipe
 from dialoom.graphs.fault import dialogue_faults
+from dialoom.graphs.gate import is_reduced, reduced_shares
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs import export as exporting
 from dialoom.runs.bounds import RunBounds
@@ -55,8 +56,9 @@ def print_status(path: Path, as_json: bool) -> None:
     make_console().print(_usage_table(config, status, later))
     for line in _broken_off(status):
         say(line)
-    if status.faults:
+    if status.faults or any(map(is_reduced, status.languages)):
         say(f"faults: {status.faults:,} in {status.faulty:,} of {status.gated:,} that passed the gate")
+        say(reduced_shares(status.languages, status.gated))
     if status.usage.unanswered:
         why = "under way, or lost in a crash" if is_played else "lost when a process ended, and perhaps billed"
         say(f"calls without an answer: {status.usage.unanswered:,} ({why})")
@@ -92,7 +94,15 @@ def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judg
             "pending": status.pending,
         },
         **_usage(status.usage),
-        "faults": {"gated": status.gated, "faulty": status.faulty, "faults": status.faults},
+        "faults": {
+            "gated": status.gated,
+            "faulty": status.faulty,
+            "faults": status.faults,
+            "languages": {
+                language: {"gated": count, "is_reduced": is_reduced(language)}
+                for language, count in status.languages.items()
+            },
+        },
         "roles": roles,
         "judgings": {
             judging.name: {"models": judging.model_names, **_usage(status.by_judging.get(judging.name, Usage()))}
@@ -137,7 +147,9 @@ def print_config(path: Path, is_trusted: bool = False) -> None:
     values: dict[str, Any] = {
         **config.options,
         "model": _models(config),
-        "temperature": {role: binding.temperature for role, binding in config.models.items()},
+        "temperature": {
+            role: UNBOUNDED if each.temperature is None else each.temperature for role, each in config.models.items()
+        },
         "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
         "structured": {role: each.structured for role, each in config.models.items() if each.structured != "auto"}
         or None,

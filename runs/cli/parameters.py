@@ -1,4 +1,4 @@
-"""What flags and YAML files say of replies, by role: the parameters of their sampling, their length, their time."""
+"""What flags and YAML files say of replies, by role: how they are sampled, their length, their time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from dialoom.roles.binding import Temperature
 from dialoom.runs.errors import RunError
 
 UNBOUNDED = "none"
@@ -50,6 +51,24 @@ def reply_limits(texts: Mapping[str, str] | None) -> dict[str, int | None] | Non
         if text.lower() != UNBOUNDED and not text.isdecimal():
             raise RunError(f"max_reply {text!r} is no whole number of tokens, nor {UNBOUNDED!r}", setting="max_reply")
         found[role] = None if text.lower() == UNBOUNDED else int(text)
+    return found or None
+
+
+def temperatures(texts: Mapping[str, str] | None) -> dict[str, Temperature | None] | None:
+    """Return sampling temperatures by role; `None` in place of one that is not sent.
+
+    Raises:
+        RunError: If one is neither a number nor `none`.
+    """
+    found: dict[str, Temperature | None] = {}
+    for role, text in (texts or {}).items():
+        try:
+            found[role] = None if text.lower() == UNBOUNDED else float(text)
+        except ValueError as error:
+            raise RunError(
+                f"temperature must be a number from 0 to 2, or {UNBOUNDED!r} to send none, got {text!r}",
+                setting="temperature",
+            ) from error
     return found or None
 
 

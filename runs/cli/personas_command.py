@@ -39,7 +39,8 @@ _BUILD: Flags = {
     ),
     "temperature": (
         Annotated[
-            list[str] | None, typer.Option(metavar="[writer=]T", help="Sampling temperature. [default: writer=0.8]")
+            list[str] | None,
+            typer.Option(metavar="[writer=]T|none", help="Sampling temperature. [default: writer=0.8]"),
         ],
         None,
     ),

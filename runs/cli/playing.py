@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from dialoom.graphs import Recipe
+from dialoom.graphs.gate import reduced_shares
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.door import Run, aestimate, ajudge, aplay, aresume, aretry, areview, review
 from dialoom.runs.errors import StoppedError
@@ -184,11 +185,12 @@ def _judged(
 
 
 def _found(run: Run) -> str:
-    """What the rules found, in a line."""
-    found = list(run.faults())
+    """Return what the rules found, and how well they cover the languages."""
+    found, status = list(run.faults()), run.status()
     ids = {episode.id for episode, _ in found}
-    told = f"{run.path}: {len(found):,} faults in {len(ids):,} of {run.status().done:,} dialogues"
-    return f"{told}; dialoom report {run.path} --table faults" if found else told
+    told = f"{run.path}: {len(found):,} faults in {len(ids):,} of {status.done:,} dialogues"
+    told += f"; dialoom report {run.path} --table faults" if found else ""
+    return f"{told}\n{reduced_shares(status.languages, status.gated)}"
 
 
 def carried_out(operation: Operation, watcher: Watcher) -> Any:

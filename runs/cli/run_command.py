@@ -47,7 +47,10 @@ COMMON: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "temperature": (
-        Annotated[list[str] | None, typer.Option(metavar="[ROLE=]T", help="Sampling temperature. Repeatable.")],
+        Annotated[
+            list[str] | None,
+            typer.Option(metavar="[ROLE=]T|none", help="Sampling temperature; none sends none. Repeatable."),
+        ],
         None,
     ),
     **SAMPLING,

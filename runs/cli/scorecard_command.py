@@ -37,7 +37,8 @@ def scorecard(
     ] = None,
     show_suite: Annotated[bool, typer.Option("--show-suite", help="Print the suite's file, to be copied.")] = False,
     temperature: Annotated[
-        list[str] | None, typer.Option(metavar="[ROLE=]T", help="Sampling temperature. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="[ROLE=]T|none", help="Sampling temperature; none sends none. Repeatable."),
     ] = None,
     api_base: Annotated[
         list[str] | None, typer.Option(metavar="[ROLE=]URL", help="Where a role's model is served. Repeatable.")

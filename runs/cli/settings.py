@@ -17,7 +17,7 @@ from dialoom.runs.config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 
-from .parameters import UNBOUNDED, joined, parameters, reply_limits, timeouts
+from .parameters import UNBOUNDED, joined, parameters, reply_limits, temperatures, timeouts
 
 _FORMS = {**dict.fromkeys(("rpm", "tpm"), "N, or MODEL=N for one model"), "context": "MODEL=N, in tokens"}
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -30,7 +30,7 @@ class _Common(BaseModel):
     out: Path | None = None
     folder: Path | None = None
     model: list[str] | str | dict[str, str | list[str]] | None = None
-    temperature: list[str] | float | str | dict[str, float] | None = None
+    temperature: list[str] | float | str | dict[str, float | str | None] | None = None
     api_base: list[str] | str | dict[str, str] | None = None
     structured: list[str] | str | dict[str, str] | None = None
     max_reply: list[str] | int | str | dict[str, int | str | None] | None = None
@@ -116,7 +116,7 @@ def players(given: Mapping[str, Any], several: Collection[str] = ()) -> dict[str
     return {
         "model": models.pop("", [None])[-1],
         "models": {role: named if role in several and named[1:] else named[-1] for role, named in models.items()},
-        "temperature": numbers("temperature", _texts(given.get("temperature"))),
+        "temperature": temperatures(texts_by_name(_texts(given.get("temperature")), "temperature")),
         "api_base": texts_by_name(_texts(given.get("api_base"))),
         "structured": texts_by_name(_texts(given.get("structured")), "structured"),
         "max_reply": reply_limits(texts_by_name(_texts(given.get("max_reply")), "max_reply")),
@@ -204,21 +204,6 @@ def texts_by_name(texts: list[str], what: str = "api_base") -> dict[str, str] | 
         if not value.strip():
             raise RunError(f"{what} {text!r} names no {what.replace('_', '-')}", setting=what)
         found[name] = value.strip()
-    return found or None
-
-
-def numbers(what: str, texts: list[str]) -> dict[str, float] | None:
-    """`NAME=NUMBER` texts by name.
-
-    Raises:
-        RunError: If one is no number.
-    """
-    found: dict[str, float] = {}
-    for name, text in (texts_by_name(texts, what) or {}).items():
-        try:
-            found[name] = float(text)
-        except ValueError as error:
-            raise RunError(f"{what} {text!r} is no number from 0 to 2", setting=what) from error
     return found or None
 
 

@@ -326,6 +326,8 @@ def _further(stopping: Stopping, again: str, retry: str) -> str:
             return f"{again} (what failed: {retry})"
         case Fault.PROVIDER_AWAY:
             return again
+        case Fault.PROVIDER_PERMANENT:
+            return f"{again} (what failed: {retry}); to change models, temperatures or parameters, make a new run"
         case _:
             return f"{again} {flag(stopping.setting or '')} MORE"
 

@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from statistics import quantiles
 
 from dialoom.graphs import Chart, Series, Table
+from dialoom.graphs.gate import reduced_shares
+from dialoom.graphs.gate.vocabulary import language_of
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas.drawn_texts import DrawnTexts
+from dialoom.runs.shortcuts import PairSample, shortcut_table
 from dialoom.shown import counted as said
 
 from .alike import Alike
 from .combinations import Combinations
 from .dataset import Dataset, DescribedDialogue
 from .duplicates import NEAR, SHINGLE, Duplicates, TextIndex
-from .languages import language_of
 from .lexical import MOST_COMPARED, SAMPLE_WORDS, SAMPLES, LexicalDiversity, published, varied
 from .personal_data import PersonalDatum, finder
 from .surfacing import Surfacing
@@ -52,6 +54,8 @@ class DialogueCount:
     surfacing: Surfacing = field(default_factory=Surfacing)
     copies: dict[str, TextIndex] = field(default_factory=lambda: {what: TextIndex() for what in _COMPARED})
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
+    gate_languages: Counter[str] = field(default_factory=Counter)
+    pairs: PairSample = field(default_factory=PairSample)
     looked_through: int = 0
     faulty: int = 0
 
@@ -92,8 +96,10 @@ class DialogueCount:
             self.copies[what].add(dialogue.id, text(dialogue))
         self.combinations.add(dialogue.facets)
         self.surfacing.add(dialogue.lines, dialogue.preferences)
+        self.pairs.add(dialogue.row)
         if dialogue.faults is not None:
             self.looked_through += 1
+            self.gate_languages.update(dialogue.languages)
             self.faulty += bool(dialogue.faults)
             self.faults.update({(fault.who, fault.kind) for fault in dialogue.faults})
 
@@ -131,9 +137,10 @@ def describe_dialogues(
         counted.combinations.table(),
         _surfacing(counted),
         _faults(counted),
+        shortcut_table(counted.pairs),
     ]
     charts = [_surfacing_chart(counted)] if counted.surfacing.preferences else []
-    return [table for table in tables if table.rows], charts
+    return [table for table in tables if table is not None and table.rows], charts
 
 
 def _sizes(counted: DialogueCount) -> Table:
@@ -282,4 +289,5 @@ def _faults(counted: DialogueCount) -> Table:
     if counted.looked_through:
         sound = counted.looked_through - counted.faulty
         table.rows.append(["nobody's", "sound", sound, _share(sound, counted.looked_through)])
+        table.notes.append(reduced_shares(counted.gate_languages, counted.looked_through))
     return table

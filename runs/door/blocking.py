@@ -33,9 +33,13 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
         given = keywords.get("control")
         control = given if isinstance(given, Control) else Control()
         keywords["control"] = control
+        try:
+            work_to_do = operation(*arguments, **keywords)  # begins only when it is awaited
+        except TypeError as error:  # about the arguments, of the awaitable form's name
+            raise TypeError(str(error).replace(f"{operation.__name__}()", f"{name}()")) from None
         with ThreadPoolExecutor(1, thread_name_prefix="dialoom") as thread:
             context = contextvars.copy_context()
-            work = thread.submit(context.run, lambda: asyncio.run(operation(*arguments, **keywords)))
+            work = thread.submit(context.run, asyncio.run, work_to_do)
             try:
                 return _awaited(work, control)
             except KeyboardInterrupt:

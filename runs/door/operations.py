@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from dialoom.graphs.review import Review
-from dialoom.roles.binding import ModelLike, Players, bind
+from dialoom.roles.binding import ModelLike, Players, Temperature, bind
 from dialoom.runs.config import FLAG
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
@@ -55,7 +55,7 @@ async def aplay(
     path: PathLike,
     model: ModelLike | None = None,
     models: Mapping[str, Players] | None = None,
-    temperature: float | Mapping[str, float] | None = None,
+    temperature: Temperature | Mapping[str, Temperature | None] | None = None,
     api_base: str | Mapping[str, str] | None = None,
     structured: str | Mapping[str, str] | None = None,
     max_reply: int | Mapping[str, int | None] | None = None,
@@ -80,7 +80,8 @@ async def aplay(
             a `Model` with options of its own.
         models: Who plays which role. Several judges, in a list, judge one after the other: the first as the run's own,
             the others once all is played, each into a set of judgements of its own.
-        temperature: Sampling temperature (0 to 2) of every role, or by role.
+        temperature: Sampling temperature (0 to 2) of every role, or by role; `"none"` sends none, for models that
+            refuse the parameter.
         api_base: Where models are served, for every role or by role.
         structured: How models are held to the form of a reply, for every role or by role: `schema` (a JSON schema),
             `json` (JSON mode), `prompt` (by words alone); by default `auto`, the strictest that a model takes.

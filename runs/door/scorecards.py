@@ -14,13 +14,13 @@ from dialoom.errors import DialoomError
 from dialoom.graphs import Recipe
 from dialoom.graphs.suites import DEFAULT_SUITE
 from dialoom.outputs import file_name, make_folder
-from dialoom.roles.binding import ModelLike, PlayerSettings
+from dialoom.roles.binding import OBJECT, ModelLike, PlayerSettings
 from dialoom.roles.gateway.budget import Budget
 from dialoom.runs.calling import ensure_keys
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event, Noted
-from dialoom.runs.limits import RunLimits
+from dialoom.runs.limits import RunLimits, budget_of
 from dialoom.runs.recipes import load_recipe, parsed_options
 from dialoom.runs.scorecard import (
     AssistantRuns,
@@ -111,7 +111,7 @@ async def ascorecard(
         if control.is_draining or not _is_left(part.path, retry_failed):
             continue
         tell(Noted(f"{number} of {len(parts)}: {part.system.label}, {part.label}"))
-        budget = _left_of(settings.get("budget"), [each.path for each in parts if each is not part])
+        budget = _left_of(budget_of(settings.get("budget")), [each.path for each in parts if each is not part])
         limited: CallSettings = {**calls, "budget": budget} if budget is not None else calls
         run = await aresume(part.path, models=_objects(part.new), retry_failed=retry_failed, **limited)
         if run.ended is None or not run.ended.is_complete:
@@ -170,9 +170,12 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
             label = new.config.models[role].model
             path = folder / file_name(f"{system.label}--{label}.db".replace("/", "-").replace(":", "-"))
             parts.append(_Part(system, label, path, new, told))
-    labels = [part.label for part in parts[:: len(suite.systems)]]
-    if twice := [label for label in labels if labels.count(label) > 1]:
-        raise RunError(f"models: {twice[0]} is named twice; each assistant needs a name of its own", setting="models")
+    assistants = parts[:: len(suite.systems)]
+    files = [part.path for part in assistants]  # names may differ in signs alone that no file name has
+    if twice := [part.label for part in assistants if files.count(part.path) > 1]:
+        name = twice[0].removeprefix(OBJECT)
+        advice = f"; give each a name of its own: dialoom.Model({name}, name=...)" if name != twice[0] else ""
+        raise RunError(f"models: two assistants are named {twice[0]}{advice}", setting="models")
     return parts
 
 

@@ -17,7 +17,7 @@ from dialoom.runs.config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event
-from dialoom.runs.limits import Context, FailOnError, Rates, RunLimits, Timeouts
+from dialoom.runs.limits import BudgetLike, Context, FailOnError, Rates, RunLimits, Timeouts
 from dialoom.runs.store.connections import Synchronous
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
@@ -37,7 +37,8 @@ class CallSettings(TypedDict, total=False):
 
     Attributes:
         concurrency: Scenarios under way at once, and calls in flight for each model (16).
-        budget: The most that the whole run may take; bounds that it does not name stay as they are.
+        budget: The most that the whole run may take, a `Budget` or its bounds by name; bounds that it does not name
+            stay as they are.
         prices: Of models whose price LiteLLM does not know.
         rpm: Requests per minute, for every model or by model.
         tpm: Tokens per minute, likewise.
@@ -61,7 +62,7 @@ class CallSettings(TypedDict, total=False):
     """
 
     concurrency: int
-    budget: Budget | None
+    budget: BudgetLike
     prices: Mapping[str, Price] | None
     rpm: Rates
     tpm: Rates

@@ -22,6 +22,7 @@ from dialoom.runs.control import Control
 from dialoom.runs.engine import Engine
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Began, Ended, Event, Noted, Planned, Retrying
+from dialoom.runs.fitting import ensure_fits
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
 from dialoom.runs.recipe_check import graph_of
@@ -73,6 +74,10 @@ async def new_run(
             await asyncio.to_thread(ensure_keys, models, new.policy)
     tell, control = watched(settings)
     library = await asyncio.to_thread(prepare, new.recipe, new.config, new.overrides)
+    if is_played and not new.policy.replay_only:
+        options, context = new.config.options, new.policy.limits.context
+        for models in new.config.casts:
+            await ensure_fits(new.recipe, options, new.config.seed, library, models, context)
     plan = planned(
         Path(path),
         new.recipe,

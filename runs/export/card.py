@@ -11,7 +11,10 @@ from typing import Any, get_args
 
 import yaml
 
+from dialoom.graphs.gate import reduced_shares
 from dialoom.roles import ModelBinding
+from dialoom.runs.report.writing import markdown_table
+from dialoom.runs.shortcuts import shortcut_table
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.shown import markdown_code, markdown_text
 from dialoom.version import __version__
@@ -60,7 +63,15 @@ class Card:
 
     def text(self) -> str:
         """The card as Markdown, equal for equal runs: it says nothing of the time or the machine."""
-        parts = (self._front_matter(), self._title(), self._held(), self._made(), self._roles(), self._prompts())
+        parts = (
+            self._front_matter(),
+            self._title(),
+            self._held(),
+            self._shortcuts(),
+            self._made(),
+            self._roles(),
+            self._prompts(),
+        )
         return "\n".join(line for part in parts for line in part)
 
     @property
@@ -135,6 +146,25 @@ class Card:
             )
             yield ""
 
+    def _shortcuts(self) -> Iterator[str]:
+        """Of a preference dataset, what separates its replies without the person, and who wrote them."""
+        table = shortcut_table(self._rows.pairs)
+        if table is None:
+            return
+        yield from markdown_table(table)
+        exporter, models = self._rows.exporter, self._rows.run.config.model_names
+        if exporter is not None and exporter.pair_roles is not None:
+            chosen, rejected = (models[role] for role in exporter.pair_roles)
+            yield (
+                f"Chosen replies were written by {markdown_code(chosen)}, rejected ones by {markdown_code(rejected)}."
+                + (
+                    ""
+                    if chosen == rejected
+                    else " These are different models: their styles alone may tell the replies apart."
+                )
+            )
+            yield ""
+
     def _made(self) -> Iterator[str]:
         run, request = self._rows.run, self._rows.request
         status = run.status()
@@ -149,6 +179,7 @@ class Card:
         if request.only or request.without:
             left_out = sum(count.left_out for count in self._counts)
             yield f"* left out because of faults that the gate found (or did not look for): {left_out:,} dialogues"
+            yield f"* {reduced_shares(status.languages, status.gated)}"
         for id_, branch in run.branches_taken():
             taken = markdown_code(branch.name)
             yield f"* {markdown_code(id_)} comes from the branch {taken}, made by hand in the step debugger"
@@ -177,7 +208,7 @@ class Card:
             [
                 markdown_text(role),
                 markdown_code(each.model),
-                each.temperature,
+                "not sent" if each.temperature is None else each.temperature,
                 "none" if each.max_reply is None else each.max_reply,
                 ", ".join(markdown_code(f"{name}={json.dumps(value)}") for name, value in each.params.items()),
             ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from dialoom.graphs import Table
 from dialoom.graphs.fault import USER
+from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.review import REVIEWED
 from dialoom.runs.selection import selected
 from dialoom.runs.store import JudgementSet
@@ -30,6 +31,7 @@ class FaultsOf:
         faults: How many faults there are, by role and kind.
         dialogues: In how many dialogues.
         unsound: How many dialogues have any fault of a role's.
+        languages: How many dialogues that passed the gate are in each language, as an ISO 639 code.
     """
 
     reported: ReportedRun
@@ -37,6 +39,7 @@ class FaultsOf:
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
     dialogues: Counter[tuple[str, str]] = field(default_factory=Counter)
     unsound: Counter[str] = field(default_factory=Counter)
+    languages: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def read(cls, reported: ReportedRun, where: str | None) -> FaultsOf:
@@ -45,6 +48,7 @@ class FaultsOf:
         for episode in selected(reported.run, reported.set_name, where):
             found = [(fault.who, fault.kind) for fault in episode.outcome.faults or ()]
             counted.gated += episode.outcome.faults is not None
+            counted.languages.update(episode.outcome.languages)
             counted.faults.update(found)
             counted.dialogues.update(set(found))
             counted.unsound.update({who for who, _ in found})
@@ -70,7 +74,8 @@ class FaultsOf:
         told = [f"{count:,} with a fault of the {who}'s" for who, count in sorted(self.unsound.items())]
         rejected = self.reported.run.rejected_lines()
         again = f"; lines of the {USER}'s that were rejected and asked for again: {rejected:,}" if rejected else ""
-        yield f"{label}Passed the gate: {', '.join([f'{self.gated:,}', *told])}{again}."
+        covered = reduced_shares(self.languages, self.gated)
+        yield f"{label}Passed the gate: {', '.join([f'{self.gated:,}', *told])}{again}. {covered}"
         for review in self._reviews():
             models = ", ".join(review.model_names.values())
             stand_in = " (a scripted stand-in, no evidence)" if "offline/" in models else ""

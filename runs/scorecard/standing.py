@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from dialoom.graphs import Table
 from dialoom.graphs.fault import USER
+from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.reporting.statistics import share_of
 from dialoom.runs.cost import seconds_of_calls
 from dialoom.runs.report.faulty import FaultsOf
@@ -28,6 +30,7 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
     """What failed, what could not be read, and in how many dialogues something is wrong, by whose fault."""
     faults = ("a fault of the user's %", "a fault of the assistant's %")
     table = Table("soundness", "How sound it is", ["system", "assistant", "played", "failed", "unparsed", *faults])
+    gated, languages = 0, Counter[str]()
     for played, reported in _each(systems):
         found = FaultsOf.read(reported, None)
         evaluated = played.recipe.evaluated or ""
@@ -36,11 +39,15 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
         status, own = reported.run.status(), share_of(found.unsound[evaluated], found.gated)
         counts = [status.total - status.pending, status.failed, unparsed]
         table.rows.append([played.system.label, reported.label, *counts, user, own])
+        gated += found.gated
+        languages.update(found.languages)
     table.notes.append(
         "Played: scenarios that are over, those that failed among them. Unparsed: judgements that could not be read, "
         "which are in no mean. Faults: dialogues in which the gate found one, with Wilson's intervals. A dash: no "
         "simulated user speaks there, or no dialogue passed the gate."
     )
+    if gated:
+        table.notes.append(f"Passed the gate: {gated:,}. {reduced_shares(languages, gated)}")
     return table
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from dialoom.errors import first_problem
 from dialoom.graphs.suites import shipped_suites
+from dialoom.roles.binding import Temperature
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.documents import canonical
 
@@ -79,7 +80,7 @@ class _Players(_Said):
     """Who plays, of the roles that are not under evaluation, and how they sample; by role."""
 
     models: Mapping[str, _Judges] = {}
-    temperature: Mapping[str, float] = {}
+    temperature: Mapping[str, Temperature] = {}
     api_base: Mapping[str, str] = {}
     structured: Mapping[str, str] = {}
     max_reply: Mapping[str, int] = {}

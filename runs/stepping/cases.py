@@ -126,7 +126,9 @@ async def case_of(session: SessionView) -> Case:
         user_retries=config.user_retries,
         steps=tuple(recorded),
         is_end=stops[-1].is_end,
-        outcome=(await session.outcome()).model_copy(update={"faults": None}),  # rules may change, a case must not
+        outcome=(await session.outcome()).model_copy(
+            update={"faults": None, "languages": ()}
+        ),  # rules may change, a case must not
     )
     own = context.store.known([*recipe_named(config.recipe), *loads_named(scenario.loads)])
     remember(case.mark, [named.mark for named in own])

@@ -84,7 +84,7 @@ class Condition:
             return cls(text, _expression(text, channels))
         except TemplateError as error:
             forms = _forms(nodes, roles, counted)
-            raise ConditionError(f"{text!r} is no condition ({error}); give {forms}") from error
+            raise ConditionError(f"{text!r} is no condition ({error.message}); give {forms}") from error
 
     def is_met(self, at: Position) -> bool:
         """Whether it holds; what is asked of an item beyond a list's end does not hold yet.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 
 from dialoom.graphs import DialogueFault, Judgement, Line, Outcome
+from dialoom.graphs.gate.vocabulary import UNDETERMINED
 from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 
 from .panel import words_of_panel
@@ -59,6 +60,7 @@ def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iter
                 judgements=() if row["state"] == "pending" else tuple(scores.get(position, ())),
                 details={},
                 faults=_faults(row["faults"]),
+                languages=_languages(row),
             )
             branch = row["branch"] and BranchTaken.model_validate_json(row["branch"])
             facets = json.loads(row["facets"])
@@ -76,6 +78,13 @@ def read_outcome(connection: sqlite3.Connection, position: int) -> Outcome:
 
 def _faults(text: str | None) -> tuple[DialogueFault, ...] | None:
     return None if text is None else tuple(DialogueFault.model_validate(each) for each in json.loads(text))
+
+
+def _languages(row: sqlite3.Row) -> tuple[str, ...]:
+    """Return the languages of an outcome's conversations; of an outcome that is older than their column, `und`."""
+    if row["languages"] is None:
+        return () if row["faults"] is None else (UNDETERMINED,)
+    return tuple(json.loads(row["languages"]))
 
 
 def _page(
@@ -115,13 +124,14 @@ def _page(
 
 
 _EPISODES = """
-SELECT position, id, facets, state, error, fault, branch, ended_by, counts, details, faults, outcomes.messages
+SELECT position, id, facets, state, error, fault, branch, ended_by, counts, details, faults, languages,
+    outcomes.messages
 FROM scenarios JOIN outcomes ON scenario = position
 WHERE state IN ('done', 'failed') AND position > ? AND position < ? ORDER BY position LIMIT ?"""
 
 
 _FIGURES = """
-SELECT position, id, facets, state, error, fault, branch, ended_by, counts, faults
+SELECT position, id, facets, state, error, fault, branch, ended_by, counts, faults, languages
 FROM scenarios LEFT JOIN outcomes ON scenario = position AND state IN ('done', 'failed')
 WHERE position > ? ORDER BY position LIMIT ?"""
 
@@ -156,6 +166,7 @@ def _outcome(
         details=details,
         judgements=judgements,
         faults=_faults(row["faults"]),
+        languages=_languages(row),
     )
 
 

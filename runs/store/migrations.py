@@ -64,6 +64,20 @@ def _let_documents_be_deflated(_: sqlite3.Connection) -> None:
     """New documents are; those that are in the file stay text, as rewriting would take room before it gives any."""
 
 
+def _add_own_set(connection: sqlite3.Connection) -> None:
+    """Add the run's own set of judgements to a planned run without it; workers made judgements that had none."""
+    connection.execute(
+        "INSERT OR IGNORE INTO judgement_sets (rowid, name, models, prompts) "
+        "SELECT (SELECT coalesce(min(rowid), 1) - 1 FROM judgement_sets), 'run', '{}', '{}' "
+        "FROM run WHERE key = 'planned'"
+    )
+
+
+def _add_languages(connection: sqlite3.Connection) -> None:
+    """Outcomes get the languages for which the gate's rules were asked; unknown until `review` asks them again."""
+    connection.execute("ALTER TABLE outcomes ADD COLUMN languages TEXT")
+
+
 STEPS: dict[int, Step] = {
     1: _add_passages,
     2: _add_common_uses,
@@ -71,6 +85,8 @@ STEPS: dict[int, Step] = {
     4: _make_smaller,
     5: _keep_in_less_room,
     6: _let_documents_be_deflated,
+    7: _add_own_set,
+    8: _add_languages,
 }
 """The steps, each under the version that it starts from."""
 

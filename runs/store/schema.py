@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 9
 """Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
 
 TABLES = frozenset(
@@ -105,7 +105,15 @@ def _scenarios(database: Database) -> None:
     database.table("scenarios").create_index(["id"], unique=True)
     database.table("scenarios").create_index(["state", "position"])
     database.table("outcomes").create(
-        {"scenario": int, "ended_by": str, "counts": str, "messages": str, "details": str, "faults": str},
+        {
+            "scenario": int,
+            "ended_by": str,
+            "counts": str,
+            "messages": str,
+            "details": str,
+            "faults": str,
+            "languages": str,
+        },
         pk="scenario",
     )
     database.table("judged").create(

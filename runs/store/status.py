@@ -67,6 +67,7 @@ class Status:
         gated: How many finished scenarios passed the gate.
         faulty: How many of them have a fault.
         faults: How many faults they have.
+        languages: How many of them are in each language, as an ISO 639 code.
     """
 
     total: int
@@ -78,6 +79,7 @@ class Status:
     gated: int
     faulty: int
     faults: int
+    languages: Mapping[str, int]
 
     @property
     def pending(self) -> int:
@@ -142,11 +144,13 @@ def read_status(connection: sqlite3.Connection) -> Status:
         by_role = _usage(connection, "role", "judging IS NULL")
         by_judging = _usage(connection, "judging", "judging IS NOT NULL")
         total = _usage(connection, "'all'", "true").get("all", Usage())
-        faults = connection.execute(_FAULTS).fetchone()
+        gated, faulty, faults = connection.execute(_FAULTS).fetchone()
+        languages = dict(connection.execute(_LANGUAGES).fetchall())
     finally:
         connection.execute("COMMIT")
     done, failed = states.get("done", 0), states.get("failed", 0)
-    return Status(sum(states.values()), done, failed, total, by_role, by_judging, *faults)
+    counts = (gated, faulty, faults, languages)
+    return Status(sum(states.values()), done, failed, total, by_role, by_judging, *counts)
 
 
 def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str, Usage]]:
@@ -197,6 +201,10 @@ FROM calls WHERE {which} GROUP BY {group}"""
 _FAULTS = """
 SELECT count(faults), coalesce(sum(json_array_length(faults) > 0), 0), coalesce(sum(json_array_length(faults)), 0)
 FROM outcomes
+"""
+_LANGUAGES = """
+SELECT each.value, count(*) FROM outcomes, json_each(coalesce(languages, '["und"]')) AS each
+WHERE faults IS NOT NULL GROUP BY 1 ORDER BY 1
 """
 _TROUBLES = """
 SELECT model, count(*), count(*) FILTER (WHERE

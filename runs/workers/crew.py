@@ -130,17 +130,19 @@ class Crew:
     def drain(self) -> None:
         """Deal nothing more; let each worker finish its conversations' steps, and hand back all."""
         self.tally.is_draining = True
-        for member in self._members:
-            if member.begun is not None:
-                member.hand.drain()
-        self._wake()
+        self._tell_workers(lambda hand: hand.drain())
 
     def stop(self) -> None:
         """Drop what is in flight. What was committed is handed back."""
         self.tally.is_draining = self._is_stopped = True
+        self._tell_workers(lambda hand: hand.stop())
+
+    def _tell_workers(self, tell: Callable[[Hand], None]) -> None:
+        """Tell all workers that are there; one that has died has nothing left to end."""
         for member in self._members:
             if member.begun is not None:
-                member.hand.stop()
+                with suppress(WorkerDiedError):
+                    tell(member.hand)
         self._wake()
 
     async def run(self, work: Iterator[Work], judging: str | None) -> None:

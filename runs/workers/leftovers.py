@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from dialoom.errors import Advice
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.store import RunStore, StoreError
 from dialoom.runs.store.store import remove
@@ -15,7 +16,8 @@ from dialoom.runs.store.store import remove
 from .order import Left
 
 PATIENCE = 15.0
-"""Seconds until the file of a worker that was taken for dead is taken for lost: it may be writing still."""
+"""Seconds to wait for the files of workers that were taken for dead but still hold them. A worker on this machine is
+gone at once when the process that started it is; one on another machine learns of it a little later."""
 
 _A_MOMENT = 0.1
 _AT_ONCE = 20
@@ -38,7 +40,7 @@ def left_by(path: Path, wanted: Mapping[int, int], prices: Prices, patience: flo
     Raises:
         StoreError: If it cannot be read.
     """
-    with _opened(path, patience) as store:
+    with _opened(path, time.monotonic() + patience) as store:
         return Left(list(store.deals.left(wanted)), store.taken(prices))
 
 
@@ -46,13 +48,24 @@ def take_leftovers(store: RunStore) -> int:
     """Take what dead workers have left beside a run's file; returns how many scenarios got further by it.
 
     Raises:
-        StoreError: If somebody still works on the run's scenarios.
+        StoreError: If a worker still works on the run's scenarios.
     """
     taken = 0
     wanted = store.deals.open()
     folder = folder_of(store.path)
+    deadline = time.monotonic() + PATIENCE
     for path in sorted(folder.glob("*.db")):
-        with _opened(path, PATIENCE) as its:
+        try:
+            its = _opened(path, deadline)
+        except StoreError as error:
+            if not _is_held(error):
+                raise
+            raise StoreError(
+                f"{path} is still written by a worker of this run, maybe on another machine; wait until that process "
+                "has ended or end it",
+                advice=Advice("resume", "then resume the run", {"path": store.path}),
+            ) from error
+        with its:
             left = its.deals.left(wanted)
             while some := list(islice(left, _AT_ONCE)):
                 taken += len(store.deals.fold_now(some))
@@ -64,13 +77,17 @@ def take_leftovers(store: RunStore) -> int:
     return taken
 
 
-def _opened(path: Path, patience: float) -> RunStore:
-    until = time.monotonic() + patience
+def _opened(path: Path, deadline: float) -> RunStore:
+    """Open a worker's file once nobody holds it any more, or at the deadline by `time.monotonic`."""
     while True:
         try:
             return RunStore(path)
         except StoreError as error:
-            is_taken = error.advice is not None and error.advice.action == "resume"
-            if not is_taken or time.monotonic() > until:
+            if not _is_held(error) or time.monotonic() > deadline:
                 raise
             time.sleep(_A_MOMENT)
+
+
+def _is_held(error: StoreError) -> bool:
+    """Whether a file could not be opened because another process holds its lock."""
+    return error.advice is not None and error.advice.action == "resume"

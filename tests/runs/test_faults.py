@@ -16,12 +16,14 @@ from tests.server import Answer, completion, error, serving
 
 
 def moody_players(folder: Path, players: list[str]) -> list[str]:
-    """A cast whose assistant fails until there is a file `calm`."""
+    """A cast whose assistant fails until there is a file `calm`, never twice in the same words."""
     (folder / "moody.py").write_text(
         "from pathlib import Path\n"
+        "moods = []\n"
         "async def assistant(messages):\n"
         "    if not Path('calm').exists():\n"
-        "        raise ValueError('not in the mood')\n"
+        "        moods.append('very')\n"
+        "        raise ValueError(' '.join([*moods, 'cross']))\n"
         "    return 'fine'\n"
     )
     return [*players[:2], *players[4:], "--model", "assistant=python:moody:assistant"]

@@ -15,7 +15,7 @@ from dialoom import play, review
 from dialoom.graphs.review import REVIEWED
 from dialoom.runs.cli.stepping.views import transcript_answer
 from dialoom.runs.stepping import Stop
-from tests.conftest import Command, command_in, lines_of
+from tests.conftest import ROOT, Command, command_in, lines_of
 from tests.invented import write_release
 
 Messages = Sequence[Mapping[str, str]]
@@ -163,6 +163,7 @@ def test_exports_leave_out_what_is_faulty_and_say_so(dialoom: Command, run: dial
     card = (tmp_path / "sft.card.md").read_text()
     assert "filters: `without swapped_role`" in card
     assert "left out because of faults that the gate found (or did not look for): 1 dialogues" in card
+    assert "* In languages with reduced coverage: 0 of 2." in card
     assert "only sound leaves no row" in dialoom("export", run.path, "--only", "sound", "-o", "x.jsonl", code=2).stderr
     assert "--without 'ekko'" in dialoom("export", run.path, "--without", "ekko", "-o", "x.jsonl", code=2).stderr
 
@@ -264,3 +265,37 @@ def test_sound_dialogues_of_understudies_raise_no_fault(
     run = dialoom.play(recipe, path=tmp_path / "run.db", options=options, sample=sample)
     assert [(episode.id, fault) for episode, fault in run.faults()] == []
     assert all(episode.outcome.faults == () for episode in run.episodes())
+
+
+def test_what_the_gate_cannot_check_is_told_beside_its_figures(dialoom: Command, tmp_path: Path) -> None:
+    """In every figure of the gate: how many conversations are in languages with reduced coverage, by language."""
+    (tmp_path / "cast.py").write_text(
+        """
+SAID = {
+    "piano": "To jest coś, co jest w domu i na czym się gra.",
+    "heron": "それは生き物です。鳥です。",
+    "glacier": "It is not here.",
+}
+
+async def guesser(messages):
+    return "Tell more?"
+
+async def keeper(messages):
+    return next(line for word, line in SAID.items() if word in str(messages))
+""",
+        encoding="utf-8",
+    )
+    players = [f"--model={role}=python:cast:{role}" for role in ("guesser", "keeper")]
+    recipe = f"{ROOT}/docs/examples/twenty_questions/recipe.py:RECIPE"
+    dialoom("run", recipe, "--questions", "3", *players, "-o", "words.db")
+    told = "In languages with reduced coverage: ja 1 (33.3%; not found: echo, repetition,"
+    status = " ".join(dialoom("status", "words.db").stdout.split())
+    assert told in status and "pl 1 (33.3%; not found: swapped_role, no_end; found less well:" in status
+    languages = json.loads(dialoom("status", "words.db", "--json").stdout)["faults"]["languages"]
+    assert languages["en"] == {"gated": 1, "is_reduced": False} and languages["ja"]["is_reduced"]
+    for shown in (
+        dialoom("report", "words.db", "--table", "faults").stdout,
+        dialoom("describe", "words.db").stdout,
+        dialoom("review", "words.db").stdout,
+    ):
+        assert told in " ".join(shown.split())

@@ -33,6 +33,9 @@ from .players import told
         ({"seed": "7"}, "seed", "seed '7' is no whole number"),
         ({"seed": True}, "seed", "seed True is no whole number"),
         ({"concurrency": 0}, "concurrency", "concurrency 0 is no whole number from 1"),
+        ({"budget": 5}, "budget", "budget must be a Budget or its bounds by name, .* got 5"),
+        ({"budget": {"max_call": 1}}, "budget", "max_call 1: .*; a budget has max_calls, max_tokens, max_cost"),
+        ({"budget": {"max_calls": -1}}, "budget", "max_calls -1: Input should be greater than or equal to 0"),
         ({"rpm": 0}, "rpm", "rpm 0 is no whole number from 1"),
         ({"tpm": {"openai/x": 1.5}}, "tpm", "tpm 1.5 is no whole number"),
         ({"fail_on_error": "half"}, "fail_on_error", "fail_on_error 'half' is neither"),
@@ -53,6 +56,25 @@ def test_a_wrong_setting(settings: dict[str, Any], setting: str | None, message:
     with pytest.raises(dialoom.DialoomError, match=message):
         dialoom.estimate("personalens", **settings)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("bounds", "calls"), [({}, None), ({"max_calls": 1}, 1)])
+def test_a_budget_is_given_by_its_bounds(
+    bounds: dict[str, int], calls: int | None, release: Path, tmp_path: Path
+) -> None:
+    """A budget without bounds changes nothing."""
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, budget=bounds))
+    assert run.ended is not None
+    assert run.ended.is_complete == (calls is None)
+    assert calls in (None, run.status().usage.calls)
+
+
+def test_a_missing_argument_is_said_of_what_was_called() -> None:
+    """And not of the awaitable form of it."""
+    with pytest.raises(TypeError, match=r"^play\(\) missing 1 required keyword-only argument: 'path'$"):
+        dialoom.play("personalens")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^aplay\(\) missing"):
+        dialoom.aplay("personalens")  # type: ignore[call-arg, unused-coroutine]
 
 
 def test_a_figure_for_a_model_that_nobody_plays_with_is_told(release: Path, tmp_path: Path) -> None:

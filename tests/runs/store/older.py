@@ -17,7 +17,8 @@ CREATE TABLE calls (
 
 
 def back_to_six(file: sqlite3.Connection) -> None:
-    """As before version 7: every document as text."""
+    """As before version 7: every document as text; and no languages, which came with version 9."""
+    file.execute("ALTER TABLE outcomes DROP COLUMN languages")
     file.create_function("text_of", 1, text_of)
     file.execute("UPDATE documents SET content = text_of(content)")
     file.execute("PRAGMA user_version = 6")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +21,7 @@ from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed
 from dialoom.runs.store import RunStore, StoreError
 from dialoom.runs.store.parcels import Parcel
 from dialoom.runs.workers import leftovers
-from dialoom.runs.workers.cluster import WorkerLostError
+from dialoom.runs.workers.cluster import WorkerDiedError, WorkerLostError
 from dialoom.runs.workers.commons import Commons
 from dialoom.runs.workers.leftovers import folder_of
 from dialoom.runs.workers.order import Begun, Delivery
@@ -239,3 +241,60 @@ def test_what_a_killed_run_left_is_folded_first(tmp_path: Path, monkeypatch: pyt
     assert counting.asked == run.status().usage.calls == 3 + 12
     assert everything(run)[0] == everything(whole)[0]
     assert nothing_left(run.path)
+
+
+def test_stopping_reaches_all_workers_though_the_first_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a second Ctrl-C does, which may come when a worker has just died."""
+    near = near_cluster(monkeypatch)
+    control = door.Control()
+    stop, stopped = NearHand.stop, list[NearHand]()
+
+    def maybe_stop(hand: NearHand) -> None:
+        if hand is near.hands[0]:
+            raise WorkerDiedError("Ray does not know it any more")
+        stopped.append(hand)
+        stop(hand)
+
+    def stop_once_both_are_there(event: Event) -> None:
+        if isinstance(event, ScenarioDone) and len(near.dealt) > 1:
+            control.stop()
+
+    monkeypatch.setattr(NearHand, "stop", maybe_stop)
+    near.is_deadly = lambda _delivery, has: control.is_draining and has is near.hands[0]._has
+    told: dict[str, Any] = {"workers": 2, "concurrency": 2, "control": control, **SHARED}
+    run = door.play(RECIPE, path=tmp_path / "run.db", on_event=stop_once_both_are_there, **told)
+    assert near.hands[1] in stopped
+    assert not caplog.records
+    assert run.status().done < 12
+    assert door.resume(run.path).status().done == 12
+
+
+def test_a_worker_that_still_writes_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as one on another machine: who resumes is told to wait for it, and nothing is folded or lost."""
+    run = door.plan(RECIPE, path=tmp_path / "run.db", **SHARED)
+    folder_of(run.path).mkdir()
+    held = folder_of(run.path) / "worker-1.db"
+    held.write_bytes(run.path.read_bytes())
+    monkeypatch.setattr(leftovers, "PATIENCE", 0.0)
+    with RunStore(held), pytest.raises(StoreError, match=r"worker-1\.db is still written by a worker") as raised:
+        door.resume(run.path)
+    assert raised.value.advice is not None
+    assert raised.value.advice.values == {"path": run.path}
+    assert door.resume(run.path).status().done == 12
+    assert nothing_left(run.path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can end a process with its parent")
+def test_a_process_ends_with_its_parent_even_if_it_is_stopped(tmp_path: Path) -> None:
+    """So nothing holds the files of workers any more once the run's own process was killed."""
+    inner = "import os, signal; from dialoom.runs.workers.parent import end_with_parent; end_with_parent(); "
+    inner += "print(os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGSTOP)"
+    outer = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+    parent = subprocess.Popen([sys.executable, "-c", outer, inner], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    with parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline().strip().isdecimal()
+        parent.kill()
+        assert parent.stdout.read() == ""  # returns only when the last process that could write has ended

@@ -1,0 +1,193 @@
+"""The Jinja2 sandbox for expressions and prompts, which users and strangers write. This module is below every floor.
+
+Jinja2's own sandbox keeps a template away from Python's internals, but not from `"a" * 10**9`. In this one time and
+memory are bounded by the length of the template and the size of the values that it is given: operators work on numbers
+of limited size, no filter or method repeats or pads a text, and there are no variables, macros or ranges to multiply
+with. Constants are computed when the template is rendered, where these bounds hold, never while it is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jinja2 import TemplateSyntaxError, Undefined, filters, meta, nodes, pass_eval_context
+from jinja2.environment import TemplateExpression
+from jinja2.exceptions import SecurityError
+from jinja2.nodes import EvalContext
+from jinja2.parser import Parser
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import htmlsafe_json_dumps
+
+_MOST_BITS = 4096
+"""Of an integer, about 1,200 digits."""
+_MOST_CHARACTERS = 1_000_000
+"""Of what `+`, `join` or `replace` makes."""
+_MOST_DECIMALS = 30
+_MOST_LOOPS = 3
+"""Within one another."""
+
+_FILTERS = frozenset(
+    "abs capitalize count d default dictsort first float int items last length list lower map max min reject "
+    "rejectattr reverse select selectattr sort string sum title trim truncate unique upper wordcount".split()
+)
+_METHODS = frozenset(
+    "casefold count endswith find get index isalpha isdigit islower isupper items keys lower lstrip removeprefix "
+    "removesuffix rstrip split splitlines startswith strip title upper values".split()
+)
+_STATEMENTS = (nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, nodes.If)
+_NUMERIC_TESTS = ("divisibleby", "even", "odd")
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """An environment in which nothing grows beyond what it is given.
+
+    Args:
+        options: As of `jinja2.Environment`.
+    """
+
+    intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(optimized=False, **options)
+        self.globals.clear()
+        known = self.filters
+        self.filters = {name: known[name] for name in _FILTERS}
+        self.filters |= {"join": _joined, "replace": _replaced, "round": _rounded, "tojson": _as_json}
+        self.tests = {**self.tests, **{name: _numeric(self.tests[name]) for name in _NUMERIC_TESTS}}
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Compute `left operator right` of numbers, and `+` of two texts or two lists.
+
+        Raises:
+            SecurityError: If the operands are something else, or too large.
+        """
+        if isinstance(left, Undefined) or isinstance(right, Undefined):
+            return super().call_binop(context, operator, left, right)  # which says what is undefined
+        if operator == "+" and any(isinstance(left, kind) and isinstance(right, kind) for kind in (str, list)):
+            _check_length(len(left) + len(right), "'+'")
+            return left + right
+        bits = [_bits(left, f"'{operator}'"), _bits(right, f"'{operator}'")]
+        if operator == "**" and isinstance(left, int) and isinstance(right, int) and bits[0] * right > _MOST_BITS:
+            raise SecurityError(f"'**' makes a number of more than {_MOST_BITS:,} bits")
+        return super().call_binop(context, operator, left, right)
+
+    def is_safe_callable(self, obj: Any) -> bool:
+        """Return whether it is one of the methods of texts, lists and mappings that make nothing larger."""
+        return (
+            isinstance(getattr(obj, "__self__", None), str | list | tuple | dict)
+            and getattr(obj, "__name__", "") in _METHODS
+        )
+
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a method that `is_safe_callable` allows.
+
+        Raises:
+            SecurityError: If it is none.
+        """
+        if not isinstance(__obj, Undefined) and not __self.is_safe_callable(__obj):
+            name = getattr(__obj, "__name__", type(__obj).__name__)
+            raise SecurityError(f"{name!r} cannot be called here; methods are {', '.join(sorted(_METHODS))}")
+        return __context.call(__obj, *args, **kwargs)
+
+    def expression(self, text: str) -> tuple[Callable[[dict[str, Any]], Any], set[str]]:
+        """Return what computes an expression's value from the values of its names; and these names.
+
+        Raises:
+            TemplateSyntaxError: If it is none, or nested too deeply.
+        """
+        with self.bounded():
+            parser = Parser(self, text, state="variable")
+            parsed = parser.parse_expression()
+            if not parser.stream.eos:
+                message = f"{parser.stream.current.value!r:.60} follows a complete expression"
+                raise TemplateSyntaxError(message, parser.stream.current.lineno)
+            tree = nodes.Template([nodes.Assign(nodes.Name("result", "store"), parsed)])
+            tree.set_lineno(1).set_environment(self)
+            names = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "load"}
+            return TemplateExpression(self.from_string(tree), undefined_to_none=False), names
+
+    def template_variables(self, text: str) -> set[str]:
+        """Return the names that a template of text, `{{ ... }}`, `{% if %}` and `{% for %}` asks for.
+
+        Raises:
+            TemplateSyntaxError: If it is none, holds another statement, or is nested too deeply.
+        """
+        with self.bounded():
+            tree = self.parse(text)
+            _check_statements(tree)
+            self.compile(tree)
+            return meta.find_undeclared_variables(tree)
+
+    @contextmanager
+    def bounded(self) -> Iterator[None]:
+        """Turn what Python's parser or compiler raises of hostile input into a `TemplateSyntaxError`."""
+        try:
+            yield
+        except (RecursionError, MemoryError, SyntaxError) as error:
+            raise TemplateSyntaxError("nested too deeply", 1) from error
+        except ValueError as error:  # an integer of thousands of digits
+            raise TemplateSyntaxError(str(error).partition(";")[0], 1) from error
+
+
+def _check_statements(node: nodes.Node, loops: int = 0) -> None:
+    for child in node.iter_child_nodes():
+        if not isinstance(child, (*_STATEMENTS, nodes.Expr, nodes.Helper)):
+            raise TemplateSyntaxError(
+                f"there are no statements here but 'if' and 'for', and this is {type(child).__name__!r}", child.lineno
+            )
+        within = loops + isinstance(child, nodes.For)
+        if within > _MOST_LOOPS:
+            raise TemplateSyntaxError(f"at most {_MOST_LOOPS} 'for' stand within one another", child.lineno)
+        _check_statements(child, within)
+
+
+def _bits(value: Any, what: str) -> int:
+    if not isinstance(value, int | float):
+        raise SecurityError(f"{what} is for numbers, not for {type(value).__name__}")
+    bits = value.bit_length() if isinstance(value, int) else 0
+    if bits > _MOST_BITS:
+        raise SecurityError(f"{what} is for numbers of at most {_MOST_BITS:,} bits")
+    return bits
+
+
+def _check_length(length: int, what: str) -> None:
+    if length > _MOST_CHARACTERS:
+        raise SecurityError(f"{what} makes something longer than {_MOST_CHARACTERS:,}")
+
+
+def _numeric(test: Any) -> Callable[..., Any]:
+    """Return the test for numbers alone: of a text, `%` would be its formatting."""
+
+    def tested(*values: Any) -> Any:
+        for value in values:
+            _bits(value, "this test")
+        return test(*values)
+
+    return tested
+
+
+@pass_eval_context
+def _joined(context: EvalContext, value: Any, d: str = "", attribute: str | int | None = None) -> str:
+    items = list(value)
+    _check_length(len(items) * len(str(d)), "'join'")
+    return str(filters.sync_do_join(context, items, d, attribute))
+
+
+def _replaced(value: Any, old: str, new: str) -> str:
+    text = str(value)
+    _check_length(len(text) + text.count(old) * len(new), "'replace'")
+    return text.replace(old, new)
+
+
+def _rounded(value: Any, precision: int = 0) -> float:
+    _bits(value, "'round'")
+    if abs(precision) > _MOST_DECIMALS:
+        raise SecurityError(f"'round' takes at most {_MOST_DECIMALS} decimals")
+    return float(round(value, precision))
+
+
+def _as_json(value: Any) -> str:
+    return str(htmlsafe_json_dumps(value, sort_keys=True))

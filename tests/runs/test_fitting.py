@@ -1,0 +1,129 @@
+"""A model's server says how much it reads: a run whose requests are longer stops before anything is sent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from tests.conftest import Command
+from tests.hostile.replies import play
+from tests.server import completion, error, serving
+
+SMALL, LARGE = 10, 100_000
+
+
+def vllm(size: int) -> dict[str, dict[str, Any]]:
+    """What vLLM says of its models."""
+    return {"/v1/models": {"data": [{"id": "other", "max_model_len": 7}, {"id": "m", "max_model_len": size}]}}
+
+
+def llama_cpp(size: int) -> dict[str, dict[str, Any]]:
+    """What llama.cpp's server says of itself; its list of models has what the model was trained with."""
+    listed = {"data": [{"id": "m", "meta": {"n_ctx_train": 8 * LARGE}}]}
+    return {"/v1/models": listed, "/props": {"default_generation_settings": {"n_ctx": size}, "total_slots": 4}}
+
+
+def ollama_loaded(size: int) -> dict[str, dict[str, Any]]:
+    """What Ollama says of a model that it has loaded."""
+    shown = {"model_info": {"llama.context_length": 8 * LARGE}}
+    return {"/api/ps": {"models": [{"name": "m:latest", "context_length": size}]}, "/api/show": shown}
+
+
+def ollama_set(size: int) -> dict[str, dict[str, Any]]:
+    """What Ollama says of a model that it has not loaded, and whose file sets the window."""
+    shown = {"parameters": f"stop x\nnum_ctx   {size}", "model_info": {"llama.context_length": 8 * LARGE}}
+    return {"/api/ps": {"models": []}, "/api/show": shown}
+
+
+SERVERS = [
+    ("openai/m", vllm),
+    ("hosted_vllm/m", vllm),
+    ("openai/m", llama_cpp),
+    ("ollama_chat/m", ollama_loaded),
+    ("ollama_chat/m", ollama_set),
+]
+
+
+@pytest.fixture(autouse=True)
+def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key for servers that want none."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+
+
+def at(url: str, model: str) -> dialoom.Model:
+    """A model at a server; Ollama's own interface has no version in its address."""
+    return dialoom.Model(model, api_base=url.removesuffix("/v1") if model.startswith("ollama") else url)
+
+
+@pytest.mark.parametrize(("model", "reports"), SERVERS)
+def test_a_run_that_does_not_fit_is_refused(model: str, reports: Any, tmp_path: Path) -> None:
+    """With both lengths and what to do; nothing is sent, and no file is in the way of the next try."""
+    with serving(lambda _body, _number: completion("Hello."), reports=reports(SMALL)) as server:
+        with pytest.raises(dialoom.DialoomError) as caught:
+            play(tmp_path, people=1, assistant=at(server.url, model))
+        assert server.requests == []
+    said = str(caught.value)
+    assert said.startswith("models: assistant is asked with requests of ")
+    assert f"{model} reads 10 by what its server says: serve it with a longer context" in said
+    assert not (tmp_path / "run.db").exists()
+
+
+@pytest.mark.parametrize(("model", "reports"), SERVERS[:3])
+def test_a_run_that_fits_is_played(model: str, reports: Any, tmp_path: Path) -> None:
+    """And a server that reports nothing refuses nothing by itself."""
+    for size in (LARGE, None):
+        told = {} if size is None else reports(size)
+        with serving(lambda _body, _number: completion("Hello."), reports=told) as server:
+            run = play(tmp_path, people=1, name=f"run{size}", assistant=at(server.url, model))
+        assert run.status().done == 1
+
+
+@pytest.mark.parametrize("report", [{}, {"data": "x"}, {"data": [{"id": "m", "max_model_len": "many"}]}, {"data": [3]}])
+def test_a_report_that_cannot_be_read_stops_nothing(report: dict[str, Any], tmp_path: Path) -> None:
+    """It is as if there were none."""
+    broken = {"/v1/models": report, "/props": {"default_generation_settings": []}}
+    with serving(lambda _body, _number: completion("Hello."), reports=broken) as server:
+        assert play(tmp_path, people=1, assistant=at(server.url, "openai/m")).status().done == 1
+
+
+def test_a_window_that_is_stated_is_kept_to_request_by_request(dialoom: Command, tmp_path: Path) -> None:
+    """What fits is played; no server is asked."""
+    (tmp_path / "people.jsonl").write_text(json.dumps({"profile": "She keeps hens.", "personality": "Calm."}))
+    with serving(lambda _body, _number: completion("Hello."), reports=vllm(SMALL)) as server:
+        where = ["--model", "assistant=openai/m", "--api-base", f"assistant={server.url}", "-o", "run.db"]
+        plan = ["run", "aloe-eval", "--personas", "people.jsonl", "--rounds", 1, *where]
+        refused = dialoom(*plan, code=2)
+        assert "--model: assistant is asked with requests of " in refused.stderr
+        failed = dialoom(*plan, "--context", f"openai/m={SMALL}", code=1)
+    assert "fault=context" in failed.stderr
+
+
+def test_apollos_long_requests_are_not_sent_to_a_short_window(dialoom: Command) -> None:
+    """`doctor` says so beforehand."""
+    with serving(lambda _body, _number: error(500, "nobody should ask"), reports=vllm(4096)) as server:
+        where = ["--model", "assistant=openai/m", "--api-base", f"assistant={server.url}"]
+        refused = dialoom("run", "apollo", "--limit", 2, *where, "-o", "run.db", code=2)
+        assert server.requests == []
+    assert "openai/m reads 4,096 by what its server says" in refused.stderr
+    replies = {1: completion("I am ready."), 2: completion('{"verdict": true, "explanation": "it is set"}')}
+    checks = {}
+    for size in (4096, LARGE):
+        with serving(lambda _body, number: replies.get(number, completion("A street.")), reports=vllm(size)) as server:
+            asked = ["--model", "openai/m", "--api-base", server.url, "--recipe", "apollo", "--json"]
+            told = json.loads(dialoom("doctor", *asked, code=None).stdout)["checks"]
+        checks[size] = next(each for each in told if each["about"] == "context")
+    assert checks[4096]["state"] == "failed"
+    assert "assistant is asked with requests of " in checks[4096]["detail"]
+    assert checks[LARGE]["state"] == "ok"
+    assert "reads 100,000 tokens; the recipe's largest request has " in checks[LARGE]["detail"]
+
+
+def test_an_empty_answer_is_told_with_what_to_do(dialoom: Command) -> None:
+    """A base model ends at once where it is asked in the form of a chat."""
+    with serving(lambda _body, _number: completion("", completion_tokens=0)) as server:
+        done = dialoom("doctor", "--model", "openai/m", "--api-base", server.url, code=1)
+    assert "the answer is empty: a base model, or one that is served without its chat template" in done.stdout

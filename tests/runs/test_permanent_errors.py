@@ -1,0 +1,143 @@
+"""A permanent error that one scenario after the other meets: the run stops early, can go on, and says what to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom.runs.tally import SAME_IN_A_ROW
+from tests.conftest import Command
+from tests.hostile.replies import saying
+from tests.server import Answer, completion, error, serving
+
+PEOPLE = 20
+AT_ONCE = 2
+REFUSAL = "Unsupported value: 'temperature' does not support 0.7 with this model. (request id: req_{:06x}9)"
+
+
+@pytest.fixture(autouse=True)
+def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key for a server that wants none."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+
+
+def people(folder: Path) -> Path:
+    """As many personas as there are to be scenarios."""
+    path = folder / "people.jsonl"
+    lines = (json.dumps({"profile": f"She keeps {n} hens.", "personality": "Calm."}) for n in range(PEOPLE))
+    path.write_text("\n".join(lines))
+    return path
+
+
+def played(folder: Path, url: str, **settings: Any) -> dialoom.Run:
+    """One round with each person, a few at once; the assistant is at the server."""
+    others = {"user": saying("Hello."), "judge": saying('{"score": 3, "explanation": "fair"}')}
+    return dialoom.play(
+        "aloe-eval",
+        path=folder / "run.db",
+        models={**others, "assistant": dialoom.Model("openai/m", api_base=url)},
+        options={"personas": str(people(folder)), "rounds": 1},
+        **{"concurrency": AT_ONCE, **settings},
+    )
+
+
+def refused(_body: dict[str, Any], number: int) -> Answer:
+    """A parameter that the model does not take; each answer has an id of its own."""
+    return error(400, REFUSAL.format(number))
+
+
+def test_the_run_stops_with_the_sentence_and_the_remedy_and_goes_on_without_it(
+    dialoom: Command, tmp_path: Path
+) -> None:
+    """Exit code 3; what was not sent is pending. Without a temperature the model answers."""
+
+    def answer(body: dict[str, Any], number: int) -> Answer:
+        return refused(body, number) if "temperature" in body else completion("Hello.")
+
+    people(tmp_path)
+    run = ["run", "aloe-eval", "--personas", "people.jsonl", "--rounds", 1, "--concurrency", AT_ONCE]
+    with serving(answer) as server:
+        run += ["--model", "assistant=openai/m", "--api-base", f"assistant={server.url}"]
+        stopped = dialoom(*run, "-o", "run.db", code=3)
+        sent = len(server.requests)
+        done = dialoom(*run, "-o", "other.db", "--temperature", "assistant=none")
+        assert not any("temperature" in body for body in server.requests[sent:])
+    assert SAME_IN_A_ROW <= sent < SAME_IN_A_ROW + AT_ONCE
+    scenarios = json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]
+    assert (scenarios["failed"], scenarios["pending"]) == (sent, PEOPLE - sent)
+    (line,) = [line for line in stopped.stdout.splitlines() if line.startswith("stopped: ")]
+    assert "5 scenarios in a row failed with the same permanent error: openai/m: " in line
+    assert "'temperature' does not support 0.7 with this model" in line
+    assert line.endswith("give the role assistant another temperature, or 'none' to send none")
+    assert "Go on with: dialoom resume run.db (what failed: dialoom retry run.db)" in stopped.stdout
+    assert f"{PEOPLE} done" in done.stdout
+    assert "temperature:\n  user: 0.8\n  assistant: none\n" in dialoom("status", "other.db", "--config").stdout
+
+
+def test_when_the_cause_is_gone_a_stopped_run_comes_to_its_end(tmp_path: Path) -> None:
+    """What failed and what was pending is played."""
+    is_mended = False
+    with serving(lambda body, number: completion("Hello.") if is_mended else refused(body, number)) as server:
+        run = played(tmp_path, server.url)
+        assert run.ended is not None and run.ended.stopped is not None
+        assert (run.ended.stopped.fault, run.ended.is_complete) == ("provider, permanent", False)
+        is_mended = True
+        others = {"user": saying("Hello."), "judge": saying('{"score": 3, "explanation": "fair"}')}
+        again = dialoom.resume(tmp_path / "run.db", models=others, retry_failed=True)
+    assert again.status().done == PEOPLE
+
+
+@pytest.mark.parametrize(
+    ("answers", "most"),
+    [
+        (lambda n: completion("Hello.") if n % 5 == 0 else refused({}, n), PEOPLE),
+        (lambda n: error(400, "this" if n % 5 == 0 else "that"), PEOPLE),
+        (lambda _: error(400, "as a result of our safety system", "content_policy_violation"), PEOPLE),
+        (lambda _: error(400, "maximum context length is 8 tokens", "context_length_exceeded"), PEOPLE),
+        (lambda _: error(422, "no such field"), SAME_IN_A_ROW),
+    ],
+    ids=["one answered", "another sentence", "content policy", "too long", "the same"],
+)
+def test_only_the_same_error_in_a_row_stops_a_run(answers: Callable[[int], Answer], most: int, tmp_path: Path) -> None:
+    """Not one that is about what a scenario says, nor one that another scenario does not meet."""
+    with serving(lambda _body, number: answers(number)) as server:
+        run = played(tmp_path, server.url, concurrency=1)
+        assert len(server.requests) == most
+    assert run.status().pending == PEOPLE - most
+
+
+def test_a_bound_on_failures_that_is_given_comes_first(tmp_path: Path) -> None:
+    """It was asked for."""
+    with serving(refused) as server:
+        run = played(tmp_path, server.url, concurrency=1, fail_on_error=5)
+    assert run.ended is not None and run.ended.stopped is not None
+    assert (run.ended.failed, run.ended.stopped.setting) == (5, "fail_on_error")
+
+
+@pytest.mark.parametrize(
+    ("temperature", "sent"),
+    [
+        (None, {0.8, 0.0}),
+        ("none", {None}),
+        ({"": "none", "judge": 0.25}, {None, 0.25}),
+        ({"judge": None}, {0.8, 0.0, None}),
+        ({"user": "none", "assistant": "none"}, {None, 0.0}),
+    ],
+)
+def test_no_temperature_is_sent_where_none_is_wanted(temperature: Any, sent: set[Any], tmp_path: Path) -> None:
+    """Of all roles or of one."""
+    with serving(lambda _body, _number: completion('{"score": 3, "explanation": "fair"}')) as server:
+        (tmp_path / "people.jsonl").write_text(json.dumps({"profile": "She keeps hens.", "personality": "Calm."}))
+        dialoom.play(
+            "aloe-eval",
+            path=tmp_path / "run.db",
+            model=dialoom.Model("openai/m", api_base=server.url),
+            options={"personas": str(tmp_path / "people.jsonl"), "rounds": 1},
+            temperature=temperature,
+        )
+    assert {body.get("temperature") for body in server.requests} == sent
