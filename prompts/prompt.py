@@ -25,6 +25,7 @@ inputs, the `<` of a tag that the prompt itself uses is written `&lt;`. Any othe
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
@@ -167,7 +168,8 @@ class Prompt(BaseModel):
         except TemplateSyntaxError as error:
             raise PromptError(f"{id_}:{error.lineno}", f"is not a template: {error.message}") from error
         front = {"id": id_, "version": 1, "role": role, "inputs": sorted(used | {"history"}), "reply": reply}
-        return cls.parse(f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n{body}", id_)
+        matter = "\n".join(f"{key}: {json.dumps(value)}" for key, value in front.items())
+        return cls.parse(f"---\n{matter}\n---\n{body}", id_)
 
     def render(self, inputs: Mapping[str, Any]) -> list[ChatMessage]:
         """The chat messages of this prompt.

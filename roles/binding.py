@@ -18,6 +18,9 @@ from .own_players import OwnPlayer, check_player, name_of, takes_tools
 from .parameters import MOST_TOKENS, checked_limit, checked_parameters
 
 OFFLINE = "offline/"
+ATTENTIVE = "offline/attentive"
+PLACEHOLDER = "offline/placeholder"
+"""Plays any role, in valid form and without meaning."""
 """Begins the name of a model that understudies stand in for."""
 
 OBJECT = "object:"

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from pydantic import BaseModel
 
-from dialoom.prompts import PromptLibrary
+from dialoom.prompts import Prompt, PromptLibrary
 
 from . import offline
-from .binding import OFFLINE, ModelBinding
+from .binding import ATTENTIVE, OFFLINE, PLACEHOLDER, ModelBinding
 from .errors import BindingError
 from .gateway import Caller
 from .replies import reply_type
@@ -28,7 +28,8 @@ class NoUnderstudiesError(BindingError):
     def __init__(self, role: str, model: str) -> None:
         self.told = f"no understudy plays the role {role!r}"
         super().__init__(
-            f"models: role {role!r} is left to {model}, and {self.told}: give it a model, or register an understudy",
+            f"models: role {role!r} is left to {model}, and {self.told}: give it a model, or register an understudy; "
+            f"{PLACEHOLDER} plays any role",
             setting="models",
         )
 
@@ -90,6 +91,23 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 
+def stand_ins(library: Mapping[str, Prompt]) -> dict[str, str]:
+    """Return the offline model that plays each role of a run's prompts.
+
+    Args:
+        library: The prompts by id.
+
+    Returns:
+        `offline/attentive` for roles with an understudy of their own, `offline/placeholder` for all others.
+    """
+    found: dict[str, str] = {}
+    for prompt in library.values():
+        role = prompt.front.role
+        is_played = offline.plays(prompt.id.partition("/")[0], role) and found.get(role) != PLACEHOLDER
+        found[role] = ATTENTIVE if is_played else PLACEHOLDER
+    return found
+
+
 def check_understudies(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> None:
     """Make sure that every role that is left to an understudy has one.
 
@@ -98,8 +116,9 @@ def check_understudies(library: PromptLibrary, models: Mapping[str, ModelBinding
     """
     for prompt in library.values():
         role = prompt.front.role
-        if models[role].model.startswith(OFFLINE) and not offline.plays(prompt.id.partition("/")[0], role):
-            raise NoUnderstudiesError(role, models[role].model)
+        model = models[role].model
+        if model.startswith(OFFLINE) and model != PLACEHOLDER and not offline.plays(prompt.id.partition("/")[0], role):
+            raise NoUnderstudiesError(role, model)
 
 
 def check_cast(

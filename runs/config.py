@@ -8,12 +8,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from dialoom.roles import ModelBinding
+from dialoom.roles.binding import ATTENTIVE
 
 DEFAULT_CONCURRENCY = 16
 DEFAULT_PATIENCE = 600.0
 """Seconds that a run waits for a provider that is away."""
 
-DEFAULT_MODEL = "offline/attentive"
+DEFAULT_MODEL = ATTENTIVE
 """Plays the roles that nobody else is named for: no network, no key."""
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe, stream
-from dialoom.roles.cast import NoUnderstudiesError
+from dialoom.prompts import PromptLibrary
+from dialoom.roles.cast import NoUnderstudiesError, stand_ins
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.roles.gateway.prices import Prices
 
@@ -86,7 +87,8 @@ async def estimated(
         for model in dict.fromkeys(binding.model for binding in models.values()):
             await asyncio.to_thread(check_model, model)
         await asyncio.to_thread(check_parameters, models)
-    played = _with_understudies(config)
+    shipped = await asyncio.to_thread(PromptLibrary.load, recipe.prompt_list(), None, recipe.templates)
+    played = _with_understudies(config, shipped)
     try:
         library = await asyncio.to_thread(prepare, recipe, played, overrides)
     except NoUnderstudiesError as error:
@@ -106,10 +108,13 @@ async def estimated(
     return _scaled(taken, common, total, len(positions), config, limits.stated_prices)
 
 
-def _with_understudies(config: RunConfig) -> RunConfig:
-    """The same run, with every role played by an understudy."""
+def _with_understudies(config: RunConfig, library: PromptLibrary) -> RunConfig:
+    """Return the same run with every role played by an offline model."""
+    played = stand_ins(library)
     models = {
-        role: binding.model_copy(update={"model": DEFAULT_MODEL, "api_base": None, "takes_tools": False})
+        role: binding.model_copy(
+            update={"model": played.get(role, DEFAULT_MODEL), "api_base": None, "takes_tools": False}
+        )
         for role, binding in config.models.items()
     }
     return config.model_copy(update={"models": models, "panel": ()})

@@ -14,6 +14,7 @@ from itertools import islice
 from dialoom.graphs import Recipe, Scenario, Stage, stream
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Completion, Gateway, ModelBinding
+from dialoom.roles.cast import stand_ins
 from dialoom.roles.gateway import Attempt, CallPlace, CallRecord, Request
 from dialoom.roles.gateway.served_window import ServedWindow, served_window
 from dialoom.roles.gateway.windows import counted
@@ -127,8 +128,11 @@ async def largest_requests(
     too long.
     """
     ledger = _Largest()
-    understudy = {"model": DEFAULT_MODEL, "api_base": None}
-    players = {role: each.model_copy(update=understudy) for role, each in models.items()}
+    played = stand_ins(library)
+    players = {
+        role: each.model_copy(update={"model": played.get(role, DEFAULT_MODEL), "api_base": None})
+        for role, each in models.items()
+    }
 
     def longest() -> list[Scenario]:
         chosen = recipe.options_type.model_validate(options)

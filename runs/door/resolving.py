@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from dialoom.graphs import Recipe
-from dialoom.roles.binding import Bindings, ModelLike, bind
+from dialoom.graphs import Recipe, RecipeOptions
+from dialoom.prompts import PromptLibrary
+from dialoom.roles.binding import PLACEHOLDER, Bindings, ModelLike, bind
+from dialoom.roles.cast import stand_ins
 from dialoom.runs.calling import CallPolicy
 from dialoom.runs.config import DEFAULT_MODEL, FLAG, RunConfig
 from dialoom.runs.errors import RunError
@@ -63,9 +65,10 @@ def resolve(
         raise RunError(f"sample {sample!r} is no whole number from 1", setting="sample")
     check_several(found, settings.get("models"))
     players = players_of(settings)
+    unplayed = {} if model is not None else _unplayed(found, chosen)
     bound = []
     for _, by_role in seated(None, settings.get("models")):
-        players["models"] = {**found.models_named(chosen), **by_role}
+        players["models"] = {**unplayed, **found.models_named(chosen), **by_role}
         usual = DEFAULT_MODEL if model is None else model
         bound.append(bind(found.roles_used(chosen), usual, found.reply_limits, **players))
     bindings, *others = bound
@@ -90,3 +93,10 @@ def resolve(
     policy = call_policy(calls_of(settings), RunLimits(), bindings.objects, found.roles, option_names(found))
     policy.limits.check_prices(binding.model for cast in config.casts for binding in cast.values())
     return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))
+
+
+def _unplayed(recipe: Recipe, options: RecipeOptions) -> dict[str, str]:
+    """Return the roles that have no understudy of their own, with the offline model that plays any role."""
+    library = PromptLibrary.load(recipe.prompt_list(), None, recipe.templates)
+    used = recipe.roles_used(options)
+    return {role: model for role, model in stand_ins(library).items() if role in used and model == PLACEHOLDER}

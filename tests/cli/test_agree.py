@@ -31,9 +31,9 @@ async def user(messages):
 async def judge(messages):
     text = str(messages)
     number = int(re.search(r"no\\. (\\d+)", text)[1])
-    if "<metric>task_completion" in text:
+    if "Was this goal reached" in text:
         return '{"verdict": %s}' % ("true" if number % 2 else "false")
-    if "<metric>coherence" in text and number % 3 == 0:
+    if "follow from what came before" in text and number % 3 == 0:
         return "I would rather not say."
     return '{"score": %d, "explanation": "secret"}' % (1 + (number + text.count("Reply to")) % 4)
 """
