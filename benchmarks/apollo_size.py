@@ -23,7 +23,7 @@ from dialoom.graphs.apollo import RECIPE
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.runs.config import RunConfig
-from dialoom.runs.store import RunStore
+from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore
 
 
 def plan(source: Path, path: Path, **chosen: Any) -> int:
@@ -32,7 +32,8 @@ def plan(source: Path, path: Path, **chosen: Any) -> int:
     models = {role: ModelBinding(model="offline/attentive", temperature=0.0) for role in RECIPE.roles}
     config = RunConfig(recipe="apollo", options=options.model_dump(mode="json"), models=models, seed=0)
     with closing(RunStore.create(path, config, PromptLibrary.load(RECIPE.prompts))) as store:
-        return store.plan(RECIPE.scenarios(options, random.Random(0), lambda _note: None), [], None)
+        own = JudgementSet(OWN_JUDGEMENTS, {}, {})
+        return store.plan(RECIPE.scenarios(options, random.Random(0), lambda _note: None), [], own)
 
 
 def text_of(source: Path) -> int:

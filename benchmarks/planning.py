@@ -24,7 +24,7 @@ from dialoom.personas import DOMAINS
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.runs.config import RunConfig
-from dialoom.runs.store import RunStore
+from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore
 
 SINGLE_PER_DOMAIN, MULTI = 3, 21
 WORDS = (
@@ -99,7 +99,8 @@ def measure(root: Path, scenarios: int) -> dict[str, float]:
     store = RunStore.create(path, config, PromptLibrary.load(RECIPE.prompts))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     started = time.perf_counter()
-    planned = store.plan(RECIPE.scenarios(options, random.Random(0), lambda _note: None), [], None)
+    own = JudgementSet(OWN_JUDGEMENTS, {}, {})
+    planned = store.plan(RECIPE.scenarios(options, random.Random(0), lambda _note: None), [], own)
     planning = time.perf_counter() - started
     started = time.perf_counter()
     read = sum(1 for _ in store.queue.pending(RECIPE))

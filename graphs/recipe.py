@@ -66,6 +66,7 @@ class Exporter:
         arranged: Puts the items of a whole file in another order. It reads them as they come, and must not hold them
             all.
         tasks: What its rows are for, as Hugging Face's task categories.
+        pair_roles: Of a preference dataset, the roles that write the chosen and the rejected replies.
     """
 
     description: str
@@ -74,6 +75,7 @@ class Exporter:
     options: type[ExportOptions] | None = None
     arranged: Callable[[Iterator[Any]], Iterator[Any]] | None = None
     tasks: tuple[str, ...] = ("text-generation",)
+    pair_roles: tuple[str, str] | None = None
 
     @property
     def is_folder(self) -> bool:

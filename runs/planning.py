@@ -111,7 +111,8 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     notes: list[str] = []
     loads: dict[str, None] = {}
     judges = {role: config.models[role] for role in recipe.judging_roles() if role in config.models}
-    own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges)
+    is_judged = len(judges) == len(recipe.judging_roles())
+    own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges if is_judged else {})
     options = recipe.options_type.model_validate(config.options)
     store.permit(files_named(options))
 
@@ -127,8 +128,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
         chosen = frozenset(drawn.positions)
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
         notes.append(drawn.told())
-    is_judged = bool(judges) and len(judges) == len(recipe.judging_roles())
-    if not store.plan(scenarios, notes, own if is_judged else None):
+    if not store.plan(scenarios, notes, own):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
     store.permit(loads_named(loads))
     for text in notes:

@@ -22,6 +22,7 @@ from .tree import Round, Tree
 KTO_DISTANCE = 64
 """How many examples of wanted replies come before the unwanted one of the first of them."""
 
+_PAIR_ROLES = ("preferred", "rejected")
 _NOTHING = "None"  # the release's word for an induction that found nothing
 
 
@@ -150,10 +151,23 @@ EXPORTERS: Mapping[str, Exporter] = {
     "sft": Exporter(
         "TRL prompt-completion: the preferred reply after the conversation held", "lines", _pairs(sft), PairOptions
     ),
-    "dpo": Exporter("TRL preference: prompt, chosen, rejected", "lines", _pairs(preference), PairOptions),
-    "kto": Exporter("TRL unpaired preference: prompt, completion, label", "lines", _pairs(kto), PairOptions, apart),
+    "dpo": Exporter(
+        "TRL preference: prompt, chosen, rejected", "lines", _pairs(preference), PairOptions, pair_roles=_PAIR_ROLES
+    ),
+    "kto": Exporter(
+        "TRL unpaired preference: prompt, completion, label",
+        "lines",
+        _pairs(kto),
+        PairOptions,
+        apart,
+        pair_roles=_PAIR_ROLES,
+    ),
     "reward": Exporter(
-        "TRL preference, for a reward model: prompt, chosen, rejected", "lines", _pairs(preference), PairOptions
+        "TRL preference, for a reward model: prompt, chosen, rejected",
+        "lines",
+        _pairs(preference),
+        PairOptions,
+        pair_roles=_PAIR_ROLES,
     ),
     "tree": Exporter("a row per persona with its whole tree", "lines", tree_lines),
 }

@@ -59,7 +59,7 @@ class _Model:
 
     def __init__(self, label: str, episodes: Iterable[Episode]) -> None:
         self.label = label
-        self.dialogues = self.failed = self.replies = self.tokens = self.rounds = 0
+        self.dialogues = self.failed = self.unsampled = self.replies = self.tokens = self.rounds = 0
         self.tokens_known = True
         self.statuses: Counter[str] = Counter()
         scores = Scores()
@@ -71,8 +71,10 @@ class _Model:
     def _scores(self, episode: Episode) -> dict[int, float]:
         """One dialogue's scores by round."""
         scores: dict[int, float] = {}
-        for judgement in episode.outcome.judgements:
-            if (judgement.metric, judgement.target) != (METRIC, TARGET) or judgement.turn is None:
+        judgements = [each for each in episode.outcome.judgements if (each.metric, each.target) == (METRIC, TARGET)]
+        self.unsampled += episode.state == "done" and not judgements
+        for judgement in judgements:
+            if judgement.turn is None:
                 continue
             self.statuses[judgement.status] += 1
             self.rounds = max(self.rounds, judgement.turn)
@@ -118,12 +120,18 @@ def _figures(found: Alignment | None) -> list[Estimate | None]:
 
 
 def _judgements(models: list[_Model]) -> Table:
-    table = Table("judgements", "Judgements had and not had", ["model", "ok", "unparsed", "error", "not reached"])
+    columns = ["model", "ok", "unparsed", "error", "not sampled", "not reached"]
+    table = Table("judgements", "Judgements had and not had", columns)
     for model in models:
         counts = [model.statuses[status] for status in ("ok", "unparsed", "error")]
         if sum(counts):
+            counts.append(model.rounds * model.unsampled)
             table.rows.append([model.label, *counts, model.rounds * model.dialogues - sum(counts)])
-    table.notes.append("Not reached: rounds of dialogues that failed before. Only those that are ok have a score.")
+    table.notes.append(
+        "Not sampled: rounds of finished dialogues of which this set of judgements has none (outside the sample of "
+        "`judge --sample`, or their judging failed). Not reached: rounds that a failed dialogue did not come to. Only "
+        "those that are ok have a score."
+    )
     return table
 
 

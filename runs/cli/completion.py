@@ -40,7 +40,9 @@ def metrics(incomplete: str) -> list[str]:
 
 def judgings(incomplete: str) -> list[str]:
     """The names of the run's sets of judgements."""
-    return _column("SELECT name FROM judgement_sets ORDER BY rowid", incomplete)
+    has_words = "SELECT judging FROM judgements LIMIT 5000"
+    query = f"SELECT name FROM judgement_sets WHERE models <> '{{}}' OR name IN ({has_words}) ORDER BY rowid"
+    return _column(query, incomplete)
 
 
 def formats(incomplete: str) -> list[str]:

@@ -32,6 +32,7 @@ class DescribedDialogue:
         facets: What it is of.
         preferences: The person's, by name, that it may bring up; empty if nobody says.
         faults: What the gate found; `None` if it was not asked.
+        row: The row that it was read from, if it was read from a file.
     """
 
     id: str
@@ -40,6 +41,7 @@ class DescribedDialogue:
     facets: Mapping[str, Any] = field(default_factory=dict)
     preferences: Mapping[str, str] = field(default_factory=dict)
     faults: Sequence[DialogueFault] | None = None
+    row: Mapping[str, Any] | None = None
 
     @property
     def text(self) -> str:
@@ -148,7 +150,8 @@ class RowsDataset:
                 )
             scenario = row.get("scenario") if isinstance(row.get("scenario"), dict) else None
             facets = {key: value for key, value in (scenario or row).items() if key != "id" and _is_facet(value)}
-            yield DescribedDialogue(str(row.get("id", number)), lines, str(row.get("ended_by") or ""), facets)
+            ended_by = str(row.get("ended_by") or "")
+            yield DescribedDialogue(str(row.get("id", number)), lines, ended_by, facets, row=row)
 
     def _rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         if self._path.suffix == ".parquet":

@@ -10,6 +10,7 @@ from statistics import quantiles
 from dialoom.graphs import Chart, Series, Table
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas.drawn_texts import DrawnTexts
+from dialoom.runs.shortcuts import PairSample, shortcut_table
 from dialoom.shown import counted as said
 
 from .alike import Alike
@@ -52,6 +53,7 @@ class DialogueCount:
     surfacing: Surfacing = field(default_factory=Surfacing)
     copies: dict[str, TextIndex] = field(default_factory=lambda: {what: TextIndex() for what in _COMPARED})
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
+    pairs: PairSample = field(default_factory=PairSample)
     looked_through: int = 0
     faulty: int = 0
 
@@ -92,6 +94,7 @@ class DialogueCount:
             self.copies[what].add(dialogue.id, text(dialogue))
         self.combinations.add(dialogue.facets)
         self.surfacing.add(dialogue.lines, dialogue.preferences)
+        self.pairs.add(dialogue.row)
         if dialogue.faults is not None:
             self.looked_through += 1
             self.faulty += bool(dialogue.faults)
@@ -131,9 +134,10 @@ def describe_dialogues(
         counted.combinations.table(),
         _surfacing(counted),
         _faults(counted),
+        shortcut_table(counted.pairs),
     ]
     charts = [_surfacing_chart(counted)] if counted.surfacing.preferences else []
-    return [table for table in tables if table.rows], charts
+    return [table for table in tables if table is not None and table.rows], charts
 
 
 def _sizes(counted: DialogueCount) -> Table:

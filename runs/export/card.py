@@ -12,6 +12,8 @@ from typing import Any, get_args
 import yaml
 
 from dialoom.roles import ModelBinding
+from dialoom.runs.report.writing import markdown_table
+from dialoom.runs.shortcuts import shortcut_table
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.shown import markdown_code, markdown_text
 from dialoom.version import __version__
@@ -60,7 +62,15 @@ class Card:
 
     def text(self) -> str:
         """The card as Markdown, equal for equal runs: it says nothing of the time or the machine."""
-        parts = (self._front_matter(), self._title(), self._held(), self._made(), self._roles(), self._prompts())
+        parts = (
+            self._front_matter(),
+            self._title(),
+            self._held(),
+            self._shortcuts(),
+            self._made(),
+            self._roles(),
+            self._prompts(),
+        )
         return "\n".join(line for part in parts for line in part)
 
     @property
@@ -132,6 +142,25 @@ class Card:
             yield (
                 f"Split by `{facet}` with the run's seed: all rows of one `{facet}` are in one file. "
                 f"Asked for was a share of {share}; {realised:.1%} of the rows are for testing."
+            )
+            yield ""
+
+    def _shortcuts(self) -> Iterator[str]:
+        """Of a preference dataset, what separates its replies without the person, and who wrote them."""
+        table = shortcut_table(self._rows.pairs)
+        if table is None:
+            return
+        yield from markdown_table(table)
+        exporter, models = self._rows.exporter, self._rows.run.config.model_names
+        if exporter is not None and exporter.pair_roles is not None:
+            chosen, rejected = (models[role] for role in exporter.pair_roles)
+            yield (
+                f"Chosen replies were written by {markdown_code(chosen)}, rejected ones by {markdown_code(rejected)}."
+                + (
+                    ""
+                    if chosen == rejected
+                    else " These are different models: their styles alone may tell the replies apart."
+                )
             )
             yield ""
 

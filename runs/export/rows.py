@@ -9,6 +9,7 @@ from typing import Any
 from dialoom.graphs import Recipe, Scenario
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.selection import means_of, selected
+from dialoom.runs.shortcuts import PairSample
 from dialoom.runs.store import JudgementSet, RunFile
 
 from .request import ExportRequest
@@ -37,6 +38,9 @@ class RowCount:
 class Rows:
     """The rows (or files) of a request.
 
+    Attributes:
+        pairs: The chosen and rejected replies among the rows that were read.
+
     Args:
         run: The run.
         request: What is asked for.
@@ -53,6 +57,7 @@ class Rows:
         self.exporter = request.exporter(self.recipe)
         self.options = request.parsed_options(self.recipe)
         self.judging = run.judgement_set(request.judging)
+        self.pairs = PairSample()
         self.split = None
         if request.test_share is not None and self.recipe.split_by is not None:
             self.split = Split.of(run, self.recipe.split_by, request.test_share)
@@ -73,13 +78,15 @@ class Rows:
                 count.left_out += 1
                 continue
             before = count.rows
+            group = None if self.recipe.split_by is None else key_of(episode.facets, self.recipe.split_by)
             for item in make(episode, self.run.scenario(self.recipe, self.run.resolve(episode.id))):
                 count.rows += 1
+                self.pairs.add(item, group or episode.id)
                 yield self._row(episode, item)
             if count.rows > before:
                 count.scenarios += 1
-                if self.recipe.split_by is not None:
-                    count.groups.add(key_of(episode.facets, self.recipe.split_by))
+                if group is not None:
+                    count.groups.add(group)
 
     def _row(self, episode: RecordedEpisode, item: Any) -> Any:
         """A row with its scenario's id, and with what was asked for besides; what its format says stands."""

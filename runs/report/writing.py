@@ -66,7 +66,7 @@ def write(tables: Sequence[Table], folder: Path, title: str, charts: Sequence[Ch
 
 def markdown(tables: Sequence[Table], title: str, charts: Sequence[Chart] = ()) -> str:
     """All charts and tables as one Markdown page; the charts are PNG files beside it."""
-    lines = itertools.chain(*map(_markdown_chart, charts), *map(_markdown_table, tables))
+    lines = itertools.chain(*map(_markdown_chart, charts), *map(markdown_table, tables))
     return "\n".join([f"# {markdown_text(title)}", "", *lines])
 
 
@@ -93,7 +93,8 @@ def _markdown_chart(chart: Chart) -> Iterator[str]:
         yield from (markdown_text(note), "")
 
 
-def _markdown_table(table: Table) -> Iterator[str]:
+def markdown_table(table: Table) -> Iterator[str]:
+    """Yield the lines of a table under a heading of the second level, with its notes."""
     yield from (f"## {markdown_text(table.title)}", "")
     yield from (*(_markdown_rows(table) if table.rows else [NO_ROWS]), "")
     for note in table.footnotes:

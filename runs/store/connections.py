@@ -9,7 +9,7 @@ from typing import Literal
 
 from dialoom.errors import Advice
 
-from .damage import SIGNS, damaged
+from .damage import SIGNS, check_judgements, damaged
 from .errors import StoreError
 from .lock import WriteLock
 from .migrations import migrate, version_of
@@ -55,10 +55,11 @@ def open_for_reading(path: Path, locked: bool = False) -> sqlite3.Connection:
         with ExitStack() as opened:
             connection = opened.enter_context(closing(_connect_reader(path)))
             if _version(path, connection) == SCHEMA_VERSION:
+                check_judgements(path, connection)
                 opened.pop_all()  # it stays open
                 return connection
         _migrate(path, locked)
-        return _connect_reader(path)
+        return open_for_reading(path, locked)
     except SIGNS as error:
         raise damaged(path, error) from error
 

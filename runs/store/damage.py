@@ -52,6 +52,16 @@ _PATIENCE = 200_000_000
 """Instructions of SQLite's machine, some ten seconds: a large file is not looked through to its end."""
 
 
+_WITHOUT_SET = """
+WITH RECURSIVE named (name) AS (
+    SELECT min(judging) FROM judged UNION ALL
+    SELECT (SELECT min(judging) FROM judged WHERE judging > name) FROM named WHERE name IS NOT NULL
+)
+SELECT name FROM (
+    SELECT name FROM named UNION SELECT judging FROM (SELECT judging FROM judgements LIMIT 5000)
+) WHERE name IS NOT NULL AND name NOT IN (SELECT name FROM judgement_sets) LIMIT 1"""
+
+
 class DamagedRunError(StoreError):
     """A run's file that cannot be read: what is wrong in it, and what may be done."""
 
@@ -78,6 +88,24 @@ def damaged(path: Path, error: BaseException, recipe: str | None = None) -> Stor
         f"{path} is damaged: {found or _cause(error)}",
         advice=Advice("recover", f"SQLite's shell gets out what is whole: sqlite3 {path} .recover", {"path": path}),
     )
+
+
+def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
+    """Make sure that the sets of judgements are there to which judgements belong: else they would be left out unseen.
+
+    The first judgements are looked at, and every set by which finished scenarios were judged, so that opening a large
+    file takes no longer.
+
+    Raises:
+        DamagedRunError: If one is missing.
+    """
+    if (row := connection.execute(_WITHOUT_SET).fetchone()) is not None:
+        raise DamagedRunError(
+            f"{path} is damaged: it holds judgements of the set {row[0]!r:.80}, which the table judgement_sets lacks",
+            advice=Advice(
+                "add_judgement_set", "add its row, with empty JSON objects as models and prompts, to read them"
+            ),
+        )
 
 
 @contextmanager

@@ -44,8 +44,16 @@ class JudgementSet:
 
 
 def read_judgement_sets(connection: sqlite3.Connection) -> list[JudgementSet]:
-    """The sets of a run, oldest first."""
-    rows = connection.execute("SELECT name, models, prompts FROM judgement_sets ORDER BY rowid")
+    """Return the sets of a run, oldest first.
+
+    Every plan makes the run's own set, because workers cannot add one. It counts as a set only if it has judges or a
+    recipe without `judging_roles` has put judgements in it.
+    """
+    rows = connection.execute(
+        "SELECT name, models, prompts FROM judgement_sets WHERE name <> ?1 OR models <> '{}' "
+        "OR EXISTS (SELECT 1 FROM judgements WHERE judging = ?1) ORDER BY rowid",
+        (OWN_JUDGEMENTS,),
+    )
     return [JudgementSet(name, _bindings(models), json.loads(prompts)) for name, models, prompts in rows]
 
 

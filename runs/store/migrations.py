@@ -64,6 +64,15 @@ def _let_documents_be_deflated(_: sqlite3.Connection) -> None:
     """New documents are; those that are in the file stay text, as rewriting would take room before it gives any."""
 
 
+def _add_own_set(connection: sqlite3.Connection) -> None:
+    """Add the run's own set of judgements to a planned run without it; workers made judgements that had none."""
+    connection.execute(
+        "INSERT OR IGNORE INTO judgement_sets (rowid, name, models, prompts) "
+        "SELECT (SELECT coalesce(min(rowid), 1) - 1 FROM judgement_sets), 'run', '{}', '{}' "
+        "FROM run WHERE key = 'planned'"
+    )
+
+
 STEPS: dict[int, Step] = {
     1: _add_passages,
     2: _add_common_uses,
@@ -71,6 +80,7 @@ STEPS: dict[int, Step] = {
     4: _make_smaller,
     5: _keep_in_less_room,
     6: _let_documents_be_deflated,
+    7: _add_own_set,
 }
 """The steps, each under the version that it starts from."""
 

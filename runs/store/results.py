@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from dialoom.graphs import Judgement, Line, Outcome
+from dialoom.graphs import Line, Outcome
 from dialoom.runs.branch_taken import BranchTaken
 
 from .branches import MAIN, exchange_calls
@@ -51,7 +51,7 @@ class Results:
                 case PlayWork(position):
                     self._insert_outcome(connection, position, outcome)
                     connection.execute("UPDATE scenarios SET state = 'done' WHERE position = ?", (position,))
-                    _insert_own_judgements(connection, position, judgements)
+                    insert_judgements(connection, position, OWN_JUDGEMENTS, judgements)
                 case JudgeWork(position, judgement_set=name):
                     insert = "INSERT INTO judged (judging, scenario, state) VALUES (?, ?, 'done')"
                     connection.execute(insert, (name, position))
@@ -117,7 +117,7 @@ class Results:
             _delete_judging_threads(connection, work.thread)
             self._transactions.forget()
             self._insert_outcome(connection, position, outcome)
-            _insert_own_judgements(connection, position, outcome.judgements)
+            insert_judgements(connection, position, OWN_JUDGEMENTS, outcome.judgements)
 
         await self._transactions.soon(exchange)
 
@@ -180,14 +180,3 @@ def _delete_judging_threads(connection: sqlite3.Connection, thread: str) -> None
     query = "SELECT name FROM threads WHERE substr(name, 1, ?) = ?"
     names = connection.execute(query, (len(thread) + 1, f"{thread}#")).fetchall()
     delete_threads(connection, [name for (name,) in names])
-
-
-def _insert_own_judgements(connection: sqlite3.Connection, position: int, judgements: Sequence[Judgement]) -> None:
-    """Put the judgements that playing has made in the run's own set, which is made if the plan did not know of it.
-
-    It does not where a recipe judges without naming its `judging_roles`; who judged is then among the run's models.
-    """
-    if judgements:
-        insert = "INSERT OR IGNORE INTO judgement_sets (name, models, prompts) VALUES (?, '{}', '{}')"
-        connection.execute(insert, (OWN_JUDGEMENTS,))
-    insert_judgements(connection, position, OWN_JUDGEMENTS, judgements)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
 
 TABLES = frozenset(

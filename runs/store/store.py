@@ -140,13 +140,16 @@ class RunStore(RunFile):
                         connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", tuple(row))
             return connection.serialize()
 
-    def plan(self, scenarios: Iterable[Scenario], notes: Sequence[str], judgement_set: JudgementSet | None) -> int:
+    def plan(self, scenarios: Iterable[Scenario], notes: Sequence[str], own: JudgementSet) -> int:
         """Write the plan in one transaction; returns how many scenarios it has.
+
+        All that scenarios refer to while they are played is written here: workers' files are made from this one, and
+        only what came of scenarios gets back.
 
         Args:
             scenarios: Read one at a time, in the writer's thread.
             notes: What planning has to say; read after the last scenario.
-            judgement_set: The set of judgements that the run itself will make.
+            own: The set of the judgements that playing makes; without models if nobody is known to judge.
 
         Raises:
             StoreError: If two scenarios are the same, or the file cannot be written.
@@ -162,8 +165,7 @@ class RunStore(RunFile):
         def write(connection: sqlite3.Connection) -> int:
             count = insert_plan(connection, until_over())
             connection.executemany("INSERT INTO notes (text) VALUES (?)", [(note,) for note in notes])
-            if judgement_set is not None:
-                insert_judgement_set(connection, judgement_set)
+            insert_judgement_set(connection, own)
             return count
 
         try:

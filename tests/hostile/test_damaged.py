@@ -109,6 +109,20 @@ def test_the_row_is_named(damaged: Path) -> None:
     assert run.episode(1) is not None
 
 
+@pytest.mark.parametrize("name", ["run", "again"])
+def test_judgements_without_their_set_are_damage(dialoom: Command, tmp_path: Path, damaged: Path, name: str) -> None:
+    """Whoever opens the file is told, as no export or table would show them."""
+    damaged = damaged.rename(tmp_path / "d.db")
+    if name != "run":
+        dialoom("judge", "d.db", "--model", "offline/generic", "--name", name)
+    with sqlite3.connect(damaged) as connection:
+        connection.execute("DELETE FROM judgement_sets WHERE name = ?", (name,))
+    for command in (("status", "d.db"), ("export", "d.db", "-o", "d.jsonl"), ("resume", "d.db")):
+        said = dialoom(*command, code=2).stderr
+        assert f"d.db is damaged: it holds judgements of the set {name!r}" in said
+        assert "which the table judgement_sets lacks; add its row" in said
+
+
 @pytest.mark.parametrize(
     "craft",
     [

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import dialoom as door
 from dialoom.runs.stepping import Session
 from dialoom.runs.store import RunFile, StoreError, migrations, views
 from dialoom.runs.store.checkpoints import RunSaver
@@ -20,7 +21,7 @@ from dialoom.runs.store.checkpoints.reading import CheckpointReader
 from dialoom.runs.store.lock import WriteLock
 from dialoom.runs.store.migrations import Step, migrate, version_of
 from dialoom.runs.store.schema import SCHEMA_VERSION
-from tests.conftest import Command, MadeOnce, lines_of, quick_players
+from tests.conftest import ROOT, Command, MadeOnce, lines_of, quick_players
 from tests.invented import write_release
 from tests.runs.stepping.played import asked, counted, dialogue, shown, stepping, stood
 from tests.runs.store.older import back_to_five, back_to_six
@@ -202,6 +203,17 @@ def test_a_run_that_an_older_version_writes_is_left_to_it(dialoom: Command, run:
             RunFile(run)
         assert "can be read" not in str(refused.value)
     assert "2 scenarios" in dialoom("status", "run.db").stdout
+
+
+def test_judgements_that_workers_left_without_their_set_are_found_again(tmp_path: Path) -> None:
+    """Before version 8 a worker's file alone had the set of a recipe without judging roles."""
+    run = door.play(f"{ROOT}/docs/examples/larder/larder.py:RECIPE", path=tmp_path / "run.db")
+    before = run.frame("judgements").to_csv()
+    with closing(sqlite3.connect(run.path)) as file, file:
+        file.execute("DELETE FROM judgement_sets")
+        file.execute("PRAGMA user_version = 7")
+    assert run.frame("judgements").to_csv() == before
+    assert before.count("stocked") == 2
 
 
 def test_checkpoints_of_an_older_version_are_what_they_were(dialoom: Command, run: Path) -> None:

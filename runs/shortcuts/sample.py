@@ -1,0 +1,104 @@
+"""A bounded sample of chosen and rejected replies, by person and prompt.
+
+Which rows are in it depends on their hashes alone: the same rows give the same sample in any order, as pairs or as
+single replies, and read once or twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+MOST_PEOPLE, MOST_PROMPTS = 300, 20
+"""How many people are in a sample at most, and how many prompts of each."""
+
+_PERSON = ("persona", "person", "user")
+
+Replies = dict[bool, str]
+"""The chosen (`True`) and the rejected reply to one prompt; either may be missing."""
+
+
+class PairSample:
+    """Chosen and rejected replies: of more people or prompts than fit, those with the lowest hashes.
+
+    Of several pairs for one prompt the first is taken.
+
+    Attributes:
+        is_partial: Whether there were more people or prompts than fit.
+    """
+
+    def __init__(self) -> None:
+        self._people: dict[str, dict[str, Replies]] = {}
+        self.is_partial = False
+
+    def add(self, row: object, person: str | None = None) -> None:
+        """Add a row if it has chosen or rejected replies.
+
+        Args:
+            row: An object with `chosen` and `rejected`, or with `completion` and `label`, as TRL has them.
+            person: Whom it is for. By default the row's `persona`, `person` or `user`, or else its `id`; rows without
+                any of them are for the same person if their conversations begin with the same message.
+        """
+        if not isinstance(row, Mapping) or (found := _replies(row)) is None:
+            return
+        prompt, replies = found
+        prompts = self._place(self._people, _person(row, prompt) if person is None else person, MOST_PEOPLE)
+        known = None if prompts is None else self._place(prompts, prompt, MOST_PROMPTS)
+        if known is not None:
+            known.update({label: text for label, text in replies.items() if label not in known})
+
+    def people(self) -> list[list[Replies]]:
+        """Return the replies for each person; people are ordered by the lowest hash of a prompt of theirs."""
+        return [
+            [prompts[key] for key in sorted(prompts)]
+            for prompts in sorted(self._people.values(), key=lambda prompts: min(prompts))
+        ]
+
+    def _place(self, places: dict[str, Any], key: object, most: int) -> Any:
+        """Return what stands under a key, a new dictionary if its hash is among the lowest; `None` if it is not."""
+        hash_ = hashlib.sha256(json.dumps(key, sort_keys=True, default=str).encode()).hexdigest()
+        if hash_ not in places:
+            if len(places) == most:
+                self.is_partial = True
+                if hash_ > (highest := max(places)):
+                    return None
+                del places[highest]
+            places[hash_] = {}
+        return places[hash_]
+
+
+def _replies(row: Mapping[str, Any]) -> tuple[list[Any], Replies] | None:
+    """Return a row's prompt and replies; `None` if it has no such replies."""
+    chosen, rejected, completion = (row.get(key) for key in ("chosen", "rejected", "completion"))
+    if isinstance(chosen, str | list) and isinstance(rejected, str | list):
+        shared = 0  # messages of the prompt, where both are whole conversations
+        if isinstance(chosen, list) and isinstance(rejected, list):
+            both = zip(chosen[:-1], rejected[:-1], strict=False)
+            shared = sum(1 for _ in itertools.takewhile(lambda each: each[0] == each[1], both))
+        return [row.get("prompt"), *chosen[:shared]], {True: _text(chosen[shared:]), False: _text(rejected[shared:])}
+    if isinstance(completion, str | list) and isinstance(row.get("label"), bool):
+        return [row.get("prompt")], {row["label"]: _text(completion)}
+    return None
+
+
+def _text(reply: str | list[Any]) -> str:
+    """Return the words of a reply: a text, or messages."""
+    if isinstance(reply, str):
+        return reply
+    return "\n".join(str(each.get("content") or "") for each in reply if isinstance(each, Mapping))
+
+
+def _person(row: Mapping[str, Any], prompt: list[Any]) -> object:
+    """Return whom a row is for, as far as the row tells."""
+    for place in (row.get("facets"), row):
+        if isinstance(place, Mapping):
+            for name in _PERSON:
+                if isinstance(place.get(name), str):
+                    return place[name]
+    if "id" in row:
+        return row["id"]
+    first = next((each for each in prompt if each), None)
+    return first[0] if isinstance(first, list) else first

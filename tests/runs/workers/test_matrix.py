@@ -1,0 +1,75 @@
+"""The matrix without Ray: two workers in this process, and the same transfer of their files."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import dialoom
+from dialoom.runs.recipes import recipe_names
+from dialoom.runs.store.schema import TABLES
+from tests.conftest import ROOT
+from tests.logical_dump import Dump, differences, logical_dump
+from tests.runs.workers.matrix import CASES, Case, Judge, check
+from tests.runs.workers.near import near_cluster
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_workers_come_to_what_one_process_comes_to(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Table by table, after every operation."""
+    near_cluster(monkeypatch)
+    check(case, tmp_path)
+
+
+def test_every_recipe_is_in_the_matrix() -> None:
+    """Registered ones, and those of the documentation's examples."""
+    examples = {f"{path}:RECIPE" for path in ROOT.glob("docs/examples/**/*.py") if "\nRECIPE = " in path.read_text()}
+    assert len(examples) == 2
+    assert {case.recipe for case in CASES} == examples | set(recipe_names())
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with rows in all tables but those that only the step debugger writes."""
+    path = tmp_path_factory.mktemp("kept") / "run.db"
+    options = {"turns": (40,), "method": ("rag",), "limit": 2}
+    dialoom.play("prefeval", path=path, options=options, models={"judge": Judge(3)}, seed=5)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO rejudgings VALUES (0, 'run', 1, 'pending')")
+        connection.execute("INSERT INTO attempts VALUES (1, 1, 0.5, 'busy', NULL)")
+        connection.execute("INSERT INTO kept_uses SELECT 0, kind, NULL, key FROM kept_calls LIMIT 1")
+        connection.execute("INSERT OR IGNORE INTO notes VALUES (1, 'mended')")
+        connection.execute("INSERT INTO branches VALUES (0, 'b', 't', NULL, 0, '{}', 'main')")
+        connection.execute("INSERT INTO step_calls VALUES (0, 'c', 0, 'n', x'00', 0)")
+        connection.execute("INSERT INTO judged VALUES ('run', 0, 'done', NULL, NULL)")
+        connection.execute(
+            "INSERT INTO pending_writes SELECT thread, id, 't', 0, '', 'c', '[\"is\",1]' FROM checkpoints"
+        )
+    return path
+
+
+@pytest.mark.parametrize("table", sorted(TABLES))
+def test_a_row_that_is_missing_in_any_table_is_a_difference(table: str, kept: Path, tmp_path: Path) -> None:
+    """Or what refers to it cannot be read."""
+    path = Path(shutil.copy(kept, tmp_path / "run.db"))
+    assert not differences(logical_dump(kept), logical_dump(path))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(f"DELETE FROM {table}").rowcount > 0
+    try:
+        found: Dump = logical_dump(path)
+    except Exception:  # whatever comes of reading what is damaged
+        return
+    assert differences(logical_dump(kept), found)
+
+
+def test_a_table_that_nobody_knows_is_no_part_of_a_dump(kept: Path, tmp_path: Path) -> None:
+    """Whoever adds one says how it is dumped, or why it is not."""
+    path = Path(shutil.copy(kept, tmp_path / "run.db"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE news (id INTEGER)")
+    with pytest.raises(AssertionError, match=r"no dump of \['news'\]"):
+        logical_dump(path)
