@@ -110,7 +110,7 @@ def memory(arguments: argparse.Namespace) -> None:
 
 
 def size(folder: Path, arguments: argparse.Namespace) -> None:
-    """Play a hundredth, a tenth (at least one each) and all of so many pairs by five methods, and say what each file comes to."""
+    """Play a hundredth, a tenth and all of so many pairs by five methods, and say what each file comes to."""
     write_pairs(folder / "pairs.json", arguments.pairs)
     path = folder / "run.db"
     for pairs in sorted({-(-arguments.pairs // 100), -(-arguments.pairs // 10), arguments.pairs}):

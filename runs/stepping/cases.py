@@ -20,7 +20,7 @@ from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.kept_reply import kept_text
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.checkpoints.values import pack, text_of
-from dialoom.runs.trust import loads_named, recipe_named, remember
+from dialoom.runs.trust import loads_named, remember
 
 from .changes import changes
 from .context import START
@@ -128,7 +128,7 @@ async def case_of(session: SessionView) -> Case:
         is_end=stops[-1].is_end,
         outcome=(await session.outcome()).model_copy(update={"faults": None}),  # rules may change, a case must not
     )
-    own = context.store.known([*recipe_named(config.recipe), *loads_named(scenario.loads)])
+    own = context.store.known([*context.store.recipe_named(), *loads_named(scenario.loads)])
     remember(case.mark, [named.mark for named in own])
     return case
 
