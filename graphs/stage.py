@@ -129,12 +129,13 @@ class Scene:
         """
         return await self._stage.cast[prompt_id].act(inputs, tools, self, run_tool)
 
-    async def knows_tools(self, prompt_id: str) -> bool:
-        """Whether the model of a prompt's role is known to take tools; of those that it is not known of, it is not.
+    async def takes_tools(self, prompt_id: str) -> bool:
+        """Return whether the player of a prompt's role is known to take tools.
 
-        What is known changes with LiteLLM's version: ask once, and keep the answer in the state.
+        Of models, LiteLLM's table says it. Graphs take tools, functions with a parameter `tools`, and LangChain chat
+        models that can bind them. The answer may change with LiteLLM's version: ask once, and keep it in the state.
         """
-        return await self._stage.cast[prompt_id].knows_tools()
+        return await self._stage.cast[prompt_id].takes_tools()
 
     def rendered(self, prompt_id: str, **inputs: Any) -> list[ChatMessage]:
         """What `ask` would send; nobody is asked.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, get_args, runtime_checkable
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -14,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from dialoom.errors import Advice
 
 from .errors import BindingError
+from .named_players import named_player
+from .own_players import OwnPlayer, check_player, name_of, takes_tools
 from .parameters import MOST_TOKENS, checked_limit, checked_parameters
 
 OFFLINE = "offline/"
@@ -21,10 +22,6 @@ OFFLINE = "offline/"
 
 OBJECT = "object:"
 """Begins the name of a model that was given as an object: only the process that was given it knows it."""
-
-Reply: TypeAlias = Callable[..., Awaitable[str | Mapping[str, Any]]]
-"""An async function from the chat messages that a model would get to the reply's text. One that takes a second argument
-`tools` gets the tools that the request offers; it may reply with a chat message that has `tool_calls`."""
 
 Value = TypeVar("Value")
 
@@ -36,23 +33,9 @@ Temperature: TypeAlias = float | Literal["none"]
 """A sampling temperature from 0 to 2; `"none"` sends none, for models that refuse the parameter."""
 
 
-@runtime_checkable
-class CompiledGraph(Protocol):
-    """What is needed of a compiled LangGraph graph whose state has `messages`."""
-
-    async def ainvoke(self, input: Any, config: Any = None) -> Any:
-        """The final state."""
-        ...
-
-
-GraphMaker: TypeAlias = Callable[[list[Any]], CompiledGraph]
-"""A plain function of `tools` (LangChain's, of those that a request offers) that gives a compiled graph."""
-
-OwnPlayer: TypeAlias = "Reply | CompiledGraph | GraphMaker"
-
 Player: TypeAlias = "str | OwnPlayer"
-"""A model's name (LiteLLM's, `offline/...`, `python:...`, `graph:...`), an async function, a compiled graph, or a
-function of `tools` that gives one."""
+"""A model's name (LiteLLM's, `offline/...`, `python:...`, `graph:...`), an async function, a compiled graph, a function
+of `tools` that returns one, or a LangChain chat model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +52,8 @@ class Model:
         params: Parameters of sampling by name: `top_p`, `stop`, `reasoning_effort`, ..., `extra_body` for what only the
             provider knows. Functions, graphs and understudies use neither of the two.
         structured: How it is held to the form of a reply: `auto`, `schema`, `json` or `prompt`.
+        name: What a function, graph or LangChain model that is given as an object is called in the run's file and in
+            reports; by default its own name.
     """
 
     player: Player
@@ -77,6 +62,7 @@ class Model:
     max_reply: int | None = None
     params: Mapping[str, Any] | None = None
     structured: Structured | None = None
+    name: str | None = None
 
 
 ModelLike: TypeAlias = "Player | Model"
@@ -93,6 +79,8 @@ class ModelBinding(BaseModel):
         max_reply: The most tokens of a reply; `None` for no limit.
         params: Further parameters of sampling by name.
         structured: How it is held to the form of a reply.
+        takes_tools: Whether a player of the user's own takes the tools that a request offers; of models, LiteLLM's
+            table says it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -111,6 +99,7 @@ class ModelBinding(BaseModel):
             raise ValueError(error.message) from error
 
     structured: Structured = "auto"
+    takes_tools: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +179,7 @@ def bind(
         if isinstance(given, list | tuple):
             raise BindingError(f"models: role {role!r} is played by one model, not by {len(given)}", setting="models")
         chosen = given if isinstance(given, Model) else Model(given)
-        name = _name(chosen.player, objects)
+        name = _name(chosen, objects)
         bound[role] = told.binding(role, name, chosen, usual, (reply_limits or {}).get(role))
     return Bindings(bound, objects)
 
@@ -217,7 +206,22 @@ class _Told:
             max_reply=checked_limit(limits[role] if chosen.max_reply is None else chosen.max_reply, role),
             params=_parameters_of(role, chosen, self.params),
             structured=checked_structured(chosen.structured or shapes.get(role) or shapes.get("")),
+            takes_tools=does_take_tools(name, chosen.player),
         )
+
+
+def does_take_tools(name: str, player: Player | None = None) -> bool:
+    """Return whether a player of the user's own takes the tools that a request offers; `False` of models.
+
+    Args:
+        name: The model's name.
+        player: The player, if it was given as an object.
+
+    Raises:
+        BindingError: If a name leads to no player.
+    """
+    found = named_player(name) if player is None or isinstance(player, str) else player
+    return found is not None and takes_tools(found)
 
 
 def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | None) -> Bindings:
@@ -249,6 +253,7 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
                 f"models: role {role!r} is played by {binding.model}, which a run keeps to its end", setting="models"
             )
         else:
+            check_player(binding.model.removeprefix(OBJECT), player)
             objects[binding.model] = player
     return Bindings(kept, objects)
 
@@ -271,46 +276,30 @@ def _by_role(given: Value | Mapping[str, Value] | None) -> Mapping[str, Value]:
     return given if isinstance(given, Mapping) else {"": given}
 
 
-def _name(player: Player, objects: dict[str, OwnPlayer]) -> str:
+def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
     """A player's name; an object is put under one of its own, or under the path that leads to it from any process."""
+    player, given = model.player, model.name
     if isinstance(player, str):
         if not player.strip():
             raise BindingError("models: a name is empty; give PROVIDER/NAME", setting="models")
+        if given is not None:
+            raise BindingError(
+                f"models: {player} is given by its name and cannot have the name {given!r} as well; only objects can",
+                setting="models",
+            )
         return player.strip()
-    if not isinstance(player, CompiledGraph) and not is_async(player) and not makes_graph(player):
-        raise BindingError(
-            f"models: {player!r:.80} is no model: a name, an async function from messages to text, or a compiled graph "
-            "is needed",
-            setting="models",
-        )
-    if (path := _import_path(player)) is not None:
+    if given is not None and not given.strip():
+        raise BindingError("models: the name of an object is empty", setting="models")
+    plain = name_of(player) if given is None else given.strip()
+    check_player(plain, player)
+    if given is None and (path := _import_path(player)) is not None:
         return f"python:{path}"
-    plain = getattr(player, "__name__", None) or getattr(player, "name", None) or type(player).__name__
     number, name = 1, f"{OBJECT}{plain}"
     while objects.get(name, player) is not player:
         number += 1
         name = f"{OBJECT}{plain}-{number}"
     objects[name] = player
     return name
-
-
-def is_async(player: object) -> bool:
-    """Whether it is an async function, or an object that is called like one."""
-    return inspect.iscoroutinefunction(player) or inspect.iscoroutinefunction(getattr(player, "__call__", None))  # noqa: B004
-
-
-def makes_graph(player: object) -> bool:
-    """Whether it is a plain function of `tools` first of all, which gives a graph."""
-    is_plain = callable(player) and not isinstance(player, CompiledGraph) and not is_async(player)
-    return is_plain and parameters_of(player)[:1] == ["tools"]
-
-
-def parameters_of(function: object) -> list[str]:
-    """The names of a function's parameters; none of what Python cannot look into."""
-    try:
-        return list(inspect.signature(cast("Callable[..., Any]", function)).parameters)
-    except (TypeError, ValueError):
-        return []
 
 
 def _import_path(player: object) -> str | None:

@@ -96,12 +96,13 @@ class CacheError(RoleError):
 
 
 class UnparsedReplyError(RoleError):
-    """A reply was not of the role's type, nor was the second one that was asked for with the error shown.
+    """A reply was not of the role's type, nor was the second one, which was asked for with the error shown.
 
     Attributes:
         reply: The last reply's text.
     """
 
-    def __init__(self, prompt_id: str, reply: str, reason: str) -> None:
-        super().__init__(f"the reply to {prompt_id!r} is not of its type after two asks ({reason}): {reply!r:.200}")
+    def __init__(self, prompt_id: str, reply: str, reason: str, player: str = "the model") -> None:
+        shown = f": {reply!r:.200}" if reply else ""
+        super().__init__(f"{player} gave no usable reply to {prompt_id!r} in two attempts ({reason}){shown}")
         self.reply = reply

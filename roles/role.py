@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from dialoom.prompts import ChatMessage, FunctionCall, Prompt, ToolDefinition
 
-from .binding import ModelBinding
+from .binding import OBJECT, ModelBinding
 from .errors import UnparsedReplyError
 from .gateway import Caller, CallPlace, Completion, Request
 from .gateway.calls import RunTool
@@ -94,7 +94,8 @@ class Role:
         try:
             return self._read(second, at)
         except ValueError as error:
-            raise UnparsedReplyError(self.prompt.id, second.text.strip(), _told(error, second)) from error
+            player, told = self.binding.model.removeprefix(OBJECT), _told(error, second)
+            raise UnparsedReplyError(self.prompt.id, second.text.strip(), told, player) from error
 
     async def act(
         self, inputs: Mapping[str, Any], tools: Sequence[ToolDefinition], at: CallSite, run_tool: RunTool | None = None
@@ -122,9 +123,10 @@ class Role:
             completion.broken_off,
         )
 
-    async def knows_tools(self) -> bool:
-        """Whether LiteLLM knows that the model calls tools; understudies, functions and graphs read them as text."""
-        return await asyncio.to_thread(knows_tools, self.binding.model)
+    async def takes_tools(self) -> bool:
+        """Return whether the player is known to take tools; understudies read them as text."""
+        binding = self.binding
+        return binding.takes_tools or await asyncio.to_thread(knows_tools, binding.model)
 
     def _read(self, completion: Completion, at: CallSite) -> Any:
         text = completion.text.strip()

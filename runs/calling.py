@@ -10,13 +10,13 @@ from pathlib import Path
 from dialoom.graphs import Recipe
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Gateway, ModelBinding
-from dialoom.roles.binding import OwnPlayer
 from dialoom.roles.gateway import Caller
 from dialoom.roles.gateway.cache import Replies, ResponseCache
 from dialoom.roles.gateway.provider_keys import check_keys
 from dialoom.roles.gateway.sharing import Sharing
 from dialoom.roles.gateway.structure import Shapes
 from dialoom.roles.gateway.tracing import open_tracing
+from dialoom.roles.own_players import OwnPlayer
 
 from .config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from .limits import FailOnError, RunLimits

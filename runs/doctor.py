@@ -71,7 +71,7 @@ _OFF_SHAPE: tuple[ChatMessage, ...] = (
 
 _EMPTY = (
     "the answer is empty: a base model, or one that is served without its chat template, ends at once; serve a model "
-    "that was trained to chat, with its template (llama.cpp: --jinja, or --chat-template NAME)"
+    "that was trained to chat, with its template"
 )
 
 

@@ -109,7 +109,7 @@ async def estimated(
 def _with_understudies(config: RunConfig) -> RunConfig:
     """The same run, with every role played by an understudy."""
     models = {
-        role: binding.model_copy(update={"model": DEFAULT_MODEL, "api_base": None})
+        role: binding.model_copy(update={"model": DEFAULT_MODEL, "api_base": None, "takes_tools": False})
         for role, binding in config.models.items()
     }
     return config.model_copy(update={"models": models, "panel": ()})

@@ -183,7 +183,7 @@ def _registered(name: str) -> Any:
 
 def _from_file(spec: str) -> Any:
     from dialoom.roles import BindingError
-    from dialoom.roles.gateway.callables import load_file
+    from dialoom.roles.named_players import load_file
 
     from .errors import RunError
 

@@ -136,8 +136,9 @@ def _said(reply: str) -> list[ChatMessage]:
 def _turn(each: Round, step: str) -> dict[str, Any]:
     return {
         "user": each.user,
-        # A list, because the release's training code draws one of the rejected: of a text it would draw a letter.
-        "assistant": {"preferred": each.preferred, "rejected": [each.rejected]},
+        # Texts, as the release's trainers put either of them into the history; docs/training-sets.md has the patch for
+        # its dpo.py, which draws one item of `rejected`.
+        "assistant": {"preferred": each.preferred, "rejected": each.rejected},
         "chosen": "preferred" if step == "p" else "rejected",
         "inferred_profile": each.inferred_profile or _NOTHING,
         "inferred_personality": each.inferred_personality or _NOTHING,
@@ -146,7 +147,10 @@ def _turn(each: Round, step: str) -> dict[str, Any]:
 
 EXPORTERS: Mapping[str, Exporter] = {
     "aloe": Exporter(
-        "the ALOE release's shape: a row per conversation, from the first round to a leaf", "lines", release_lines
+        "the ALOE release's shape: a row per conversation, from the first round to a leaf; its dpo.py needs a patch of "
+        "one line (docs/training-sets.md), TRL takes dpo and sft as they are",
+        "lines",
+        release_lines,
     ),
     "sft": Exporter(
         "TRL prompt-completion: the preferred reply after the conversation held", "lines", _pairs(sft), PairOptions

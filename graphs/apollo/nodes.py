@@ -229,7 +229,7 @@ def _current(state: AgentState) -> list[BaseMessage]:
 
 async def _is_native(scenario: ApolloScenario, scene: Scene) -> bool:
     if scenario.played.protocol == "auto":
-        return await scene.knows_tools("apollo/agent")
+        return await scene.takes_tools("apollo/agent")
     return scenario.played.protocol == "native"
 
 

@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding, OwnPlayer
+from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding
 from dialoom.roles.errors import BindingError, BudgetError, ContextError, DrainedError, NotRecordedError, ProviderError
+from dialoom.roles.named_players import GRAPH, PYTHON, named_player
+from dialoom.roles.own_players import OwnPlayer
 
 from .attempts import MAX_ATTEMPTS, Attempts, Backend
 from .budget import Account, Budget, Taken, tokens_taken
 from .cache import Replies
-from .callables import graph_backend, object_backend, python_backend
+from .callables import player_backend
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request
 from .embedding import embedding_backend
 from .limits import AdaptiveLimit, LimitState
@@ -368,12 +370,11 @@ def check_model(model: str) -> None:
     Raises:
         BindingError: If its provider, module, file or name is unknown. (A key may still be missing.)
     """
-    kind, _, rest = model.partition(":")
-    if model.startswith(OBJECT):
-        return  # it was looked at when it was given
-    if kind in _CALLABLES and rest:
-        _CALLABLES[kind](rest)
-    elif model.startswith("offline/"):
+    if model.startswith(OBJECT) or named_player(model) is not None:
+        return  # an object was checked when it was given
+    if model.startswith(_EMBEDDING):
+        embedding_backend(model.removeprefix(_EMBEDDING))
+    elif model.startswith(OFFLINE):
         check_offline(model)
     else:
         ensure_known(model)
@@ -386,25 +387,20 @@ def check_parameters(models: Mapping[str, ModelBinding]) -> None:
         BindingError: If a parameter would be left out on the way to a model.
     """
     for role, binding in models.items():
-        kind, _, rest = binding.model.partition(":")
-        is_own = binding.model.startswith((OBJECT, OFFLINE)) or (kind in _CALLABLES and rest)
-        if binding.params and not is_own:
+        if binding.params and not binding.model.startswith((OBJECT, OFFLINE, PYTHON, GRAPH, _EMBEDDING)):
             check_support(role, binding.model, binding.params)
 
 
 def _backend_for(model: str, objects: Mapping[str, OwnPlayer], shapes: Shapes) -> Backend:
-    kind, _, rest = model.partition(":")
     if model.startswith(OBJECT):
         if model not in objects:
             raise BindingError(f"{model!r} was given as an object and is in no file: give it again", setting="models")
-        return object_backend(model, objects[model])
-    if kind in _CALLABLES and rest:
-        return _CALLABLES[kind](rest)
+        return player_backend(model.removeprefix(OBJECT), objects[model])
+    if (player := named_player(model)) is not None:
+        return player_backend(model, player)
+    if model.startswith(_EMBEDDING):
+        return embedding_backend(model.removeprefix(_EMBEDDING))
     return LiteLLMBackend(shapes=shapes)
 
 
-_CALLABLES: dict[str, Callable[[str], Backend]] = {
-    "python": python_backend,
-    "graph": graph_backend,
-    "embed": embedding_backend,
-}
+_EMBEDDING = "embed:"

@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dialoom.prompts import FunctionCall
-from dialoom.roles.binding import CompiledGraph, GraphMaker
+from dialoom.roles.own_players import CompiledGraph, GraphMaker, PlayerError, made_graph
 
 from .calls import Request, RunTool
+from .player_reply import ai_message, text_of
 
-if TYPE_CHECKING:  # slow to import, and few graphs have tools
+if TYPE_CHECKING:  # slow to import, and not every run has a graph
+    from langchain_core.messages import BaseMessage
     from langchain_core.tools import BaseTool
 
 Called = list[tuple[FunctionCall, str]]
@@ -23,30 +25,35 @@ Called = list[tuple[FunctionCall, str]]
 
 
 async def graph_reply(
-    player: CompiledGraph | GraphMaker, messages: Sequence[Mapping[str, Any]], request: Request, key: str
+    player: CompiledGraph | GraphMaker, messages: Sequence[Mapping[str, Any]], request: Request
 ) -> Mapping[str, Any]:
-    """What a graph says to a conversation, as a chat message, with the calls that it made and what came of them.
+    """Return a graph's reply to a conversation as a chat message, with the calls that it made and what came of them.
 
     Args:
         player: The graph, whose state has `messages`; it finds the tools in its configuration, under `tools`. Or what
-            makes one of them.
-        messages: The conversation, in the chat-completions form.
+            makes it for the tools.
+        messages: The whole conversation, in the chat-completions form.
         request: The request.
-        key: Its identity: the graph's thread, as the whole conversation is given each time.
 
     Raises:
-        ValueError: If the final state has no message.
+        PlayerError: If the graph cannot be used, cannot run the tools, or adds no message.
     """
     run: Called = []
+    if request.tools and request.run_tool is None:
+        raise PlayerError("runs tools by itself, and this recipe gives it no way to (see `run_tool` of `Scene.act`)")
     tools = [_as_tool(each, request.run_tool, run) for each in request.tools] if request.run_tool else []
-    graph = player if isinstance(player, CompiledGraph) else player(tools)
-    given = {"thread_id": key, **({"tools": tools} if tools else {})}
-    state = await graph.ainvoke({"messages": list(messages)}, {"configurable": given})
-    called = _shown_calls(state, len(messages)) if tools else []
+    graph = player if isinstance(player, CompiledGraph) else made_graph(player, tools)
+    state = await graph.ainvoke({"messages": list(messages)}, {"configurable": {"tools": tools} if tools else {}})
+    final = _messages(state)
+    _ensure_new(final, messages)
+    reply = _as_reply(final[-1])
+    if not tools:
+        return reply
+    called = _shown_calls(final[len(messages) :])
     if len(called) < len(run):  # a graph need not show them
         called = run
     return {
-        "content": _last_text(state),
+        "content": reply["content"],
         "tool_calls": [call for call, _ in called],
         "outputs": [output for _, output in called],
     }
@@ -73,30 +80,44 @@ def _as_tool(definition: Mapping[str, Any], run_tool: RunTool, run: Called) -> B
     return made(answer_at_once, coroutine=answer, name=name, description=says, args_schema=schema, infer_schema=False)
 
 
-def _shown_calls(state: Any, given: int) -> Called:
-    """The calls in the messages that a graph has added, those among them that no tool took."""
+def _messages(state: object) -> list[BaseMessage]:
+    from langchain_core.messages import convert_to_messages
+
+    held = state.get("messages") if isinstance(state, Mapping) else None
+    if not isinstance(held, list | tuple) or not held:
+        raise PlayerError("returned no new message: its final state has none under 'messages'")
+    return convert_to_messages(held)
+
+
+def _ensure_new(final: Sequence[BaseMessage], given: Sequence[Mapping[str, Any]]) -> None:
+    """Raise `PlayerError` if the last message is the one that the graph was given last.
+
+    Neither the length nor ids decide it alone: a graph may shorten the conversation, or hold what it was given twice.
+    """
+    from langchain_core.messages import convert_to_messages
+
+    (before,), last = convert_to_messages([dict(given[-1])]), final[-1]
+    is_same = (last.type, text_of(last.content)) == (before.type, text_of(before.content))
+    if is_same and not (last.type == "ai" and len(final) > len(given)):
+        raise PlayerError("returned no new message: its final state ends with the message that it was given last")
+
+
+def _as_reply(message: BaseMessage) -> dict[str, Any]:
+    from langchain_core.messages import AIMessage
+
+    return ai_message(message) if isinstance(message, AIMessage) else {"content": text_of(message.content)}
+
+
+def _shown_calls(added: Sequence[BaseMessage]) -> Called:
+    """Return the calls in the messages that a graph has added, also those that no tool took."""
     called: Called = []
     outputs: dict[str, str] = {}
-    added = state["messages"][given:] if isinstance(state, Mapping) and "messages" in state else ()
     for message in added:
         if (answered := getattr(message, "tool_call_id", None)) is not None:
-            outputs[answered] = _text(message.content)
+            outputs[answered] = text_of(message.content)
     for message in added:
         for call in getattr(message, "tool_calls", ()):
             arguments = json.dumps(call["args"], ensure_ascii=False, default=str)
             made = FunctionCall(id="", name=call["name"], arguments=arguments)
             called.append((made, outputs.get(call["id"], "")))
     return called
-
-
-def _last_text(state: Any) -> str:
-    try:
-        return _text(state["messages"][-1].content)
-    except (TypeError, KeyError, IndexError, AttributeError) as error:
-        raise ValueError("its final state has no message under 'messages'") from error
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in content)

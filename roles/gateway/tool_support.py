@@ -13,7 +13,7 @@ _OWN = (OFFLINE, OBJECT, "python:", "graph:", "embed:")
 
 @functools.cache
 def knows_tools(model: str) -> bool:
-    """Whether LiteLLM's table says that a model calls tools; of an unknown model, and of what is no model, not.
+    """Return whether LiteLLM's table says that a model calls tools; of other models it says nothing.
 
     Args:
         model: A model's name, as in a binding.

@@ -14,7 +14,7 @@ from dialoom.errors import DialoomError
 from dialoom.graphs import Recipe
 from dialoom.graphs.suites import DEFAULT_SUITE
 from dialoom.outputs import file_name, make_folder
-from dialoom.roles.binding import ModelLike, PlayerSettings
+from dialoom.roles.binding import OBJECT, ModelLike, PlayerSettings
 from dialoom.roles.gateway.budget import Budget
 from dialoom.runs.calling import ensure_keys
 from dialoom.runs.config import DEFAULT_MODEL
@@ -170,9 +170,12 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
             label = new.config.models[role].model
             path = folder / file_name(f"{system.label}--{label}.db".replace("/", "-").replace(":", "-"))
             parts.append(_Part(system, label, path, new, told))
-    labels = [part.label for part in parts[:: len(suite.systems)]]
-    if twice := [label for label in labels if labels.count(label) > 1]:
-        raise RunError(f"models: {twice[0]} is named twice; each assistant needs a name of its own", setting="models")
+    assistants = parts[:: len(suite.systems)]
+    files = [part.path for part in assistants]  # names may differ in signs alone that no file name has
+    if twice := [part.label for part in assistants if files.count(part.path) > 1]:
+        name = twice[0].removeprefix(OBJECT)
+        advice = f"; give each a name of its own: dialoom.Model({name}, name=...)" if name != twice[0] else ""
+        raise RunError(f"models: two assistants are named {twice[0]}{advice}", setting="models")
     return parts
 
 

@@ -12,6 +12,7 @@ from dialoom.errors import first_problem
 from dialoom.graphs import Recipe, RecipeError, Scenario, Stage, stream
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
+from dialoom.roles.binding import does_take_tools
 from dialoom.roles.gateway.gateway import check_model
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.runs.config import DEFAULT_MODEL
@@ -77,13 +78,17 @@ class Programme:
                     f"model {model!r}: a request may name models of providers and offline ones; code of this machine "
                     "is named where the graph is made: serve(..., models={...})"
                 )
+        named = {
+            role: asked.get(role) or self._models.get(role) or request.model or DEFAULT_MODEL for role in self._roles
+        }
         return {
             role: ModelBinding(
-                model=asked.get(role) or self._models.get(role) or request.model or DEFAULT_MODEL,
-                temperature=temperature,
+                model=model,
+                temperature=self._roles[role],
                 max_reply=self.recipe.reply_limits.get(role),
+                takes_tools=does_take_tools(model),
             )
-            for role, temperature in self._roles.items()
+            for role, model in named.items()
         }
 
     def _known(self, models: Mapping[str, str]) -> Mapping[str, str]:

@@ -24,6 +24,9 @@ _Z = 1.959963984540054
 _DECIMALS = 9
 """Scores that are closer are equal: the order of sums in a matrix product is no difference between replies."""
 
+_LEAST_SPREAD = 1e-9
+"""A feature whose standard deviation is no more than this is the same in all texts, but for rounding."""
+
 _WORD = re.compile(r"[぀-ヿ㐀-鿿฀-๿]|[^\W_]+(?:['’][^\W_]+)*")  # scripts without spaces: a character each
 _MARKS = [
     re.compile(mark)
@@ -87,15 +90,14 @@ def _scores(features: Matrix, is_chosen: NDArray[np.bool_], fold: NDArray[np.int
     ridge of as much as there are standardised features.
     """
     spread = features.std(axis=0)
-    features = features[:, spread > 0] / spread[spread > 0]
+    varied = spread > _LEAST_SPREAD
+    features = (features - features.mean(axis=0))[:, varied] / spread[varied]
     labels = np.where(is_chosen, 1.0, -1.0)
     scores = np.zeros(len(labels))
     ridge = max(1, features.shape[1]) * np.eye(features.shape[1])
     products, sums = features.T @ features, features.sum(axis=0)
     for test in (fold == number for number in range(FOLDS)):
         held_out, train = features[test], ~test
-        if not train.any():
-            continue
         mean = (sums - held_out.sum(axis=0)) / train.sum()
         scatter = products - held_out.T @ held_out - train.sum() * np.outer(mean, mean)
         weights = np.linalg.solve(scatter + ridge, features[train].T @ (labels[train] - labels[train].mean()))

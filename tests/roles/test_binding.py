@@ -45,8 +45,8 @@ def test_roles_are_bound_one_by_one_or_all_at_once() -> None:
         ({"model": "a", "temperature": {"judge": 3.0}}, "from 0 to 2, or .none. to send none, got 3.0"),
         ({"model": "a", "temperature": True}, "got True"),
         ({"model": " "}, "a name is empty"),
-        ({"model": print}, "is no model"),
-        ({"model": 7}, "7 is no model"),
+        ({"model": print}, "is no player"),
+        ({"model": 7}, "is no player: 7 is no async function"),
     ],
 )
 def test_a_wrong_binding_is_told(given: Mapping[str, Any], said: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import json
+import random
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -89,7 +91,7 @@ def test_the_shape_of_the_release_has_a_line_per_leaf(tree: dict[str, Any]) -> N
             assert tuple(turn) == ("user", "assistant", "chosen", "inferred_profile", "inferred_personality")
             assert turn["user"] == by_path[path]["user"]
             replies = by_path[path]
-            assert turn["assistant"] == {"preferred": replies["preferred"], "rejected": [replies["rejected"]]}
+            assert turn["assistant"] == {"preferred": replies["preferred"], "rejected": replies["rejected"]}
             assert turn["inferred_profile"] == (by_path[path]["inferred_profile"] or "None")
             assert turn["chosen"] in turn["assistant"]
             path += turn["chosen"][0]
@@ -97,6 +99,46 @@ def test_the_shape_of_the_release_has_a_line_per_leaf(tree: dict[str, Any]) -> N
         ends.add(path)
     leaves = {each["path"] + step for each in tree["rounds"] for step in each["followed"]} - set(by_path)
     assert ends == leaves
+
+
+def read_for_dpo(line: dict[str, Any], drawn: Callable[[str], str]) -> Iterator[tuple[list[str], str, str]]:
+    """Yield the history, the preferred and the rejected reply of each round, as the release's DPO trainer reads them.
+
+    Args:
+        line: A row of the `aloe` format.
+        drawn: What it makes of `rejected`.
+    """
+    history: list[str] = []
+    for turn in line["conversations"]:
+        history.append(turn["user"])
+        yield [*history], turn["assistant"]["preferred"], drawn(turn["assistant"]["rejected"])
+        history.append(turn["assistant"][turn["chosen"]])
+
+
+@given(tree=details())
+def test_the_release_s_dpo_trainer_reads_our_pairs_once_it_draws_no_item(tree: dict[str, Any]) -> None:
+    """With the documented patch it reads what `dpo` holds; as released, it draws a letter for a rejected reply."""
+    expected = {
+        json.dumps(
+            [[each["content"] for each in row["prompt"]], row["chosen"][0]["content"], row["rejected"][0]["content"]]
+        )
+        for row in rows("dpo", tree)
+    }
+    lines = rows("aloe", tree)
+    patched = {json.dumps(read) for line in lines for read in read_for_dpo(line, lambda rejected: rejected)}
+    assert patched == expected
+    for line in lines:
+        for _, _, rejected in read_for_dpo(line, random.Random(0).choice):
+            assert len(rejected) == 1
+
+
+@pytest.mark.parametrize("data", ["preferred", "rejected"])
+@given(tree=details())
+def test_the_release_s_sft_trainer_gets_texts_alone(data: str, tree: dict[str, Any]) -> None:
+    """Whichever replies it is told to take, each is a text that a chat template takes."""
+    for line in rows("aloe", tree):
+        replies = [turn["assistant"][data] for turn in line["conversations"]]
+        assert replies and all(isinstance(reply, str) for reply in replies)
 
 
 @given(tree=details())

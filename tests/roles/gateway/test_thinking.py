@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialoom.roles.gateway.callables import python_backend
 from dialoom.roles.gateway.thinking import without_thinking
 from tests.roles.gateway.asking import ask, request
 from tests.server import ended, serving
@@ -64,5 +63,5 @@ async def test_a_users_own_assistant_may_think_aloud_too(tmp_path: Path, monkeyp
     """Whoever calls a model in a function of their own need not take its reasoning out."""
     (tmp_path / "loud_player.py").write_text("async def say(messages):\n    return '<think>Hm.</think>Hello.'\n")
     monkeypatch.syspath_prepend(tmp_path)
-    reply = await python_backend("loud_player:say").complete(request(None, "python:loud_player:say"), "key")
+    reply = await ask(request(None, "python:loud_player:say"))
     assert (reply.text, reply.reasoning) == ("Hello.", "Hm.")

@@ -174,7 +174,7 @@ def test_a_model_has_a_temperature_and_an_address_of_its_own(
     ("settings", "setting", "message"),
     [
         ({"models": {"referee": "offline/generic"}}, "models", "unknown role 'referee'; the roles are user, assistant"),
-        ({"models": {"user": print}}, "models", "is no model: a name, an async function"),
+        ({"models": {"user": print}}, "models", "print is no player: <built-in function print> is no async function"),
         ({"model": ""}, "models", "a name is empty"),
         ({"model": "offline/brilliant"}, None, "the offline models are offline/attentive, offline/generic"),
         ({"model": "nobody-knows-it"}, None, "unknown model 'nobody-knows-it'"),

@@ -11,7 +11,7 @@ import pytest
 
 import dialoom
 from dialoom.graphs.personalens import RECIPE
-from dialoom.roles.gateway.callables import load_file
+from dialoom.roles.named_players import load_file
 from dialoom.runs.cli.wording import worded
 from dialoom.runs.recipes import find_recipe, recipe_names
 from tests.conftest import ROOT
