@@ -8,6 +8,8 @@ databases, which their own modules open; everything else comes through here. Thi
 from __future__ import annotations
 
 import errno
+import fcntl
+import filecmp
 import hashlib
 import os
 import re
@@ -15,14 +17,14 @@ import secrets
 import shutil
 import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from dialoom.errors import DialoomError
+from dialoom.inputs import is_sqlite
 
 _STREAMS = (Path("/dev"), Path("/proc"))
-_SQLITE = b"SQLite format 3\x00"
 _BESIDE_SQLITE = ("-wal", "-shm", "-journal")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}$")
@@ -63,10 +65,14 @@ def binary_output(target: Path, inputs: Iterable[Path] = ()) -> Iterator[IO[byte
 
 
 class Folder:
-    """A new folder that is being filled. Names in it are made of ids, so that none leads out of it."""
+    """A new folder that is being filled. Names in it are made of ids, so that none leads out of it.
+
+    Attributes:
+        path: Where it stands until it is whole.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     @contextmanager
     def text(self, *names: str, more: bool = False) -> Iterator[IO[str]]:
@@ -90,7 +96,7 @@ class Folder:
             yield file
 
     def _named(self, names: tuple[str, ...]) -> Path:
-        return self._path.joinpath(*map(file_name, names))
+        return self.path.joinpath(*map(file_name, names))
 
     def _new(self, names: tuple[str, ...]) -> Path:
         path = self._named(names)
@@ -101,24 +107,49 @@ class Folder:
 
 
 @contextmanager
-def folder_output(target: Path) -> Iterator[Folder]:
+def folder_output(target: Path, *, adds: bool = False) -> Iterator[Folder]:
     """A new folder, which becomes the target when the block ends well, and is gone if it does not.
 
+    A file that the target has already with the same content stays, so that a repeated export succeeds.
+
+    Args:
+        target: A folder that is not there, is empty, or holds what was written before.
+        adds: Whether it may also hold other files, to which the new ones are added.
+
     Raises:
-        OutputError: If the target is there and is no empty folder, or cannot be written.
+        OutputError: If the target is no folder, has other files or one with another content, or cannot be written.
     """
     with _told(target):
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise OutputError(f"{target} exists and is no empty folder; this is written as a folder of files")
-        partial = _beside(target)
-        try:
-            partial.mkdir(parents=True)
+        if target.exists() and not target.is_dir():
+            raise OutputError(f"{target} is a file; this is written as a folder of files")
+        target.absolute().parent.mkdir(parents=True, exist_ok=True)
+        with _held(target, is_folder=True) as (partial, _):
             yield Folder(partial)
-            if target.exists():
-                target.rmdir()
-            partial.rename(target)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            if target.exists() and any(target.iterdir()):
+                _add(partial, target, adds)
+            else:
+                if target.exists():
+                    target.rmdir()
+                partial.rename(target)
+
+
+def _add(partial: Path, target: Path, adds: bool) -> None:
+    """Move all files of one folder into another one, or none."""
+    new, old = (
+        {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} for folder in (partial, target)
+    )
+    if not adds and (others := sorted(old - new)):
+        raise OutputError(f"{target} exists and is no empty folder: it holds {others[0]}; give another folder")
+    for name in sorted(new):
+        if os.path.lexists(target / name) and not _are_equal(partial / name, target / name):
+            raise OutputError(f"{target / name} is there with other content; give another folder, or remove it first")
+    for name in new:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (partial / name).replace(target / name)
+
+
+def _are_equal(one: Path, other: Path) -> bool:
+    return other.is_file() and filecmp.cmp(one, other, shallow=False)
 
 
 def append_private(path: Path, text: str) -> None:
@@ -218,16 +249,75 @@ def _output(target: Path, inputs: Iterable[Path], mode: str, **how: Any) -> Iter
                 yield file
             return
         place = Path(os.path.realpath(target))
-        partial = _beside(place)
-        try:
-            with partial.open(mode.replace("w", "x"), **how) as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
+        with partial_file(place, mode, **how) as (partial, file):
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
             check_output(target, read)  # somebody may have made a run there meanwhile
             partial.replace(place)
-        finally:
+
+
+@contextmanager
+def partial_file(place: Path, mode: str, **how: Any) -> Iterator[tuple[Path, IO[Any]]]:
+    """A new file beside its place, to be moved there within the block; at its end it is gone if it was not.
+
+    Args:
+        place: Where it is to be. What dead processes have left beside it is removed.
+        mode: As of `open`.
+        how: As of `open`.
+    """
+    with _held(place) as (partial, descriptor), open(descriptor, mode, closefd=False, **how) as file:
+        yield partial, file
+
+
+@contextmanager
+def _held(place: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
+    """A new file or folder beside a place, and its descriptor, whose lock says that somebody is writing it.
+
+    The system lets the lock go when the process ends, however it ends: by this others know what is left of the dead.
+    """
+    _remove_left(place.absolute().parent)
+    while True:
+        partial = _beside(place)
+        descriptor = _made(partial, is_folder)
+        with suppress(OSError):  # a file system without locks, where nothing is removed
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if partial.exists():
+            break
+        os.close(descriptor)  # somebody took it for left in the moment before it was locked
+    try:
+        yield partial, descriptor
+    finally:
+        if is_folder:
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
             partial.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _made(partial: Path, is_folder: bool) -> int:
+    if not is_folder:
+        return os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    while True:
+        partial.mkdir(exist_ok=True)
+        with suppress(FileNotFoundError):  # taken for left
+            return os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove what processes that are dead were writing in a folder."""
+    for left in folder.glob(".dialoom-*.partial"):
+        try:
+            descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        except OSError:  # it is being written, or somebody else removes it
+            continue
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager
@@ -259,10 +349,4 @@ def _is_sqlite(path: Path) -> bool:
     # locks on it, so one that is in use had better not be opened.
     if all(path.with_name(path.name + end).exists() for end in ("", "-wal", "-shm")):
         return True
-    if not path.is_file():
-        return False
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE)) == _SQLITE
-    except OSError:
-        return False
+    return is_sqlite(path)

@@ -1,6 +1,7 @@
 """The people: profiles, tasks and situations, and the readers of the files that hold them."""
 
-from .errors import DataError
+from dialoom.inputs import DataError
+
 from .mending import Mendings
 from .persona import Persona, combined, read_personas, write_personas
 from .pools import KINDS, PLURALS, PoolEntry, PoolKind, entries_of, read_pool, shipped_seeds, write_pool

@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import io
 import random
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -19,9 +18,8 @@ from typing import Annotated, Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.text import well_formed
+from dialoom.inputs import DataError, read_text, read_toml
 
-from .errors import DataError
 from .profile import Demographics
 
 KEYS = tuple(name for name in Demographics.model_fields if name != "user_id")
@@ -48,11 +46,7 @@ def read_demographics(path: Path | None = None) -> DemographicSource:
     path = path or _SHIPPED
     if path.suffix.casefold() not in (".toml", ".csv"):
         raise DataError(path, "demographics are tables of weights in a .toml file, or people in a .csv file")
-    try:
-        text = well_formed(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(path, f"the demographics cannot be read: {error}") from error
-    return _tables(path, text) if path.suffix.casefold() == ".toml" else _rows(path, text)
+    return _tables(path) if path.suffix.casefold() == ".toml" else _rows(path)
 
 
 class _Draw(BaseModel):
@@ -97,11 +91,9 @@ class _Rows(BaseModel):
                 yield from draw.choices(self.rows, self.weights)
 
 
-def _tables(path: Path, text: str) -> _Tables:
+def _tables(path: Path) -> _Tables:
     try:
-        tables = _Tables.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(path, f"not TOML: {error}") from error
+        tables = _Tables.model_validate(read_toml(path))
     except ValidationError as error:
         place, message, value = first_problem(error)
         raise DataError(path, f"{place!r} is {value!r:.60}: {message}") from error
@@ -125,8 +117,8 @@ def _tables(path: Path, text: str) -> _Tables:
     return tables
 
 
-def _rows(path: Path, text: str) -> _Rows:
-    reader = csv.DictReader(io.StringIO(text))
+def _rows(path: Path) -> _Rows:
+    reader = csv.DictReader(io.StringIO(read_text(path)))
     rows, weights = [], []
     try:
         named = reader.fieldnames or ()

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dialoom.errors import Advice, first_problem
+from dialoom.inputs import DataError
 
-from .errors import DataError
 from .mending import Mendings
 from .pools.entry import PoolEntry, content_id
 from .pools.lines import values_of

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dialoom.errors import first_problem
+from dialoom.inputs import DataError, read_bytes, read_json
 from dialoom.text import well_formed_value
 
 from . import mending
-from .errors import DataError
 from .mending import Mendings
 from .profile import DOMAINS, Affinity, Demographics, Domain, Profile
 from .schema import AffinitySchema
@@ -84,7 +84,7 @@ class PersonaLensRelease:
         demographics = _validated(Demographics, values["demographics"], path, "demographics")
         self._count_untold(demographics)
         profile = Profile(demographics=demographics, domains=self._domains(path, values))
-        if not path.read_bytes().isascii() or not json.dumps(values, ensure_ascii=False).isascii():
+        if not read_bytes(path).isascii() or not json.dumps(values, ensure_ascii=False).isascii():
             self.mendings[mending.NON_ASCII] += 1
         return profile
 
@@ -192,16 +192,7 @@ class PersonaLensRelease:
 
 
 def _read_object(path: Path, mendings: Mendings) -> dict[str, Any]:
-    try:
-        values = json.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise DataError(path, "there is no such file") from error
-    except OSError as error:
-        raise DataError(path, f"cannot be read: {error.strerror}") from error
-    except json.JSONDecodeError as error:
-        raise DataError(path, f"not JSON: {error.msg} (column {error.colno})", error.lineno) from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise DataError(path, f"not JSON in UTF-8: {error}") from error
+    values = read_json(path)
     if not isinstance(values, dict):
         raise DataError(path, f"holds {type(values).__name__}; an object is needed")
     whole = well_formed_value(values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dialoom.errors import first_problem
+from dialoom.inputs import DataError, read_json
 from dialoom.text import well_formed_value
 
-from .errors import DataError
 from .profile import Affinity
 
 
@@ -68,10 +67,7 @@ def read_domains(path: Path) -> list[DomainSchema]:
     Raises:
         DataError: If the file is missing, is not JSON, or is not such a list.
     """
-    try:
-        values = well_formed_value(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(path, f"the affinity schema cannot be read: {error}") from error
+    values = well_formed_value(read_json(path))
     if not isinstance(values, list):
         raise DataError(path, f"the affinity schema is a list of domains, not {type(values).__name__}")
     return [_domain(path, number, value) for number, value in enumerate(values)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from dialoom.inputs import read_text
+
 from .errors import PromptError
 from .prompt import Prompt
 
@@ -28,7 +30,8 @@ class PromptLibrary(Mapping[str, Prompt]):
             shipped: The folder that holds the originals as `<id>.md`; dialoom's own by default.
 
         Raises:
-            PromptError: If a file is missing or wrong, or an override names an id or an input that there is not.
+            DataError: If a file cannot be read.
+            PromptError: If one is no prompt, or an override names an id or an input that there is not.
         """
         folder = shipped or SHIPPED
         prompts = {id_: _read(folder / f"{id_}.md") for id_ in ids}
@@ -54,13 +57,7 @@ class PromptLibrary(Mapping[str, Prompt]):
 
 
 def _read(path: Path) -> Prompt:
-    try:
-        source = path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise PromptError(path, "there is no such prompt file") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise PromptError(path, f"cannot be read as UTF-8 text: {error}") from error
-    return Prompt.parse(source, str(path))
+    return Prompt.parse(read_text(path), str(path))
 
 
 def _overrides(folder: Path, originals: Mapping[str, Prompt]) -> dict[str, Prompt]:

@@ -30,11 +30,11 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
-import yaml
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, UndefinedError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dialoom.errors import first_problem
+from dialoom.inputs import DataError, parse_yaml
 from dialoom.sandbox import Sandbox
 
 from .errors import PromptError
@@ -278,9 +278,9 @@ def _template(text: str) -> Template:
 
 def _front_matter(text: str, place: str) -> FrontMatter:
     try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise PromptError(place, f"the front matter is not YAML: {error}") from error
+        values = parse_yaml(text, place, first_line=2)
+    except DataError as error:
+        raise PromptError(None, str(error)) from error
     if not isinstance(values, dict):
         raise PromptError(place, "the front matter is not a list of 'key: value' lines")
     try:

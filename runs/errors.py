@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from dialoom.errors import DialoomError
 from dialoom.graphs import RecipeError
+from dialoom.inputs import DataError
 from dialoom.outputs import OutputError
-from dialoom.personas import DataError
 from dialoom.prompts import PromptError
 from dialoom.roles import (
     BindingError,

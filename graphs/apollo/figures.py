@@ -45,7 +45,10 @@ def charts(runs: Runs) -> list[Chart]:
     for chart in found:
         chart.y_range, chart.notes = (0.0, 1.0), [_BANDS]
     drawn = [chart for chart in found if any(len(series.x) > 1 for series in chart.series)]
-    return [*drawn, *_frameworks(results, plain), *_errors(results)]
+    drawn += [*_frameworks(results, plain), *_errors(results)]
+    for chart in drawn:
+        chart.notes = [*(f"Warning: {each}" for each in results.warnings), *chart.notes]
+    return drawn
 
 
 def _lines(

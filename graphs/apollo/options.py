@@ -55,8 +55,8 @@ class ApolloOptions(RecipeOptions):
     )
     protocol: Protocol = Field(
         "auto",
-        description="How calls are written: native, as the provider has them; text, in tags; auto: native where the "
-        "model is known to call functions.",
+        description="How the agent gets tools and calls them: native, by the provider's interface or as arguments of a "
+        "player of your own; text, described in the prompt; auto: native where the player is known to take tools.",
     )
     turn_limit: int = Field(TURN_LIMIT, ge=1, description="The most turns of the agent.")
     reflections: int = Field(1, ge=1, description="How many more attempts reflexion has after one that failed.")

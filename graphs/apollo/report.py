@@ -56,6 +56,8 @@ def compared(runs: Runs) -> list[Table]:
     only_plain = {"evolving": "0"} if 0 < len(plain) < len(results.samples) else {}
     found = [_with_facets(table, results, only_plain) for table in of_plain]
     found += [_with_facets(table, results, {}) for table in of_all]
+    for table in found:
+        table.warnings += results.warnings
     return [table for table in found if table.rows]
 
 

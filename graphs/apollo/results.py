@@ -18,6 +18,14 @@ Runs: TypeAlias = Sequence[tuple[str, Iterable[Episode]]]
 IMPLICIT = tuple(form for form in FORMS if form != "explicit")
 
 
+_OFFERS = {
+    "native": "It was offered the tools (protocol native)",
+    "text": "It was offered no tools: they were only described in its prompt (protocol text). How an assistant of your "
+    "own takes tools is in docs/assistants.md",
+}
+"""How tools reached an agent, by protocol."""
+
+
 class HistorySize(NamedTuple):
     """How long a history is: in tokens, or in sessions."""
 
@@ -32,6 +40,8 @@ class SampleResult(NamedTuple):
     """A finished sample, by its axes and scores.
 
     Attributes:
+        has_called: Whether the agent made any call.
+        has_gold: Whether the right answer contains calls.
         error: Why it failed by the rule, with `judged_error` by a judge.
         split: Whether its user was trained on, `train` or `test`; empty where nobody says so.
     """
@@ -53,6 +63,8 @@ class SampleResult(NamedTuple):
     f1: float
     scores: dict[str, Any]
     hit: bool | None
+    has_called: bool
+    has_gold: bool
     error: str | None
     judged_error: str | None
     split: str = ""
@@ -76,6 +88,21 @@ class ApolloResults:
                     self.samples.append(_result(label, episode))
                 else:
                     self.failed.append((label, str(episode.facets["framework"])))
+
+    @property
+    def warnings(self) -> list[str]:
+        """A sentence on each model that made no call at all although right answers contain some."""
+        found = []
+        for (model,), samples in self.grouped(self.samples, ["model"]):
+            wanted = sum(sample.has_gold for sample in samples)
+            if not wanted or any(sample.has_called for sample in samples):
+                continue
+            told = "; ".join(_OFFERS[protocol] for protocol in self.values("protocol", samples))
+            found.append(
+                f"{model} made no tool call in any sample, although the right answers of {wanted:,} of "
+                f"{len(samples):,} contain calls, so these figures do not show how well it calls tools. {told}."
+            )
+        return found
 
     def values(self, axis: str, samples: Iterable[SampleResult]) -> list[Any]:
         """What samples have on an axis, in its order: models as the runs were named, words as the options name them."""
@@ -151,6 +178,8 @@ def _result(label: str, episode: Episode) -> SampleResult:
         f1=float(scores["f1"]),
         scores=dict(scores),
         hit=details.get("hit"),
+        has_called=bool(details["calls"]),
+        has_gold=bool(details["gold"]),
         error=details["error"],
         judged_error=labels[0] if labels else None,
         split=str(facets.get("split", "")),

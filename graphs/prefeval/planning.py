@@ -10,7 +10,7 @@ from typing import Any
 
 from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.stage import stream
-from dialoom.personas import DataError
+from dialoom.inputs import DataError
 from dialoom.personas.preferences import PreferencePair, PreferencePairs
 from dialoom.roles.tokens import COUNTER, tokens
 

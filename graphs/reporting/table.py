@@ -43,6 +43,7 @@ class Table:
         title: What a reader sees above it.
         columns: Names; a column named with a `%` shows fractions as percentages.
         rows: A cell per column; `None` where there is nothing to say.
+        warnings: What makes its figures misleading; `headnotes` are these as lines above them.
         notes: Lines below it; `footnotes` adds what marks in cells mean.
         decimals: How many decimals a column's figures are shown with, where it is not 2 (1 for percentages).
         facets: Of columns of texts, the facet that they hold, where it has another name than the column or other words;
@@ -66,6 +67,12 @@ class Table:
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     where: str = ""
     where_of: dict[str, str | Mapping[str, str]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def headnotes(self) -> list[str]:
+        """The lines to show above its figures."""
+        return [f"Warning: {each}" for each in self.warnings]
 
     @property
     def footnotes(self) -> list[str]:

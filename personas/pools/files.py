@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.personas.errors import DataError
+from dialoom.inputs import DataError
 from dialoom.personas.mending import Mendings
 from dialoom.personas.writing import write_lines
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dialoom.personas.errors import DataError
+from dialoom.inputs import DataError, decode_json, read_bytes, read_lines
 from dialoom.personas.mending import HALVES, Mendings
 from dialoom.text import well_formed_value
 
@@ -21,16 +20,15 @@ SIXTEEN = "files in UTF-16 read as such"
 FOREIGN = "lines beyond UTF-8 read as Windows-1252"
 
 _GAP = re.compile(r"[\s,]*")
-_DECODER = json.JSONDecoder()
 
 
 def values_of(path: Path, mendings: Mendings) -> Iterator[tuple[int, Any]]:
-    """Every JSON value of a file with the number of its line (from 1).
+    """Yield every JSON value of a file with the number of its line (from 1).
 
     Raises:
         DataError: If the file cannot be read, or a line holds something else than JSON.
     """
-    for number, line in enumerate(_lines(path, mendings), start=1):
+    for number, line in _lines(path, mendings):
         text = _decoded(line, path, number, mendings)
         if not text.strip():
             mendings[BLANK] += 1
@@ -41,25 +39,26 @@ def values_of(path: Path, mendings: Mendings) -> Iterator[tuple[int, Any]]:
         yield from ((number, value) for value in values)
 
 
-def _lines(path: Path, mendings: Mendings) -> list[bytes]:
-    """The lines without their ends. Only the newline ends a line: JSON may hold the other separators."""
+def _lines(path: Path, mendings: Mendings) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines in UTF-8 or Windows-1252 without a byte order mark."""
+    for number, line in read_lines(path):
+        if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            mendings[SIXTEEN] += 1
+            yield from _lines_of_sixteen(path)
+            return
+        if number == 1 and line.startswith(codecs.BOM_UTF8):
+            mendings[MARKED] += 1
+            line = line.removeprefix(codecs.BOM_UTF8)
+        yield number, line
+
+
+def _lines_of_sixteen(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
-        data = path.read_bytes()
-    except FileNotFoundError as error:
-        raise DataError(path, "there is no such file") from error
-    except OSError as error:
-        raise DataError(path, f"cannot be read: {error.strerror}") from error
-    if data.startswith(codecs.BOM_UTF8):
-        mendings[MARKED] += 1
-        data = data.removeprefix(codecs.BOM_UTF8)
-    elif data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        mendings[SIXTEEN] += 1
-        try:
-            data = data.decode("utf-16").encode()
-        except UnicodeError as error:
-            raise DataError(path, f"begins as UTF-16 and goes on as something else: {error}") from error
-    lines = [line.removesuffix(b"\r") for line in data.split(b"\n")]
-    return lines[:-1] if not lines[-1] else lines
+        text = read_bytes(path).decode("utf-16")
+    except UnicodeError as error:
+        raise DataError(path, f"begins as UTF-16 and goes on as something else: {error}") from error
+    lines = text.removesuffix("\n").split("\n")
+    yield from enumerate((line.removesuffix("\r").encode() for line in lines), start=1)
 
 
 def _decoded(line: bytes, path: Path, number: int, mendings: Mendings) -> str:
@@ -78,14 +77,7 @@ def _decoded(line: bytes, path: Path, number: int, mendings: Mendings) -> str:
 def _values(text: str, path: Path, number: int, mendings: Mendings) -> Iterator[Any]:
     place = 0
     while place < len(text):
-        try:
-            value, place = _DECODER.raw_decode(text, place)
-        except json.JSONDecodeError as error:
-            found = text[error.pos : error.pos + 30]
-            said = error.msg.removesuffix(" at")  # as in "Unterminated string starting at"
-            raise DataError(path, f"not JSON: {said} at column {error.pos + 1} ({found!r})", number) from error
-        except (RecursionError, ValueError) as error:
-            raise DataError(path, f"not JSON that can be read: {error}", number) from error
+        value, place = decode_json(text, path, number, place)
         whole = well_formed_value(value)
         mendings[HALVES] += whole != value
         yield whole

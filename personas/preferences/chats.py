@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dialoom.personas.errors import DataError
+from dialoom.inputs import DataError
 
 from .json_rows import read_rows, text_of
 from .pair import ChatLine

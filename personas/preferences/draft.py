@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from dialoom.personas.errors import DataError
+from dialoom.inputs import DataError
 from dialoom.personas.pools.entry import content_id
 
 from .json_rows import read_models

@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.personas.errors import DataError
+from dialoom.inputs import DataError, parse_json, read_text
 from dialoom.text import well_formed_value
 
 Row = TypeVar("Row", bound=BaseModel)
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The objects of a JSON list, or of a file with one on each line.
+    """Return the objects of a JSON list, or of a file with one on each line.
 
     Raises:
         DataError: If the file cannot be read or holds something else.
     """
-    try:
-        text = path.read_bytes().decode()
-    except FileNotFoundError:
-        raise DataError(path, "there is no such file") from None
-    except OSError as error:
-        raise DataError(path, f"cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise DataError(path, f"not UTF-8: {error.reason} at byte {error.start}") from None
-    try:
-        rows = json.loads(text) if text.lstrip().startswith("[") else [json.loads(line) for line in text.splitlines()]
-    except json.JSONDecodeError as error:
-        raise DataError(path, f"not JSON: {error.msg} (column {error.colno})", error.lineno) from None
-    except RecursionError:
-        raise DataError(path, "not JSON: nested too deeply") from None
+    text = read_text(path)
+    if text.lstrip().startswith("["):
+        rows = parse_json(text, path)
+    else:
+        lines = enumerate(text.splitlines(), start=1)
+        rows = [parse_json(line, path, number) for number, line in lines if line.strip()]
     for number, row in enumerate(rows):
         if not isinstance(row, dict):
             raise DataError(path, f"row {number} is {row!r:.60}; an object is needed")

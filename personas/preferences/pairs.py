@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dialoom.personas.errors import DataError
+from dialoom.inputs import DataError
 
 from .json_rows import read_rows, text_of
 from .pair import ChatLine, Form, PreferencePair

@@ -23,6 +23,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
 
+from dialoom.inputs import check_regular
 from dialoom.prompts.messages import identity
 from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import CacheError
@@ -183,6 +184,8 @@ def _check_folder(path: Path) -> None:
         raise CacheError(
             f"cache {str(path)!r} is SQLite's word for something else; give a file's path", setting="cache"
         )
+    if path.exists():
+        check_regular(path)
     if not path.parent.is_dir():
         raise CacheError(f"the cache {path} cannot be made: there is no folder {str(path.parent)!r}")
 

@@ -59,18 +59,24 @@ class CallableBackend:
         try:
             async with asyncio.timeout(request.timeout) as bound:
                 said = await task
-            return completion_of(said, self.name, is_offered=bool(request.tools))
         except asyncio.CancelledError:
             task.cancel()
             raise
         except PlayerError as error:
-            raise PermanentProviderError(redacted(f"{self.name} {error}")) from error
+            raise self._failure(error) from error
         except Exception as error:
             if bound.expired():
                 raise TransientProviderError(f"{self.name} did not answer within {request.timeout:g} s") from None
             place = f" [{frames}]" if (frames := users_frames(error)) else ""
             told = redacted(f"{self.name} raised {type(error).__name__}: {error}{place}")
             raise PermanentProviderError(told) from error
+        try:
+            return completion_of(said, self.name, is_offered=bool(request.tools))
+        except PlayerError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: PlayerError) -> PermanentProviderError:
+        return PermanentProviderError(redacted(f"{self.name} {error}"))
 
 
 def player_backend(name: str, player: OwnPlayer) -> CallableBackend:

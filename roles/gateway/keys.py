@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from dotenv.parser import Binding, parse_stream
 
+from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.errors import BindingError
 
 from .secrets import guard
@@ -25,15 +27,15 @@ def load_env_file(path: Path) -> list[str]:
         The names that the file gives, in its order.
 
     Raises:
-        BindingError: If the file cannot be read, or a line is of another form. No message holds a value.
+        DataError: If the file cannot be read.
+        BindingError: If a line is of another form, or a name stands there twice. No message holds a value.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise BindingError(f"the key file {str(path)!r} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise BindingError(f"the key file {str(path)!r} is no UTF-8 text") from None
-    given = dict(_checked(binding, path) for binding in parse_stream(io.StringIO(text)) if not _says_nothing(binding))
+    text = read_text(path, MOST_YAML_BYTES, streams=True)
+    given: dict[str, str] = {}
+    for binding in parse_stream(io.StringIO(text)):
+        if not _says_nothing(binding):
+            name, value = _checked(binding, path, given)
+            given[name] = value
     for name, value in given.items():
         guard(name, value)
         os.environ.setdefault(name, value)
@@ -44,7 +46,7 @@ def _says_nothing(binding: Binding) -> bool:
     return binding.key is None and not binding.error
 
 
-def _checked(binding: Binding, path: Path) -> tuple[str, str]:
+def _checked(binding: Binding, path: Path, before: Collection[str]) -> tuple[str, str]:
     # A statement begins at its first letter; the blank lines before it are counted to it.
     statement = binding.original.string
     line = binding.original.line + statement[: len(statement) - len(statement.lstrip())].count("\n")
@@ -60,4 +62,6 @@ def _checked(binding: Binding, path: Path) -> tuple[str, str]:
             if "=" in statement
             else f"{place}: not of the form NAME=VALUE"
         )
+    if binding.key in before:
+        raise BindingError(f"{place}: {binding.key} is given twice; leave one out")
     return binding.key, binding.value

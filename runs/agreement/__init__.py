@@ -1,7 +1,7 @@
 """Whether people agree with the judge: a sample for them to label, and the kappas of what they filled in."""
 
 from .items import Group, Item, items_of
-from .labelling import GivenLabel, LabelFile, labelled, labels_beside
+from .labelling import GivenLabel, LabelFile, Labelled, labelled, labels_beside
 from .labels import Labels, read_labels
 from .rendering import as_json, table_of
 from .results import Agreement, EarlierLabels, GroupAgreement, agreement
@@ -16,6 +16,7 @@ __all__ = [
     "GroupAgreement",
     "Item",
     "LabelFile",
+    "Labelled",
     "Labels",
     "Sample",
     "Scale",

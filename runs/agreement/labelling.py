@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import threading
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from dialoom.graphs import Episode
 from dialoom.outputs import text_output
@@ -155,25 +156,67 @@ class LabelFile:
             file.write(text.getvalue())
 
 
+class Labelled(NamedTuple):
+    """How much of a scenario is labelled.
+
+    Attributes:
+        given: How many of its judgements have a label.
+        wanted: How many are to have one.
+    """
+
+    given: int
+    wanted: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to label."""
+        return self.given >= self.wanted
+
+
 _Key = tuple[Signature, Signature, str]
-_kept: dict[_Key, dict[int, int]] = {}
+_kept: dict[_Key, dict[int, Labelled]] = {}
 """How much was labelled, as long as neither the run's file nor the labels' is another: lists ask page by page."""
 
 
-def labelled(run: RunFile, path: Path, annotator: str) -> dict[int, int]:
-    """How many labels an annotator has given to the conversations that there are, by the scenario's position.
+def labelled(
+    run: RunFile, path: Path, annotator: str, metrics: Sequence[str] = (), judging: str | None = None
+) -> dict[int, Labelled]:
+    """Return how much an annotator has labelled of the conversations that there are, by the scenario's position.
+
+    Args:
+        run: The run.
+        path: The labels file.
+        annotator: Who labels.
+        metrics: The metrics that are to be labelled; by default all.
+        judging: The set of judgements whose metrics these are; by default the oldest.
 
     Raises:
         DataError: If the labels file cannot be read.
     """
-    key = (signature(run.path), signature(path), f"{run.path.resolve()}\0{path.resolve()}\0{annotator}")
+    asked = "\0".join([str(run.path.resolve()), str(path.resolve()), annotator, judging or "", *sorted(metrics)])
+    key = (signature(run.path), signature(path), asked)
     known = _kept.pop(key, None)
     if known is None:
-        known = dict(Counter(each.position for each in LabelFile(path).given(run, annotator) if not each.is_earlier))
+        known = dict(_counted(run, path, annotator, metrics, judging))
     _kept[key] = known  # the last in the line of those that go
     while len(_kept) > _MOST_KEPT:
         _kept.pop(next(iter(_kept)), None)
     return dict(known)
+
+
+def _counted(
+    run: RunFile, path: Path, annotator: str, metrics: Sequence[str], judging: str | None
+) -> Iterator[tuple[int, Labelled]]:
+    given: dict[int, set[str]] = defaultdict(set)
+    for each in LabelFile(path).given(run, annotator):
+        if not each.is_earlier:
+            given[each.position].add(each.item)
+    for position, ids in given.items():
+        episode = run.episode(position, judging)
+        items = items_of(episode, run.recipe) if episode is not None else ()
+        wanted = {item.id for item in items if not metrics or item.judgement.metric in metrics}
+        if ids & wanted:
+            yield position, Labelled(len(ids & wanted), len(wanted))
 
 
 def _items(run: RunFile, position: int) -> Iterator[tuple[Episode, Item]]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dialoom.personas import DataError
+from dialoom.inputs import DataError, read_text
 from dialoom.shown import cell_text
 
 ITEM = "item"
@@ -154,15 +154,7 @@ def _delimiter(path: Path, text: str) -> str:
 
 
 def _text(path: Path) -> str:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(path, f"cannot be read: {error.strerror or error}") from error
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(path, f"not UTF-8: the byte 0x{content[error.start]:02x}; {_ADVICE}", line) from error
+    text = read_text(path)
     if "\0" in text:
         raise DataError(path, f"no text file; {_ADVICE}", text.count("\n", 0, text.index("\0")) + 1)
     if not text.strip():

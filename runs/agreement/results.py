@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dialoom.personas import DataError
+from dialoom.inputs import DataError
 from dialoom.runs.errors import RunError
 from dialoom.runs.selection import selected
 from dialoom.runs.store import RunFile

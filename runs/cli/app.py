@@ -99,6 +99,9 @@ def _exit_with(error: Exception) -> None:
 
     from .wording import worded
 
+    if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+        say(f"dialoom: {error.filename}: {error.strerror}", err=True)  # such as a name that is too long
+        sys.exit(EXIT_USAGE)
     if fault_of(error) is Fault.BUG and not isinstance(error, MemoryError):
         say("".join(traceback.format_exception(error)), err=True, nl=False)  # its message may quote a reply
         sys.exit(1)
@@ -196,10 +199,12 @@ def show(
         ),
     ] = None,
     labelled_by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of the list: what this person has labelled; see agree.")
+        str | None,
+        typer.Option(metavar="NAME", help="Of the list: those that this person has labelled completely; see agree."),
     ] = None,
     unlabelled_by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of the list: what this person has not labelled.")
+        str | None,
+        typer.Option(metavar="NAME", help="Of the list: those that this person has not labelled completely."),
     ] = None,
     calls: Annotated[
         bool, typer.Option("--calls", help="The calls of SCENARIO instead, with what was wrong with each line.")

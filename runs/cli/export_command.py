@@ -121,7 +121,6 @@ _COMMON: Flags = {
     ),
     **TRUSTING,
 }
-_SQLITE = b"SQLite format 3\x00"
 
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
@@ -143,26 +142,19 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 def _recipe(arguments: list[str]) -> Recipe | None:
     """The recipe of the first argument that is a run; `None` if none is."""
     from dialoom.errors import DialoomError
+    from dialoom.inputs import is_sqlite
     from dialoom.runs.store import RunFile
     from dialoom.runs.trust import Trust
 
     word = Trust("--trust" in arguments)  # the command itself will tell what is used on the file's word
     for argument in arguments:
-        if _is_database(Path(argument)):
+        if is_sqlite(Path(argument)):
             try:
                 with RunFile(Path(argument), trust=word) as run:
                     return run.recipe
             except DialoomError:
                 return None  # the command itself will say what is wrong with it
     return None
-
-
-def _is_database(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return path.is_file() and file.read(len(_SQLITE)) == _SQLITE
-    except OSError:
-        return False
 
 
 def _format_flags(recipe: Recipe) -> Flags:

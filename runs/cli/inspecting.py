@@ -226,15 +226,15 @@ def _said_in(run: RunFile, said: str) -> dict[int, str]:
 def _labelled(
     run: RunFile, found: Iterable[tuple[int, RecordedEpisode]], by: str | None, not_by: str | None
 ) -> Iterable[tuple[int, RecordedEpisode]]:
-    """Of these, what the one has labelled, and the other has not."""
+    """Yield what the first has labelled and the second has not; labelled means that every judgement has a label."""
     from dialoom.runs.agreement import labelled, labels_beside
 
     if by is not None:
         theirs = labelled(run, labels_beside(run.path), by)
-        found = [each for each in found if each[0] in theirs]
+        found = [each for each in found if each[0] in theirs and theirs[each[0]].is_complete]
     if not_by is not None:
         known = labelled(run, labels_beside(run.path), not_by)
-        found = [each for each in found if each[0] not in known]
+        found = [each for each in found if each[0] not in known or not known[each[0]].is_complete]
     return found
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
+from dialoom.inputs import DataError, parse_json, parse_yaml
 from dialoom.roles.binding import Temperature
 from dialoom.runs.errors import RunError
 
@@ -114,11 +112,9 @@ def _of_mapping(given: Mapping[Any, Any]) -> list[tuple[str, str, Any]]:
 
 
 def _value(written: str, text: str) -> Any:
-    try:
-        return json.loads(written)  # YAML takes 1e-3 for a text
-    except ValueError:
-        pass
-    try:
-        return yaml.safe_load(written)
-    except yaml.YAMLError as error:
-        raise RunError(f"params {text!r}: the value is neither YAML nor JSON", setting="params") from error
+    for parse in (parse_json, parse_yaml):  # YAML takes 1e-3 for a text
+        try:
+            return parse(written, "params")
+        except DataError as error:
+            problem = error
+    raise RunError(f"params {text!r:.100}: the value is neither JSON nor YAML ({problem})", setting="params")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs.suites import DEFAULT_SUITE, shipped_suites
+from dialoom.inputs import read_text
 from dialoom.runs.door import ascorecard, open_scorecard
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, can_draw
@@ -80,11 +81,7 @@ def compare_scorecards(folders: list[Path], out: Path | None, is_trusted: bool) 
 def print_suite(suite: str | None) -> None:
     """Print a suite's file as it is."""
     named = suite or DEFAULT_SUITE
-    path = shipped_suites().get(named, Path(named))
-    try:
-        say(path.read_text(encoding="utf-8"), nl=False)
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"--suite {named} cannot be read: {error}") from error
+    say(read_text(shipped_suites().get(named, Path(named))), nl=False)
 
 
 def _several(named: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import Recipe
+from dialoom.inputs import read_yaml
 from dialoom.roles.gateway.budget import Budget
 from dialoom.roles.gateway.prices import Price
 from dialoom.runs.config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
@@ -226,10 +226,7 @@ def _config_file(path: Path | None, recipe: Recipe) -> tuple[dict[str, Any], dic
     """A YAML file's options: those of every run, and the recipe's."""
     if path is None:
         return {}, {}
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise RunError(f"--config {path} cannot be read as YAML: {error}") from error
+    values = read_yaml(path) or {}
     if not isinstance(values, dict):
         raise RunError(f"--config {path} holds {type(values).__name__}; options are 'name: value' lines")
     names = {field.alias or name: name for name, field in recipe.options_type.model_fields.items()}
@@ -237,6 +234,8 @@ def _config_file(path: Path | None, recipe: Recipe) -> tuple[dict[str, Any], dic
     own: dict[str, Any] = {}
     for key, value in values.items():
         plain = str(key).replace("-", "_")
+        if plain in common or names.get(plain, plain) in own:
+            raise RunError(f"--config {path}: {key!r} is given twice, once in another spelling")
         if plain in _Common.model_fields:
             common[plain] = value
         elif plain in names or plain in names.values():

@@ -19,10 +19,12 @@ _ENDLESS = 10_000
 
 
 def print_tables(tables: Iterable[Table]) -> None:
-    """Tables as people read them, each with its notes; one that is wider than the terminal comes in pieces."""
+    """Tables as people read them, with warnings and notes; one that is wider than the terminal comes in pieces."""
     console = make_console()
     for table in tables:
         console.print(table.title, style="bold")
+        for warning in table.headnotes:
+            console.print(f"  {warning}", style="yellow")
         for piece in _pieces(table, console) if table.rows else [f"  {reporting.NO_ROWS}"]:
             console.print(piece)
         for note in table.footnotes:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from dialoom.graphs import DialogueFault, Line
-from dialoom.personas import DataError
-from dialoom.runs.errors import RunError
+from dialoom.inputs import DataError, check_regular, open_input, parse_json, read_json, read_lines
 from dialoom.runs.selection import selected
 from dialoom.runs.store import RunFile
 
@@ -135,8 +133,7 @@ class RowsDataset:
     """
 
     def __init__(self, path: Path, *, skips_wordless: bool = False) -> None:
-        if not path.is_file():
-            raise RunError(f"{path}: there is no such file", setting="path")
+        check_regular(path)
         self.name = path.name
         self._path = path
         self._skips_wordless = skips_wordless
@@ -163,29 +160,27 @@ class RowsDataset:
 
     def _rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         if self._path.suffix == ".parquet":
-            from pyarrow import parquet
-
-            try:
-                file = parquet.ParquetFile(self._path)
-                rows = (row for batch in file.iter_batches(500) for row in batch.to_pylist())
-                yield from enumerate(rows, 1)
-            except (OSError, ValueError) as error:  # pyarrow's own derive from these
-                raise DataError(self._path, f"no Parquet that can be read: {error}") from error
-            return
-        if self._path.suffix == ".json":
+            yield from enumerate(self._parquet(), 1)
+        elif self._path.suffix == ".json":
             yield from enumerate(self._list(), 1)
-            return
-        with self._path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
+        else:
+            for number, line in read_lines(self._path):
                 if line.strip():
                     yield number, self._row(line, number)
 
+    def _parquet(self) -> Iterator[Mapping[str, Any]]:
+        from pyarrow import parquet
+
+        with open_input(self._path) as file:
+            try:
+                for batch in parquet.ParquetFile(file).iter_batches(500):
+                    yield from batch.to_pylist()
+            except (OSError, ValueError) as error:  # pyarrow's own derive from these
+                raise DataError(self._path, f"no Parquet that can be read: {error}") from error
+
     def _list(self) -> list[Mapping[str, Any]]:
-        """The rows of a JSON list, as releases have them."""
-        try:
-            rows = json.loads(self._path.read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise DataError(self._path, f"not JSON: {error}") from error
+        """Return the rows of a JSON list, as releases have them."""
+        rows = read_json(self._path)
         rows = [rows] if isinstance(rows, dict) else rows
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise DataError(self._path, "an object or a list of objects is needed")
@@ -197,10 +192,7 @@ class RowsDataset:
         except UnicodeDecodeError as error:
             found = f"byte {written[error.start]:#04x} at {error.start + 1}"
             raise DataError(self._path, f"not UTF-8: {found}; give JSON lines or Parquet", number) from error
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(self._path, f"not JSON: {error}", number) from error
+        row = parse_json(line, self._path, number)
         if isinstance(row, str):
             return {"text": row}
         if not isinstance(row, dict):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from dialoom.inputs import is_sqlite
 from dialoom.outputs import is_stream
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import ExportRequest, write
@@ -22,7 +23,6 @@ from .dialogues import describe_dialogues
 from .people import describe_release
 
 _ON_CARDS = frozenset({"sizes", "endings", "lexical", "duplicates", "languages", "personal-data", "facets", "alike"})
-_SQLITE = b"SQLite format 3\x00"
 _ROWS = (".jsonl", ".json", ".parquet")
 
 
@@ -54,7 +54,7 @@ def describe_path(
             raise RunError(f"{setting}: {path} is a release, which holds no dialogues", setting=setting)
         return Report(f"{path.name}: people and tasks", describe_release(path), ())
     with ExitStack() as opened:
-        if _is_run(path):
+        if is_sqlite(path):
             file = opened.enter_context(RunFile(path, trust=trust))
             return describe_run(file, against, where=where, trust=trust, alike=alike)
         if where is not None:
@@ -103,13 +103,12 @@ def write_described(run: RunFile, request: ExportRequest, target: Path) -> dict[
             "test_share, or take another format), and what is piped is rows alone",
             setting="card",
         )
-    counts = write(run, request, target)
-    found = _section(describe_path(target))
-    if target.is_dir():
-        ExportedFolder.of(target).add_to_card(found)
-    else:
-        add_section(card_beside(target), found)
-    return counts
+
+    def complete(path: Path) -> None:
+        found = _section(describe_path(path))
+        add_section(path / CARD if path.is_dir() else card_beside(path), found)
+
+    return write(run, request, target, complete)
 
 
 def _section(found: Report) -> str:
@@ -141,16 +140,9 @@ def _opened(path: Path, opened: ExitStack, trust: Trust | None) -> Dataset:
             kinds = ", ".join(f"*{kind}" for kind in _ROWS)
             raise RunError(f"{path} holds neither files of rows ({kinds}) nor a release of people (data/profile)")
         return SeveralDataset(path.name, [RowsDataset(file, skips_wordless=not is_ours) for file in files])
-    return RunDataset(opened.enter_context(RunFile(path, trust=trust))) if _is_run(path) else RowsDataset(path)
+    return RunDataset(opened.enter_context(RunFile(path, trust=trust))) if is_sqlite(path) else RowsDataset(path)
 
 
 def _files_of_rows(folder: Path) -> list[Path]:
     """Those of a folder that somebody else has made, such as a source or a release, wherever in it they stand."""
     return sorted(file for file in folder.rglob("*") if file.suffix in _ROWS and file.is_file())
-
-
-def _is_run(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(len(_SQLITE)) == _SQLITE

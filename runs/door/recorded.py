@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from dialoom.runs.trust import Trust
 from .settings import PathLike, RecipeLike
 
 if TYPE_CHECKING:  # heavy, or an extra
-    from dialoom.runs.agreement import Agreement, GivenLabel
+    from dialoom.runs.agreement import Agreement, GivenLabel, Labelled
     from dialoom.runs.progress import RunProgress
     from dialoom.runs.viewing import Conversation, RequestShown
 
@@ -264,12 +264,30 @@ class RecordedRun:
             position = None if scenario is None else file.resolve(str(scenario))
             return list(labels.given(file, annotator, position))
 
-    def labelled(self, annotator: str, *, path: PathLike | None = None) -> dict[int, int]:
-        """How many labels a person has given to the conversation that each scenario has, by the scenario's position."""
+    def labelled(
+        self,
+        annotator: str,
+        *,
+        metrics: Sequence[str] = (),
+        judging: str | None = None,
+        path: PathLike | None = None,
+    ) -> dict[int, Labelled]:
+        """Return how much a person has labelled of each scenario's conversation, by the scenario's position.
+
+        Args:
+            annotator: Who.
+            metrics: The metrics that are to be labelled; by default all of the set.
+            judging: The set of judgements; by default the oldest.
+            path: The labels file; by default that of `label`.
+
+        Returns:
+            The number of labels and of judgements to label, of scenarios with at least one label.
+        """
         from dialoom.runs.agreement import labelled, labels_beside
 
         with self._opened() as file:
-            return labelled(file, labels_beside(self.path) if path is None else Path(path), annotator)
+            labels = labels_beside(self.path) if path is None else Path(path)
+            return labelled(file, labels, annotator, metrics, judging)
 
     def agreement(self, *, path: PathLike | None = None, judging: str | None = None) -> Agreement:
         """How far people agree with a judge, by the labels that they have given; needs the extra `agree`.

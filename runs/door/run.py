@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
@@ -380,8 +381,9 @@ def report(
     tables: Sequence[str] = (),
     where: str | None = None,
     trust: bool = False,
+    on_progress: Callable[[int], None] | None = None,
 ) -> Report:
-    """The report of one run, or of several side by side.
+    """Return the report of one run, or of several side by side.
 
     Args:
         *runs: Runs of one recipe, one by one or as a list.
@@ -389,6 +391,8 @@ def report(
         tables: Only these, by name.
         where: Only scenarios that this expression holds of; see `Run.episodes`.
         trust: As of `Run`, for those that are given as paths.
+        on_progress: Called with the number of scenarios read so far, each time one is read (every one is read several
+            times); an exception that it raises ends the work.
 
     Raises:
         RunError: If they are not of one recipe, one is named twice, a table is not there, or the expression is wrong.
@@ -401,4 +405,9 @@ def report(
         raise RunError("runs: give at least one", setting="runs")
     with ExitStack() as opened:
         handles = [run if isinstance(run, Run) else Run(run, trust=trust) for run in named]
-        return Report.of([opened.enter_context(handle._opened()) for handle in handles], judging, tables, where)
+        files = [opened.enter_context(handle._opened()) for handle in handles]
+        if on_progress is not None:
+            counter = itertools.count(1)
+            for file in files:
+                file.on_read = lambda: on_progress(next(counter))
+        return Report.of(files, judging, tables, where)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from dialoom.inputs import parse_yaml, read_text
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 
@@ -43,16 +42,8 @@ class ExportedFolder:
         card = path / CARD
         if not card.is_file():
             raise RunError(f"{path} has no {CARD} that says what it holds; give a folder that an export has written")
-        try:
-            found = _FRONT.match(card.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise RunError(f"{card} cannot be read: {error}") from error
-        try:
-            front = yaml.safe_load(found[1]) if found else None
-        except RecursionError as error:
-            raise RunError(f"{card}: its front matter is nested too deeply") from error
-        except (yaml.YAMLError, ValueError) as error:
-            raise RunError(f"{card}: its front matter is no YAML: {str(error).splitlines()[0]}") from error
+        found = _FRONT.match(read_text(card))
+        front = parse_yaml(found[1], card, first_line=2) if found else None
         if not isinstance(front, dict):
             raise RunError(f"{card} has no front matter of a dataset card")
         return cls(path, tuple(_named(path, front)), str(front.get("license", "unknown")))
@@ -74,7 +65,7 @@ def add_section(card: Path, text: str) -> None:
     Raises:
         OutputError: If it cannot be written.
     """
-    before = _SECTION.sub("\n", card.read_text(encoding="utf-8")).rstrip("\n")
+    before = _SECTION.sub("\n", read_text(card)).rstrip("\n")
     with text_output(card) as file:
         file.write(f"{before}\n\n{_BEGIN}\n{text.strip()}\n{_END}\n")
 

@@ -54,7 +54,7 @@ def pushed(
 
     Raises:
         RunError: If there is no card, it names a file that is not there or lies elsewhere, the name is none, or the hub
-            refuses.
+            refuses or cannot be reached.
     """
     if not _REPOSITORY.fullmatch(repository):
         raise RunError(f"repository {repository!r} is no name; give OWNER/NAME", setting="repository")
@@ -63,7 +63,6 @@ def pushed(
     if not is_sent:
         return push
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
 
     api = HfApi(endpoint=endpoint)
     try:
@@ -75,8 +74,9 @@ def pushed(
             allow_patterns=[file.as_posix() for file in push.files],
             commit_message="Exported by dialoom",
         )
-    except (HfHubHTTPError, OSError, ValueError) as error:
-        raise RunError(f"{repository}: the hub took nothing: {_first_line(error)}") from error
+    except Exception as error:  # the client's own errors, and those of the library that it calls the hub with
+        told = f"the hub took nothing: {_first_line(error)}; {folder} stays as it is, and can be pushed again"
+        raise RunError(f"{repository}: {told}") from error
     return Push(folder, repository, push.files, push.licence, str(sent.repo_url.url))
 
 

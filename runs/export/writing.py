@@ -55,13 +55,19 @@ def export(
     return sum(write(run, ExportRequest(format_, judging, encoding, test_share, options or {}), target).values())
 
 
-def write(run: RunFile, request: ExportRequest, target: Path | TextIO) -> dict[str, int]:
+def write(
+    run: RunFile,
+    request: ExportRequest,
+    target: Path | TextIO,
+    complete: Callable[[Path], None] = lambda _path: None,
+) -> dict[str, int]:
     """Write what is asked for; returns how many rows (or files) by part: `train` and `test`, or `all`.
 
     Args:
         run: The run.
         request: What is asked for.
         target: A path as of `export`; or an open text file, such as standard output, for JSON lines.
+        complete: Is given the file or the folder of a split, with its card, to put something into the card.
 
     Raises:
         RunError, OutputError, StoreError: As `export`.
@@ -75,7 +81,11 @@ def write(run: RunFile, request: ExportRequest, target: Path | TextIO) -> dict[s
         if rows.exporter.kind == "lists":
             return {_ONLY: _write_lists(rows, target)}
         return {_ONLY: _write_files(rows.read(_ONLY, RowCount()), target)}
-    return _write_split(rows, target) if rows.split is not None else {_ONLY: _write_one(rows, target)}
+    if rows.split is not None:
+        return _write_split(rows, target, complete)
+    count = _write_one(rows, target)
+    complete(target)
+    return {_ONLY: count}
 
 
 def _write_open(rows: Rows, file: TextIO) -> int:
@@ -115,7 +125,7 @@ def _write_one(rows: Rows, target: Path) -> int:
     return count.rows
 
 
-def _write_split(rows: Rows, target: Path) -> dict[str, int]:
+def _write_split(rows: Rows, target: Path, complete: Callable[[Path], None]) -> dict[str, int]:
     """A folder of two files and a card, as dataset hubs take it."""
     parts = (TRAIN, TEST)
     counts = {part: RowCount() for part in parts}
@@ -128,6 +138,7 @@ def _write_split(rows: Rows, target: Path) -> dict[str, int]:
         card = Card(rows, {names[part]: count for part, count in counts.items()}, splits=names)
         with folder.text(CARD) as file:
             file.write(card.text())
+        complete(folder.path)
     return {part: count.rows for part, count in counts.items()}
 
 
@@ -163,7 +174,7 @@ def _check_empty(rows: Rows, part: str) -> None:
 
 def _write_files(items: Iterator[tuple[Iterable[str], Any]], target: Path) -> int:
     count = 0
-    with folder_output(target) as folder:
+    with folder_output(target, adds=True) as folder:
         for names, content in items:
             _check_names(names)
             with folder.text(*names) as file:
@@ -180,7 +191,7 @@ def _write_lists(rows: Rows, target: Path) -> int:
     """
     total = RowCount()
     begun: dict[tuple[str, ...], RowCount] = {}
-    with folder_output(target) as folder:
+    with folder_output(target, adds=True) as folder:
         for names, row in rows.read(_ONLY, total):
             _check_names(names)
             with folder.text(*names, more=names in begun) as file:

@@ -71,8 +71,11 @@ def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | No
     """
     recipe = _common_recipe(runs)
     chosen = reported_runs(runs, recipe, judging)
-    tables = [*_twice(chosen, recipe, where), *differences(chosen, recipe, where)]
-    tables += length_table(chosen, [each.label for each in chosen], where)
+    tables, beside = _twice(chosen, recipe, where), differences(chosen, recipe, where)
+    warned = dict.fromkeys(warning for table in tables for warning in table.warnings)
+    for table in beside:
+        table.warnings += warned
+    tables += [*beside, *length_table(chosen, [each.label for each in chosen], where)]
     return _noted(tables, difference_note(chosen, recipe), *notes_on(chosen, where))
 
 

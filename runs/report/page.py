@@ -74,6 +74,7 @@ def _with_charts(table: Table, drawn: Sequence[Chart]) -> Iterator[str]:
 
 def _table(table: Table) -> Iterator[str]:
     yield f'<h2 id="{escape(table.name)}">{escape(table.title)}</h2>'
+    yield from (f'<p class="warning">{escape(warning)}</p>' for warning in table.headnotes)
     yield from _body(table) if table.rows else [f"<p>{NO_ROWS}</p>"]
     yield from _notes(table.footnotes)
 

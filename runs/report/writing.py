@@ -94,8 +94,10 @@ def _markdown_chart(chart: Chart) -> Iterator[str]:
 
 
 def markdown_table(table: Table) -> Iterator[str]:
-    """Yield the lines of a table under a heading of the second level, with its notes."""
+    """Yield the lines of a table under a heading of the second level, with its warnings and notes."""
     yield from (f"## {markdown_text(table.title)}", "")
+    for warning in table.headnotes:
+        yield from (f"**{markdown_text(warning)}**", "")
     yield from (*(_markdown_rows(table) if table.rows else [NO_ROWS]), "")
     for note in table.footnotes:
         yield from (markdown_text(note), "")

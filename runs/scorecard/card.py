@@ -97,6 +97,7 @@ class Scorecard:
                     "title": table.title,
                     "columns": list(table.columns),
                     "rows": [[_plain(cell) for cell in row] for row in table.rows],
+                    "warnings": table.warnings,
                     "notes": table.footnotes,
                 }
                 for table in self.report.tables
@@ -133,18 +134,22 @@ def _made(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Scorecar
             shown.notes += [note for note in also if note and note not in shown.notes]
         tables.append(table)
         drawn += of_system
-    tables += _behind(suite, size, systems)
+    warned = dict.fromkeys(warning for table in tables for warning in table.warnings)
+    tables += _behind(suite, size, systems, [*warned])
     pending, failed = finished(systems)
     labels = [each.label for each in systems[0].reported]
     title = f"Scorecard: {suite.suite} {suite.version}, {size}"
     return Scorecard(suite, size, labels, figures, Report(title, tables, drawn), pending, failed)
 
 
-def _behind(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> list[Table]:
-    """What all systems have in common: the differences, and what stands behind the figures."""
+def _behind(suite: Suite, size: Size, systems: Sequence[PlayedSystem], warned: Sequence[str]) -> list[Table]:
+    """Return what all systems have in common: the differences, with warnings of figures, and what is behind them."""
     everything = [reported for played in systems for reported in played.reported]
+    contrasts = contrasts_table(systems)
+    for table in contrasts:
+        table.warnings += warned
     tables = [
-        *contrasts_table(systems),
+        *contrasts,
         soundness_table(systems),
         *agreement_table(systems),
         cost_of_all(systems),

@@ -38,10 +38,12 @@ class SystemFigures:
     Attributes:
         figures: By assistant, in the order of the headlines.
         notes: Of the tables that they come from, and on what is missing.
+        warnings: Of these tables.
     """
 
     figures: dict[str, list[Figure]] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
+    warnings: dict[str, None] = field(default_factory=dict)
 
 
 def system_figures(played: PlayedSystem, size: Size) -> SystemFigures:
@@ -57,6 +59,8 @@ def system_figures(played: PlayedSystem, size: Size) -> SystemFigures:
             value, notes = _cell(headline, tables)
             values.append(Figure(played.system.label, headline.name, reported.label, value))
             found.notes.update(dict.fromkeys(note for note in notes if note not in of_run))
+            if headline.table in tables:
+                found.warnings.update(dict.fromkeys(tables[headline.table].warnings))
         found.figures[reported.label] = values
     return found
 
@@ -73,6 +77,7 @@ def figures_table(played: PlayedSystem, size: Size, found: SystemFigures) -> Tab
                 f"Of {reported.label} only {status.total - status.pending:,} of {status.total:,} are played."
             )
     table.notes += [*found.notes]
+    table.warnings += [*found.warnings]
     return table
 
 

@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dialoom.errors import first_problem
+from dialoom.inputs import read_json
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 
@@ -62,12 +63,10 @@ def read_record(folder: Path) -> CardRecord | None:
         RunError: If what it says of itself cannot be read.
     """
     path = folder / RECORD
-    try:
-        return CardRecord.model_validate_json(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
+    if not path.exists():
         return None
-    except OSError as error:
-        raise RunError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        return CardRecord.model_validate(read_json(path))
     except ValidationError as error:
         problem = first_problem(error)
         raise RunError(f"{path} is no scorecard's record: {problem.place or 'it'}: {problem.message}") from error

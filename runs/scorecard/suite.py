@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dialoom.errors import first_problem
 from dialoom.graphs.suites import shipped_suites
+from dialoom.inputs import read_yaml
 from dialoom.roles.binding import Temperature
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.documents import canonical
@@ -182,15 +182,10 @@ def read_suite(named: str | Path) -> Suite:
     """
     shipped = shipped_suites()
     path = shipped.get(str(named)) or Path(named)
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+    if not path.exists():
         known = ", ".join(shipped)
-        raise RunError(f"suite {str(named)!r}: there is no such file; shipped are {known}", setting="suite") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        told = " ".join(str(error).split())
-        raise RunError(f"suite {path} cannot be read as YAML: {told}", setting="suite") from error
-    return suite_of(content, str(named))
+        raise RunError(f"suite {str(named)!r}: there is no such file; shipped are {known}", setting="suite")
+    return suite_of(read_yaml(path), str(named))
 
 
 def suite_of(content: object, place: str) -> Suite:

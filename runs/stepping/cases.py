@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import Outcome
+from dialoom.inputs import read_json
 from dialoom.outputs import text_output
 from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import identity
@@ -157,12 +158,9 @@ def read_case(path: Path) -> Case:
         RunError: If it is none.
     """
     try:
-        return Case.model_validate_json(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RunError(f"the case {path} cannot be read: {error.strerror}") from error
-    except (ValidationError, UnicodeDecodeError) as error:
-        what = "not UTF-8" if isinstance(error, UnicodeDecodeError) else _complaint(error)
-        raise RunError(f"{path} is no saved case: {what}") from error
+        return Case.model_validate(read_json(path))
+    except ValidationError as error:
+        raise RunError(f"{path} is no saved case: {_complaint(error)}") from error
 
 
 def digest(messages: Sequence[ChatMessage]) -> str:

@@ -115,7 +115,7 @@ def _words_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
     """Words and calls of what a person has written for an agent."""
     try:
         given = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         if _LIKE_A_CALL.match(text):
             raise SteppingError(f"{text!r:.60} is a call, and no JSON: {error}") from error
         return text, ()

@@ -27,7 +27,7 @@ def parsed(text: str) -> Any:
     """A value as a person types it: JSON if it is JSON, else the text itself."""
     try:
         return json.loads(text, parse_constant=_no_json)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

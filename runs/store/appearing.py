@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import uuid
 from pathlib import Path
 
 from dialoom.errors import Advice
+from dialoom.outputs import partial_file
 
 from .errors import StoreError
 
@@ -56,14 +56,10 @@ def _appear(path: Path, content: bytes) -> None:
 
 
 def _appear_by_name(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".dialoom-{uuid.uuid4().hex[:12]}.new")
-    descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+    with partial_file(path, "wb") as (beside, file):
+        file.write(content)
+        file.flush()
         _give_name(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _give_name(beside: Path, path: Path) -> None:

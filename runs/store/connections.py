@@ -34,8 +34,8 @@ def ensure_file(path: Path) -> None:
     """
     if not path.exists():
         raise StoreError(f"there is no run file {path}", advice=Advice("run", "make a run", {"path": path}))
-    if path.is_dir():
-        raise StoreError(f"{path} is a folder; a run is one file")
+    if not path.is_file():
+        raise StoreError(f"{path} is {'a folder' if path.is_dir() else 'a pipe or a device'}; a run is one file")
     if path.stat().st_size == 0:
         raise StoreError(f"{path} is empty: its run was stopped before it began; remove it and start it again")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from functools import cached_property
@@ -71,6 +71,7 @@ class RunFile:
     Attributes:
         queue: The work that is left.
         branches: The branches of single scenarios.
+        on_read: Called each time a finished scenario is read in a sequence; an exception that it raises ends that.
 
     Raises:
         StoreError: If it is not a run.
@@ -83,6 +84,7 @@ class RunFile:
         self.path = path
         self._recipe = recipe
         self._trust = trust or Trust()
+        self.on_read: Callable[[], None] | None = None
         with ExitStack() as opened:
             self._reader = opened.enter_context(closing(open_for_reading(path, locked)))
             self._scenarios = ScenarioTable(path, self._reader)
@@ -390,12 +392,16 @@ class RunFile:
     def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
         """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
         with reading(self.path):
-            yield from map(self._with_judges, read_episodes(self._reader, self._chosen(judging)))
+            for episode in read_episodes(self._reader, self._chosen(judging)):
+                self._tell_read()
+                yield self._with_judges(episode)
 
     def figures(self, judging: str | None = None) -> Iterator[tuple[int, RecordedEpisode]]:
         """Every scenario's position and what came of it without any words, in plan order; see `read_figures`."""
         with reading(self.path):
-            yield from read_figures(self._reader, self._chosen(judging))
+            for found in read_figures(self._reader, self._chosen(judging)):
+                self._tell_read()
+                yield found
 
     def so_far(self, position: int) -> RecordedEpisode:
         """What a pending scenario has come to by its last step, as an episode without an ending or judgements' set."""
@@ -418,6 +424,10 @@ class RunFile:
     @cached_property
     def _prompt_words(self) -> PromptWords:
         return PromptWords.of(self.prompts.values())
+
+    def _tell_read(self) -> None:
+        if self.on_read is not None:
+            self.on_read()
 
     def _with_judges(self, episode: RecordedEpisode) -> RecordedEpisode:
         """An episode whose faults are known, with those of the judges whose word it has."""

@@ -24,7 +24,7 @@ def query_of(view: View, here: int | None = None) -> ScenarioQuery:
         RunError: If a bound is no number.
     """
     wanted = view.one("labels") if view.one("as") else ""
-    labelled = frozenset(view.run.run.labelled(view.one("as"))) if wanted in (LABELLED, UNLABELLED) else frozenset()
+    labelled = labelled_in(view) if wanted in (LABELLED, UNLABELLED) else frozenset()
     return ScenarioQuery(
         state=view.one("state"),
         ended_by=view.one("ended_by"),
@@ -38,6 +38,24 @@ def query_of(view: View, here: int | None = None) -> ScenarioQuery:
         is_descending=view.one("order") == "desc",
         judging=view.one("judging") or None,
     )
+
+
+def chosen_metrics(view: View) -> tuple[str, ...]:
+    """The metrics that are labelled; empty for all."""
+    return tuple(filter(None, view.one("metrics").split(",")))
+
+
+def labelled_in(view: View, annotator: str = "") -> frozenset[int]:
+    """Return the positions of the scenarios of which whoever labels has labelled all chosen metrics."""
+    found = view.run.run.labelled(
+        annotator or view.one("as"), metrics=chosen_metrics(view), judging=view.one("judging") or None
+    )
+    return frozenset(position for position, each in found.items() if each.is_complete)
+
+
+def is_blind(view: View) -> bool:
+    """Whether the judge's scores are hidden: by default whenever somebody labels."""
+    return view.one("blind") != "0" if view.one("as") else view.one("blind") == "1"
 
 
 def named(view: View, prefix: str) -> dict[str, str]:
@@ -63,7 +81,7 @@ def is_narrowed(view: View) -> bool:
 
 def kept(view: View) -> dict[str, str]:
     """What stays the same on the way to another conversation: the list, and how conversations are looked at."""
-    own = {name: view.one(name) for name in ("judging", "blind", "as") if view.one(name)}
+    own = {name: view.one(name) for name in ("judging", "blind", "as", "metrics") if view.one(name)}
     return {**{name: view.one(name) for name in list_of(view)}, **own}
 
 

@@ -1,4 +1,4 @@
-"""What judges have said of a conversation, and the box in which people say it too, blind to the judge if they wish."""
+"""The judgements of a conversation, and the box in which people label them, by default without seeing the scores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dialoom.runs.report import texts_of
 from dialoom.runs.store import JudgementSet
 from dialoom.runs.viewing import Conversation
 
-from .chosen import kept
+from .chosen import chosen_metrics, is_blind, kept
 from .elements import button, folded, on_opening, said
 from .labelling import go_on
 from .page import View
@@ -42,7 +42,8 @@ class JudgementBox:
     """The judgements of a conversation.
 
     Args:
-        view: The page's: `judging` names the set, `blind` hides the judge's word, `as` says who labels.
+        view: The page's: `judging` names the set, `as` who labels, `metrics` what is labelled; `blind` says whether the
+            judge's scores are hidden, by default whenever somebody labels.
         shown: The conversation.
         sets: All sets of judgements of the run.
         after: The position of the next that is to be labelled, if there is one.
@@ -53,8 +54,9 @@ class JudgementBox:
         self._view = view
         self._shown = shown
         self._sets = sets
-        self._is_blind = bool(view.one("blind"))
+        self._is_blind = is_blind(view)
         self._annotator = view.one("as")
+        self._metrics = chosen_metrics(view)
         self._scales = Scales(view.run.run.recipe.scales)
 
     def build(self) -> None:
@@ -65,13 +67,16 @@ class JudgementBox:
         with element("section", "card stack"):
             with element("div", "section-head"):
                 text("h2", "Judgements")
-                label, target = ("Show the judge's word", "") if self._is_blind else ("Hide the judge's word", "1")
+                label, target = ("Show the judge's scores", "0") if self._is_blind else ("Hide the judge's scores", "1")
                 ui.link(label, self._address(blind=target)).classes("small push")
             self._which()
             self._who()
+            if self._annotator:
+                self._what_to_label(items)
             labels = self._labels()
             for item in items if self._annotator else self._shown.judged:
-                self._item(item, labels)
+                if not self._annotator or not self._metrics or item.judgement.metric in self._metrics:
+                    self._item(item, labels)
             if (count := len(items) - len(self._shown.judged)) and not self._annotator:
                 text("p", f"{many(count, 'judgement')} of single turns: at the messages that end them", "quiet small")
             self._earlier(labels, items)
@@ -105,6 +110,20 @@ class JudgementBox:
             lambda event: ui.navigate.to(self._address(**{"as": " ".join(str(event.args).split())})),
             js_handler="(event) => emit(event.target.value)",
         )
+
+    def _what_to_label(self, items: Sequence[Item]) -> None:
+        """The metrics, each a link that adds it to those that are labelled or takes it away."""
+        known = list(dict.fromkeys(item.judgement.metric for item in items))
+        if len(known) < 2:
+            return
+        chosen = [metric for metric in known if not self._metrics or metric in self._metrics]
+        with element("nav", "row-of small", aria_label="Metrics to label"):
+            text("span", "Label", "quiet")
+            for metric in known:
+                left = [each for each in known if (each in chosen) != (each == metric)]
+                wanted = "" if not left or len(left) == len(known) else ",".join(left)
+                made = ui.link(metric.replace("_", " "), self._address(metrics=wanted)).classes("chip")
+                made.props(f'aria-current="{str(metric in chosen).lower()}"')
 
     def _labels(self) -> Sequence[GivenLabel]:
         if not self._annotator:

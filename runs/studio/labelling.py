@@ -9,19 +9,21 @@ from dataclasses import replace
 from nicegui import ui
 
 from dialoom.errors import DialoomError
+from dialoom.runs.agreement import Labelled
 
-from .chosen import kept, query_of
+from .chosen import chosen_metrics, kept, labelled_in, query_of
 from .page import View
 from .parts import begun_with, element, link, text
-from .wording import many
 
 _CONVERSATION = "/runs/{run}/scenarios/{scenario}"
 _AS_WRITTEN = "() => emit(document.getElementById('labeller').value)"
 
 
-def labels_by(view: View) -> Mapping[int, int]:
-    """How many labels whoever labels has given, by the scenario's position; empty where nobody does."""
-    return view.run.run.labelled(view.one("as")) if view.one("as") else {}
+def labels_by(view: View) -> Mapping[int, Labelled]:
+    """Return how much whoever labels has labelled, by the scenario's position; empty where nobody labels."""
+    if not view.one("as"):
+        return {}
+    return view.run.run.labelled(view.one("as"), metrics=chosen_metrics(view), judging=view.one("judging") or None)
 
 
 def start(view: View) -> None:
@@ -55,7 +57,7 @@ def start(view: View) -> None:
 
 def _first(view: View, annotator: str) -> str | None:
     """The id of the first finished scenario of the list that somebody has not labelled."""
-    query = replace(query_of(view), state="done", without=frozenset(view.run.run.labelled(annotator)))
+    query = replace(query_of(view), state="done", without=labelled_in(view, annotator))
     where, said = view.one("where") or None, view.one("said") or None
     rows = view.run.run.scenarios(query, where=where, said=said, limit=1).rows
     return rows[0].id if rows else None
@@ -65,7 +67,7 @@ def after_this(view: View) -> int | None:
     """The position of the next scenario of the list that whoever labels has not labelled; `None` if it is the last."""
     run = view.run.run
     here = run.position(view.scenario)
-    others = frozenset(run.labelled(view.one("as"))) - {here}
+    others = labelled_in(view) - {here}
     query = replace(query_of(view, here), state="done", without=others)
     where, said = view.one("where") or None, view.one("said") or None
     beside = run.neighbours(view.scenario, query, where=where, said=said)
@@ -81,6 +83,8 @@ def go_on(view: View, after: int | None) -> None:
             link("Next to label →", view.path(_CONVERSATION, kept(view), scenario=after + 1), "button", rel="label")
 
 
-def told(count: int) -> str:
-    """How much of a scenario is labelled."""
-    return many(count, "label") if count else "not labelled"
+def told(labels: Labelled | None) -> str:
+    """Return how much of a scenario is labelled, in words."""
+    if labels is None:
+        return "not labelled"
+    return "labelled" if labels.is_complete else f"{labels.given} of {labels.wanted} labelled"

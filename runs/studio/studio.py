@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dialoom import Run, open_run
@@ -12,6 +12,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.store import Choices, ScenarioQuery
 from dialoom.runs.store.signature import Signature, signature
 
+from .reports import Reports
 from .watching import Watch
 
 _LOOKED_AT = 25
@@ -71,10 +72,12 @@ class Studio:
     Attributes:
         runs: The runs.
         is_trusted: Whether the code and the addresses may be used that their files name; see `dialoom.open_run`.
+        reports: The reports that were computed, or are being computed.
     """
 
     runs: Mapping[str, StudioRun]
     is_trusted: bool = False
+    reports: Reports = field(default_factory=Reports)
 
     @classmethod
     def of(cls, paths: Sequence[Path], is_trusted: bool = False) -> Studio:

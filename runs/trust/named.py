@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import RecipeOptions
+from dialoom.inputs import DataError, read_bytes
 from dialoom.roles import ModelBinding
 from dialoom.runs.recipes import is_file_spec
 
@@ -37,8 +38,8 @@ class Named:
     def hash(self) -> str | None:
         """The SHA-256 of its code as that is now; `None` if it has none or it cannot be read."""
         try:
-            return None if self.code is None else hashlib.sha256(self.code.read_bytes()).hexdigest()
-        except OSError:
+            return None if self.code is None else hashlib.sha256(read_bytes(self.code)).hexdigest()
+        except DataError:
             return None
 
 

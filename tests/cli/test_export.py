@@ -325,12 +325,17 @@ def test_output_sent_to_a_file_is_no_file_to_replace(trees: Path, tmp_path: Path
 
 
 def test_a_folder_in_use_is_left_alone(dialoom: Command, trees: Path, tmp_path: Path) -> None:
-    """A split is a new folder; an existing one is never mixed with it."""
+    """A split is a new folder or the same one again; an existing one is never mixed with it."""
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "notes.txt").write_text("mine")
     arguments = ["export", trees, "--format", "dpo", "--test-share", 0.5, "-o", "set"]
     assert "is no empty folder" in dialoom(*arguments, code=2).stderr
     assert [path.name for path in (tmp_path / "set").iterdir()] == ["notes.txt"]
+    (tmp_path / "set" / "notes.txt").unlink()
+    for _ in range(2):
+        dialoom(*arguments)
+    (tmp_path / "set" / "train.jsonl").write_text("{}")
+    assert "set/train.jsonl is there with other content" in dialoom(*arguments, code=2).stderr
 
 
 def test_a_recipe_of_anyones_has_formats_and_flags_of_its_own(dialoom: Command, tmp_path: Path) -> None:

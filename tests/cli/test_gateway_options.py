@@ -93,7 +93,7 @@ def test_the_environment_wins_over_the_file(dialoom: Command, plan: list[object]
         (f"OPENAI_API_KEY: {KEY}\n", "line 1: "),
         (f"\nOPENAI_API_KEY='{KEY}\n", "line 2: not of the form NAME=VALUE"),
         ("OPENAI_API_KEY=\n", "line 1: OPENAI_API_KEY has no value; NAME=VALUE is needed"),
-        (None, "cannot be read: No such file"),
+        (None, "keys.env: there is no such file"),
     ],
 )
 def test_a_key_file_that_is_none_is_one_message(
@@ -103,7 +103,7 @@ def test_a_key_file_that_is_none_is_one_message(
     if text is not None:
         (tmp_path / "keys.env").write_text(text)
     refused = dialoom(*plan, "--env-file", "keys.env", code=2)
-    assert refused.stderr.startswith("dialoom: the key file 'keys.env'")
+    assert "keys.env" in refused.stderr
     assert said in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1
     ensure_unwritten(tmp_path, refused)

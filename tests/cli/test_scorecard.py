@@ -218,7 +218,7 @@ def test_a_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Comman
         ("name: TCR %", "name: TCR", "--suite ours.yaml: system personalens: headlines: 1: name 'TCR' and column"),
         ("name: rounds", "name: personalens", "'personalens' is there twice"),
         ("recipe: aloe-eval", "recipe: aloe", "--suite 'ours', rounds: recipe 'aloe' evaluates no role"),
-        ("suite: ours", "- a", "--suite ours.yaml cannot be read as YAML"),
+        ("suite: ours", "- a", "ours.yaml:3: not YAML"),
         ("user: ", "usher: ", "--suite 'ours': models: unknown role 'usher'; the roles are user, assistant, judge"),
     ],
 )

@@ -268,7 +268,7 @@ def test_what_a_model_says_is_shown_and_not_obeyed(stepped: Stepped, tmp_path: P
         (("run.db", 99), "run.db has no scenario '99'"),
         (("run.db", 1, "--branch", "b7"), "there is no branch 'b7'; there are main"),
         (("run.db", 1, "--max-calls", "few"), "few"),
-        (("run.db", 1, "--script", "missing.txt"), "--script missing.txt cannot be read: No such file or directory"),
+        (("run.db", 1, "--script", "missing.txt"), "missing.txt: there is no such file"),
     ],
 )
 def test_what_cannot_be_opened_is_told_in_one_line(run: Command, arguments: tuple[object, ...], complaint: str) -> None:
@@ -432,8 +432,8 @@ def test_a_case_that_goes_another_way_names_each_departure(run: Command, case: P
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (None, "the case nothing.json cannot be read: No such file or directory"),
-        ("{", "nothing.json is no saved case"),
+        (None, "nothing.json: there is no such file"),
+        ("{", "nothing.json:1: not JSON"),
         ('{"format": "another"}', "format: Input should be 'dialoom case, version 1'"),
     ],
 )

@@ -14,6 +14,7 @@ import dialoom as door
 from dialoom.outputs import OutputError, file_name, folder_output, text_output
 from tests.conftest import ROOT, Command, lines_of
 from tests.invented import ALARM, profile, write_release
+from tests.processes import Started
 
 OPENERS = {
     "dialoom/outputs.py",
@@ -90,6 +91,59 @@ def test_many_may_write_one_file_at_once(tmp_path: Path) -> None:
     assert len(lines) == 2000
     assert len(set(lines)) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["set.jsonl"]
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from dialoom.outputs import folder_output, text_output
+folder = Path(sys.argv[1])
+with text_output(folder / "a.md") as file, folder_output(folder / "set") as made:
+    file.write("half")
+    with made.text("in", "x.json") as inner:
+        inner.write("{")
+        inner.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_writer_leaves_is_removed_by_the_next_one(dialoom: Command, kept: Path, tmp_path: Path) -> None:
+    """Never what somebody alive is writing; also in a folder of results."""
+    (folder := tmp_path / "results").mkdir()
+    with Started(tmp_path, folder, script=_KILLED) as process:
+        process.communicate()
+    assert len(list(folder.glob(".dialoom-*.partial"))) == 2
+    with text_output(folder / "b.md") as file:
+        file.write("whole")
+        assert len(list(folder.iterdir())) == 1
+        with folder_output(folder / "more") as other, other.text("y.json") as inner:
+            inner.write("{}")
+            dialoom("report", kept, "-o", folder)
+    assert (folder / "b.md").read_text() == "whole"
+    assert (folder / "more" / "y.json").read_text() == "{}"
+    assert (folder / "report.md").exists()
+    assert not list(folder.glob(".*"))
+
+
+def test_a_second_export_is_added_and_a_repeated_one_changes_nothing(kept: Path, tmp_path: Path) -> None:
+    """A file with other content is no repetition: nothing is added then."""
+    run = door.open_run(kept)
+    run.export("personalens", tmp_path / "set")
+    dialogues = {path: path.read_bytes() for path in (tmp_path / "set").rglob("*.json")}
+    assert len(dialogues) == 2
+    for _ in range(2):
+        run.export("evaluations", tmp_path / "set")
+        run.export("personalens", tmp_path / "set")
+    assert {path: path.read_bytes() for path in (tmp_path / "set").rglob("*.json")} == dialogues
+    evaluations = list((tmp_path / "set").rglob("*.txt"))
+    assert evaluations
+    first, *others = dialogues
+    first.write_text("mine")
+    for path in (*others, *evaluations):
+        path.unlink()
+    with pytest.raises(OutputError, match="is there with other content"):
+        run.export("personalens", tmp_path / "set")
+    assert [path for path in (tmp_path / "set").rglob("*") if path.is_file()] == [first]
 
 
 def test_nothing_is_opened_to_write_anywhere_else() -> None:

@@ -147,7 +147,9 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert read_source(tmp_path / "copy") == SOURCE
     for name in ("users", "sessions", "pairs", "meta"):
         assert (tmp_path / "copy" / f"{name}.jsonl").read_bytes() == (FOLDER / f"{name}.jsonl").read_bytes()
-    with pytest.raises(OutputError, match="exists and is no empty folder"):
+    write_source(tmp_path / "copy", replace(SOURCE))
+    (tmp_path / "copy" / "users.jsonl").write_text("{}")
+    with pytest.raises(OutputError, match=r"users\.jsonl is there with other content"):
         write_source(tmp_path / "copy", replace(SOURCE))
 
 

@@ -93,7 +93,7 @@ def test_other_encodings_and_untidy_texts_are_mended_and_counted(tmp_path: Path,
         ('{"text": "x", "id": "a"}\n{"text": "y", "id": "a"}', "pool.jsonl:2: the id 'a' is also that of line 1"),
         (b'"\x81"', "pool.jsonl:1: byte 0x81 is neither UTF-8 nor Windows-1252"),
         (b"\xff\xfe\x00", "begins as UTF-16"),
-        ("[" * 100_000, "pool.jsonl:1: not JSON"),
+        ("[" * 100_000, "pool.jsonl:1: nested more than 100 deep"),
     ],
 )
 def test_what_cannot_be_mended_is_refused_with_its_place(tmp_path: Path, content: bytes | str, told: str) -> None:
@@ -107,7 +107,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     """By its name."""
     with pytest.raises(DataError, match=r"none\.jsonl: there is no such file"):
         read_pool(tmp_path / "none.jsonl")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="is a folder; a regular file is needed"):
         read_pool(tmp_path)
 
 

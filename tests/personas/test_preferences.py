@@ -100,7 +100,7 @@ def test_a_broken_row_is_named(tmp_path: Path, file: str, change: Callable[[Any]
     ("text", "told"),
     [
         ('[{"preference": ', "not JSON: Expecting value"),
-        ("[" * 100_000, "nested too deeply"),
+        ("[" * 100_000, "nested more than 100 deep"),
         ("\udcff", "not UTF-8"),
     ],
 )

@@ -312,7 +312,7 @@ def test_a_labels_file_that_is_wrong_is_refused_with_its_line(text: str, message
 def test_a_wrong_encoding_and_wrong_names_are_told(tmp_path: Path) -> None:
     """What a spreadsheet's older CSV is, and what to do; a file that is not there; an annotator who is not."""
     path = _write(tmp_path / "labels.csv", "item,text,label:anna\na/1,ok,3\na/2,café,3\n", "cp1252")
-    with pytest.raises(DataError, match=r":3: not UTF-8: the byte 0xe9; save it as 'CSV UTF-8'"):
+    with pytest.raises(DataError, match=r":3: not UTF-8: byte 0xe9; save it as UTF-8"):
         read_labels(path)
     with pytest.raises(DataError, match="No such file"):
         read_labels(tmp_path / "nowhere.csv")

@@ -138,3 +138,23 @@ def test_pairs_of_one_round_are_told_apart_though_their_verdicts_are_alike(
         rows = [row for row in csv.DictReader(lines) if row["turn"] == "2"]
     assert len(rows) == 2
     assert rows[0]["conversation"] != rows[1]["conversation"] and rows[0]["digest"] != rows[1]["digest"]
+
+
+def test_a_scenario_is_labelled_when_all_chosen_metrics_are(made_once: MadeOnce, dialoom: Command) -> None:
+    """One of six judgements is a beginning; the chosen metrics say what is wanted."""
+    path = dialogue(made_once)
+    run = opened(path)
+    items = _items(run)
+    whole = [item for item in items if item.endswith("/task_completion/assistant")]
+    run.label(1, whole[0], "anna", "yes")
+    found = run.labelled("anna")[0]
+    assert (found.given, found.wanted, found.is_complete) == (1, len(items), False)
+    assert run.labelled("anna", metrics=["task_completion"])[0].is_complete
+    assert run.labelled("anna", metrics=["personalization"]) == {}
+    listed = dialoom("show", path, "--labelled-by", "anna").stdout
+    assert "done" not in listed
+    for item in items[1:]:
+        run.label(1, item, "anna", "yes" if item.endswith("/task_completion/assistant") else "3")
+    run.label(1, items[0], "anna", "yes" if items[0] in whole else "3")
+    assert run.labelled("anna")[0].is_complete
+    assert "done" in dialoom("show", path, "--labelled-by", "anna").stdout

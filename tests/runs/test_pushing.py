@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -128,6 +130,30 @@ def test_an_export_puts_the_figures_into_its_card_itself(exported: Path, dialoom
     for more in (["--format", "dialogues", "-o", "x.jsonl"], ["--format", "personalens", "-o", "x"]):
         assert dialoom("export", folder / "run.db", "--card", *more, code=2).stderr.startswith("dialoom: --card: ")
     assert not (folder / "x.jsonl").exists() and not (folder / "x").exists()
+
+
+def test_an_export_with_figures_can_be_repeated(exported: Path, dialoom: Command) -> None:
+    """The figures are part of it, not put in later."""
+    command = ["export", exported.parent / "run.db", "--test-share", 0.3, "--card", "-o", "again"]
+    dialoom(*command)
+    before = (exported.parent / "again" / "README.md").read_bytes()
+    dialoom(*command)
+    assert (exported.parent / "again" / "README.md").read_bytes() == before
+
+
+def test_without_a_network_it_is_told_in_one_line_and_the_export_stays(
+    exported: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody listens at the hub's address."""
+    monkeypatch.setenv("HF_TOKEN", "hf_only_a_test")
+    with closing(socket.socket()) as unheard:
+        unheard.bind(("127.0.0.1", 0))  # and never listens
+        endpoint = f"http://127.0.0.1:{unheard.getsockname()[1]}"
+        before = {path: path.read_bytes() for path in exported.iterdir()}
+        told = dialoom("push", exported, "me/talks", "--yes", "--endpoint", endpoint, code=2).stderr
+    assert "me/talks: the hub took nothing: " in told and "stays as it is" in told
+    assert len(told.splitlines()) == 1
+    assert {path: path.read_bytes() for path in exported.iterdir()} == before
 
 
 def test_what_cannot_be_sent_is_refused_in_one_line(exported: Path, hub: Hub) -> None:

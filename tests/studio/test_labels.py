@@ -39,20 +39,27 @@ def test_one_labels_from_one_conversation_to_the_next(
 ) -> None:
     """By the list's order, those that are not labelled only; the list says which are, and can be chosen by it."""
     path = made_once(_three) / "run.db"
-    page = browse(serve(path), f"{LIST}?sort=number&order=desc")
+    page = browse(serve(path), f"{LIST}?sort=number&order=desc&metrics=task_completion")
     page.get_by_label("Label as").fill("anna")
     page.get_by_role("button", name="Start labelling").click()
     expect(page).to_have_url(re.compile("as=anna"))
     expect(page.get_by_text("number 3")).to_be_visible()
+    expect(page.locator(".judgement")).to_have_count(1)
+    expect(page.locator(".judgement .word")).to_have_count(0)  # the judge's score is hidden by default
+    page.get_by_role("link", name="Show the judge's scores").click()
+    expect(page.locator(".judgement .word")).to_have_count(1)
+    page.get_by_role("link", name="Hide the judge's scores").click()
     page.locator(".judgement").first.get_by_role("button", name="yes").click()
     expect(page.locator(".choice[aria-pressed=true]")).to_have_count(1)
     page.keyboard.press("l")
     expect(page.get_by_text("number 2")).to_be_visible()
     page.get_by_role("link", name="The list").click()
-    expect(page.locator("tbody tr", has_text="1 label")).to_have_count(1)
+    expect(page.locator("tbody tr .accent", has_text="labelled")).to_have_count(1)
     page.get_by_label("Labels of anna").select_option("not yet")
     expect(page.locator("tbody tr")).to_have_count(2)
-    assert open_run(path).labelled("anna") == {2: 1}
+    run = open_run(path)
+    assert run.labelled("anna", metrics=["task_completion"])[2].is_complete
+    assert tuple(run.labelled("anna")[2]) == (1, 6)
     page.get_by_role("button", name="Start labelling").click()
     expect(page.get_by_text("1 of 2 chosen, number 2")).to_be_visible()
     page.locator(".judgement").first.get_by_role("button", name="no").click()
@@ -60,8 +67,8 @@ def test_one_labels_from_one_conversation_to_the_next(
     page.get_by_role("link", name="Next to label").click()
     expect(page.get_by_text("number 1")).to_be_visible()
     expect(page.get_by_text("None that you have not labelled follows")).to_be_visible()
-    told = dialoom("show", path, "--labelled-by", "anna").stdout.splitlines()
-    assert [line.split()[0] for line in told if "done" in line] == ["2", "3"]
+    told = dialoom("show", path, "--unlabelled-by", "anna").stdout.splitlines()
+    assert [line.split()[0] for line in told if "done" in line] == ["1", "2", "3"]  # one of six metrics is labelled
 
 
 def test_labels_of_another_branch_are_told_and_not_counted(

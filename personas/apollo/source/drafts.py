@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from dialoom.personas.errors import DataError
+from dialoom.inputs import DataError
 from dialoom.personas.pools.entry import content_id
 
 from ..flows import Preference, Resident

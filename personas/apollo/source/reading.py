@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.personas.errors import DataError
+from dialoom.inputs import DataError
 from dialoom.personas.mending import Mendings
 from dialoom.personas.pools.lines import values_of
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from dialoom.inputs import read_text
 from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import beyond_words
 from dialoom.runs.stepping import SteppingError
@@ -46,7 +47,7 @@ def edited(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
             raise SteppingError(f"the editor {editor!r} cannot be started: {error}") from error
         if done.returncode:
             raise SteppingError(f"the editor {editor!r} ended with {done.returncode}, so nothing was changed")
-        after = path.read_text(encoding="utf-8")
+        after = read_text(path)
     changed = as_messages(after)
     return None if changed == as_messages(before) else changed
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Recipe
+from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.cli.exit_codes import EXIT_DONE, EXIT_SOME_FAILED
 from dialoom.runs.cli.settings import call_settings, merged
@@ -87,7 +88,7 @@ def _lines(script: Path | None) -> Iterable[str] | None:
     """The script's lines, those of standard input, or `None` for a person at a terminal.
 
     Raises:
-        RunError: If the script cannot be read.
+        DataError: If the script cannot be read.
     """
     if script is None:
         if is_terminal():
@@ -95,12 +96,7 @@ def _lines(script: Path | None) -> Iterable[str] | None:
         if isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(encoding="utf-8", errors="replace")
         return sys.stdin
-    try:
-        return script.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise RunError(f"--script {script} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise RunError(f"--script {script} cannot be read: it is not UTF-8") from error
+    return read_text(script, MOST_YAML_BYTES, streams=True).splitlines()
 
 
 def _stepped(

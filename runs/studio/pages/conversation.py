@@ -14,7 +14,7 @@ from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.agreement import Item
 from dialoom.runs.store import Neighbours
 from dialoom.runs.studio.calls import call_fold, figures
-from dialoom.runs.studio.chosen import kept, list_of, query_of
+from dialoom.runs.studio.chosen import is_blind, kept, list_of, query_of
 from dialoom.runs.studio.elements import definitions, folded, on_opening, said
 from dialoom.runs.studio.judgements import JudgementBox, judged_word
 from dialoom.runs.studio.keys import listen
@@ -120,26 +120,26 @@ def _lines(view: View, shown: Conversation) -> None:
         outline_lines(shown.outline)
     elif not shown.messages:
         text("div", "Nothing was said yet.", "empty")
-    sides, is_blind = _sides(shown), bool(view.one("blind"))
+    sides, blind = _sides(shown), is_blind(view)
     if len(shown.messages) <= _MANY:
-        _messages(view, shown, shown.messages, sides, is_blind)
+        _messages(view, shown, shown.messages, sides, blind)
     else:
-        _messages(view, shown, shown.messages[:_ENDS], sides, is_blind)
+        _messages(view, shown, shown.messages[:_ENDS], sides, blind)
         middle = shown.messages[_ENDS:-_ENDS]
         with folded(f"{len(middle):,} messages between these") as part:
             pass
-        on_opening(part, lambda: _messages(view, shown, middle, sides, is_blind))
-        _messages(view, shown, shown.messages[-_ENDS:], sides, is_blind)
+        on_opening(part, lambda: _messages(view, shown, middle, sides, blind))
+        _messages(view, shown, shown.messages[-_ENDS:], sides, blind)
     for fault in shown.faults:
         fault_line(fault)
 
 
 def _messages(
-    view: View, shown: Conversation, messages: Sequence[SpokenMessage], sides: Mapping[str, str], is_blind: bool
+    view: View, shown: Conversation, messages: Sequence[SpokenMessage], sides: Mapping[str, str], blind: bool
 ) -> None:
     with written("div", "as-is"):
         for message in messages:
-            _message(view, shown, message, sides.get(message.line.role, "note"), is_blind)
+            _message(view, shown, message, sides.get(message.line.role, "note"), blind)
 
 
 def _sides(shown: Conversation) -> dict[str, str]:
@@ -151,7 +151,7 @@ def _sides(shown: Conversation) -> dict[str, str]:
     return {**dict.fromkeys(others, "left"), **({first: "right"} if first else {}), "tool": "tool"}
 
 
-def _message(view: View, shown: Conversation, message: SpokenMessage, side: str, is_blind: bool) -> None:
+def _message(view: View, shown: Conversation, message: SpokenMessage, side: str, blind: bool) -> None:
     line = message.line
     classes = f"message {'tool' if line.tool_call_id is not None else side}"
     with element(
@@ -176,7 +176,7 @@ def _message(view: View, shown: Conversation, message: SpokenMessage, side: str,
             text("div", f"({BROKEN_OFF.get(line.finish_reason, line.finish_reason)})", "quiet small")
         for fault in message.faults:
             fault_line(fault)
-        if not is_blind:
+        if not blind:
             for item in message.judged:
                 _judged(item)
         if message.call is not None:
@@ -242,7 +242,7 @@ def _is_in_words(value: Any) -> bool:
 def _shown_to(view: View, shown: Conversation) -> None:
     """What each side was shown at the beginning."""
     first = shown.first_calls()
-    if view.one("blind"):
+    if is_blind(view):
         spoken = {each.line.role for each in shown.messages}
         first = {role: call for role, call in first.items() if role in spoken}
     if not first:
@@ -256,7 +256,7 @@ def _shown_to(view: View, shown: Conversation) -> None:
 def _calls(view: View, shown: Conversation) -> None:
     """Every call, those of judges and of branches too."""
     calls = list(shown.calls)
-    if view.one("blind"):
+    if is_blind(view):
         spoken = {each.call["call"] for each in shown.messages if each.call is not None}
         calls = [call for call in calls if call["call"] in spoken]
     with element("section", "card"), folded(f"All {len(calls)} calls") as part:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from nicegui import ui
 
-from dialoom import Report, report
+from dialoom import Report, Run
 from dialoom.errors import DialoomError
 from dialoom.graphs import Chart, Table
 from dialoom.graphs.reporting import Estimate
@@ -22,10 +22,15 @@ from dialoom.runs.studio.forms import Entry, choice, form, submit
 from dialoom.runs.studio.judgements import agreement_up_to_now
 from dialoom.runs.studio.page import Page, View
 from dialoom.runs.studio.parts import element, link, text
+from dialoom.runs.studio.reports import AbandonedError
 from dialoom.runs.studio.sets import lacks_its_judgements
 from dialoom.runs.studio.studio import StudioRun
 from dialoom.runs.studio.written import written
 
+_SOON = 1.0
+"""Seconds after which the page says that the report is being computed."""
+_EVERY = 0.5
+"""Seconds between two figures of the progress."""
 _FEW_ROWS = 12
 """Of a table that is drawn without being asked for."""
 
@@ -39,7 +44,9 @@ async def build(view: View) -> None:
         return
     judging, where = view.one("judging") or None, view.one("where") or None
     try:
-        found = await asyncio.to_thread(report, *(run.run for run in runs), judging=judging, where=where)
+        found = await _computed(view, [run.run for run in runs], judging, where)
+    except AbandonedError:
+        return
     except DialoomError as error:
         if error.setting != "where":
             raise
@@ -52,8 +59,12 @@ async def build(view: View) -> None:
         label: _Shown(run.name, await run.choices()) for label, run in zip(found.labels or ("",), runs, strict=True)
     }
     text("p", found.title, "quiet small")
-    above = _notes_above(found)
-    _notes(above)
+    warned = _shared(table.headnotes for table in found.tables)
+    of_charts, of_tables = [chart.notes for chart in found.charts], [table.footnotes for table in found.tables]
+    noted = [note for note in _shared([*of_charts, *of_tables]) if note not in warned]
+    above = [*warned, *noted]
+    _warnings(warned)
+    _notes(noted)
     if len(found.tables) > 3:
         _contents(view, found)
     counts = charts.counts_of(found.tables)
@@ -68,6 +79,30 @@ async def build(view: View) -> None:
             agreement_up_to_now(run.run, judging, told)
 
 
+async def _computed(view: View, runs: Sequence[Run], judging: str | None, where: str | None) -> Report:
+    """Return the report; if it takes long, the page is sent first and tells how far it is."""
+    found = await view.studio.reports.find(runs, judging, where)
+    if isinstance(found, Report):
+        return found
+    found.join(ui.context.client)
+    done, _ = await asyncio.wait([found.task], timeout=_SOON)
+    if done:
+        return await found.result()
+    scenarios = sum(map(len, runs))
+
+    def told() -> str:
+        return f"Computing the report of {scenarios:,} scenarios: {found.read:,} read so far, some several times …"
+
+    progress = text("p", told(), "empty", role="status")
+    timer = ui.timer(_EVERY, lambda: progress.set_text(told()))
+    await ui.context.client.connected()
+    try:
+        return await found.result()
+    finally:
+        timer.cancel()
+        progress.delete()
+
+
 class _Shown(NamedTuple):
     """A run of the report, and what its scenarios can be chosen by."""
 
@@ -75,13 +110,12 @@ class _Shown(NamedTuple):
     choices: Choices
 
 
-def _notes_above(found: Report) -> list[str]:
-    """The notes that several tables and charts have, which stand once, above all of them."""
-    shown: list[Chart | Table] = [*found.charts, *found.tables]
-    notes = [each.footnotes if isinstance(each, Table) else each.notes for each in shown]
-    having = Counter(note for own in notes for note in {*own})
-    in_order = dict.fromkeys(note for own in notes for note in own)
-    return [note for note in in_order if having[note] > 1]
+def _shared(lines: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines that several tables or charts have, which stand once, above all of them."""
+    lines = list(lines)
+    having = Counter(line for own in lines for line in {*own})
+    in_order = dict.fromkeys(line for own in lines for line in own)
+    return [line for line in in_order if having[line] > 1]
 
 
 def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
@@ -135,6 +169,7 @@ def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool
                     view.path(PAGE.path, query) + f"#{table.name}",
                     "small",
                 )
+        _warnings([warning for warning in table.headnotes if warning not in above])
         if is_drawn:
             _drawn(table, estimated)
         with element("div", "scroll", tabindex="0", role="region", aria_label=table.title), element("table", "data"):
@@ -212,6 +247,11 @@ def _key(row: Sequence[object]) -> Sequence[object]:
 def _is_number(table: Table, place: int) -> bool:
     cells = [row[place] for row in table.rows]
     return bool(cells) and not any(isinstance(cell, str) for cell in cells)
+
+
+def _warnings(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        text("p", warning, "warning", role="note")
 
 
 def _notes(notes: Sequence[str]) -> None:

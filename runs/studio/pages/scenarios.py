@@ -10,6 +10,7 @@ from typing import Any
 from nicegui import ui
 
 from dialoom.errors import DialoomError
+from dialoom.runs.agreement import Labelled
 from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
 from dialoom.runs.studio import wording
@@ -104,7 +105,7 @@ class _Filters:
     def __init__(self, view: View, metrics: Sequence[str]) -> None:
         self._view = view
         with form(view.path(PAGE.path), "Filters"):
-            for name in ("sort", "order", "as"):
+            for name in ("sort", "order", "as", "metrics"):
                 if view.one(name):
                     element("input", type="hidden", name=name, value=view.one(name))
             with element("div", "filters"):
@@ -182,7 +183,7 @@ def _results(
     number: int,
     metrics: Sequence[str],
     telling: Sequence[str],
-    labels: Mapping[int, int],
+    labels: Mapping[int, Labelled],
 ) -> None:
     """How many there are, and those of this page."""
     planned = wording.many(len(view.run.run), "scenario")
@@ -205,7 +206,7 @@ def _results(
             _heads(view, facets, metrics, counts)
         with written("tbody"):
             for row in page.rows:
-                _row(view, row, facets, metrics, counts, page.said.get(row.position), labels.get(row.position, 0))
+                _row(view, row, facets, metrics, counts, page.said.get(row.position), labels.get(row.position))
     with element("div", "row-of"), element("div", "push"):
         _pager(view, page, number)
 
@@ -236,7 +237,7 @@ def _row(
     metrics: Sequence[str],
     counts: Sequence[str],
     said: str | None,
-    labels: int,
+    labels: Labelled | None,
 ) -> None:
     with element("tr"):
         text("td", f"{row.position + 1:,}", "number quiet")

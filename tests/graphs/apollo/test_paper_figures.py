@@ -52,7 +52,7 @@ def samples(right: int, length: int, mean_f1: str = "1", evolving: bool = False)
     for at in range(N):
         axes = (size, 1, evolving, "explicit", "reactive", "direct", "food", str(at))
         yield SampleResult(
-            "m", "function-calling", *axes, "finished", "text", (), at < right, value, {}, None, None, None
+            "m", "function-calling", *axes, "finished", "text", (), at < right, value, {}, None, True, True, None, None
         )
 
 

@@ -40,6 +40,7 @@ def sample(
         return Episode("id", given, "failed", Outcome(messages=(), ended_by="error"))
     scores = {**READINGS, "accuracy": right, "f1": f1, "stale": stale}
     details = {"protocol": "text", "flags": flags, "scores": scores, "error": None if right else "hallucination"}
+    details |= {"calls": [{"name": "search", "arguments": {}}], "gold": [{"name": "search", "arguments": {}}]}
     details |= {} if hit is None else {"hit": hit}
     judgements = (
         Judgement(metric="accuracy", target="assistant", score=right),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dialoom.inputs import DataError
 from dialoom.roles import BindingError
 from dialoom.roles.gateway.keys import load_env_file
 from dialoom.roles.gateway.secrets import redacted
@@ -68,10 +69,10 @@ def test_a_wrong_line_is_named_and_never_shown(tmp_path: Path, text: str, line: 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     """There is none; or it is no text."""
-    with pytest.raises(BindingError, match="cannot be read: No such file"):
+    with pytest.raises(DataError, match="there is no such file"):
         load_env_file(tmp_path / "keys.env")
     (tmp_path / "keys.env").write_bytes(b"A=\xff\xfe")
-    with pytest.raises(BindingError, match="no UTF-8 text"):
+    with pytest.raises(DataError, match=r"keys\.env:1: not UTF-8"):
         load_env_file(tmp_path / "keys.env")
 
 

@@ -146,12 +146,12 @@ def test_a_file_of_another_kind_is_refused_by_its_line(tmp_path: Path, content: 
     [
         (b"configs: 5", "configs.0 is 5"),
         (b"configs: [[a]]", r"configs.0 is \['a'\]"),
-        (b"configs: &a [*a]", "configs.0 is "),
+        (b"configs: &a [*a]", r"README.md:2: aliases"),
         (b"configs: [{data_files: [{path: 7}]}]", "configs.0.data_files.0 names 7"),
         (b"configs: [{data_files: [{split: train}]}]", "configs.0.data_files.0 names None"),
-        (b"when: 2026-13-41", "no YAML"),
-        (b"configs: " + b"[" * 2_000, "nested too deeply|no YAML"),
-        (b"licen\xffe: a", "README.md cannot be read"),
+        (b"when: 2026-13-41", "configs|card"),
+        (b"configs: " + b"[" * 2_000, "README.md:2: nested more than 100 deep"),
+        (b"licen\xffe: a", "README.md:2: not UTF-8"),
     ],
 )
 def test_a_folder_whose_card_is_odd_is_refused_by_its_place(tmp_path: Path, front: bytes, said: str) -> None:

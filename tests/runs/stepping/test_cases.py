@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dialoom.errors import DialoomError
 from dialoom.outputs import OutputError
 from dialoom.runs.errors import RunError
 from dialoom.runs.stepping import ReplayResult, Session, case_of, read_case, replay, write_case
@@ -174,17 +175,17 @@ def test_a_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        (b"", "Invalid JSON"),
+        (b"", "case.json:1: not JSON"),
         (b"{}", "format: Field required"),
         (b'{"format": "dialoom case, version 9"}', "format: Input should be 'dialoom case, version 1'"),
         (b"\xff\xfe", "not UTF-8"),
-        (b"[1, 2]", "it: Input should be an object"),
+        (b"[1, 2]", "is no saved case: it: Input should be"),
     ],
 )
 def test_what_is_no_case_is_said_in_a_line(tmp_path: Path, broken: bytes, said: str) -> None:
     """With the file and what is wrong."""
     (tmp_path / "case.json").write_bytes(broken)
-    with pytest.raises(RunError, match=r"case\.json is no saved case") as raised:
+    with pytest.raises(DialoomError, match=r"case\.json") as raised:
         read_case(tmp_path / "case.json")
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -192,7 +193,7 @@ def test_what_is_no_case_is_said_in_a_line(tmp_path: Path, broken: bytes, said: 
 
 def test_a_case_that_is_not_there_or_cannot_be_written_is_said(made_once: MadeOnce, tmp_path: Path) -> None:
     """With the file, and why."""
-    with pytest.raises(RunError, match=r"none\.json cannot be read: No such file"):
+    with pytest.raises(DialoomError, match=r"none\.json: there is no such file"):
         read_case(tmp_path / "none.json")
     case = saved(dialogue(made_once))
     with pytest.raises(OutputError, match=r"nowhere.* cannot be written"):

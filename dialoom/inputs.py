@@ -1,0 +1,374 @@
+"""The one place that reads the files that users name. This module is below every floor.
+
+Such a file may be anything: a device that never ends, a pipe that nobody writes, text in another encoding, nested a
+hundred thousand times. Only regular files of a bounded size are read, what they hold is bounded too, and whatever is
+wrong is one `DataError` with the file and, where there is one, the line. A key that is given twice is refused: whoever
+wrote it meant one of the two values, and nobody can tell which.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+
+from .errors import Advice, DialoomError
+
+MOST_BYTES = 256 * 2**20
+"""Of a file that is read as a whole; JSON of this size takes some gigabytes of memory."""
+MOST_YAML_BYTES = 2**20
+"""Of YAML, TOML and settings, which people write by hand."""
+MOST_LINE_BYTES = 64 * 2**20
+"""Of a line of a file that is read line by line, which may have any number of lines."""
+
+_DEEPEST = 100
+_MOST_DIGITS = 300
+"""Of an integer: as many as a floating-point number can have."""
+_SQLITE = b"SQLite format 3\x00"
+_STREAMS = (Path("/dev"), Path("/proc"))
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s"{}\[\],:]+')
+
+
+class DataError(DialoomError):
+    """A file that cannot be used: where (file, line or key), the bad value, and what would be right."""
+
+    def __init__(
+        self, path: str | Path, message: str, line: int | None = None, *, advice: Advice | None = None
+    ) -> None:
+        place = str(path) if line is None else f"{path}:{line}"
+        super().__init__(f"{place}: {message}", advice=advice)
+
+
+def open_input(path: Path, *, streams: bool = False) -> IO[bytes]:
+    """Open a regular file to read it.
+
+    Args:
+        path: The file.
+        streams: Whether what the process was given open may be read too: `/dev/stdin`, or `<(command)` of a shell.
+
+    Raises:
+        DataError: If there is no such file, it cannot be opened, or it is no regular file.
+    """
+    try:
+        # Opening a pipe must not wait for its writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError as error:
+        raise DataError(path, "there is no such file") from error
+    except OSError as error:
+        raise DataError(path, f"cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise DataError(repr(str(path)), "is no path: it holds a null character") from error
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    is_given = streams and kind in (stat.S_IFIFO, stat.S_IFCHR) and any(map(path.absolute().is_relative_to, _STREAMS))
+    if kind != stat.S_IFREG and not is_given:
+        os.close(descriptor)
+        raise DataError(path, f"is {_KINDS.get(kind, 'no file')}; a regular file is needed")
+    os.set_blocking(descriptor, True)
+    return os.fdopen(descriptor, "rb")
+
+
+def check_regular(path: Path) -> None:
+    """Check that what another library will open is a regular file.
+
+    Raises:
+        DataError: As `open_input`.
+    """
+    kind = stat.S_IFMT(_status(path).st_mode)
+    if kind != stat.S_IFREG:
+        raise DataError(path, f"is {_KINDS.get(kind, 'no file')}; a regular file is needed")
+
+
+def is_sqlite(path: Path) -> bool:
+    """Return whether it is a regular file that begins as SQLite's do."""
+    try:
+        with open_input(path) as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except (DataError, OSError):
+        return False
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES, *, streams: bool = False) -> bytes:
+    """Return what a file holds.
+
+    Args:
+        path: The file.
+        most: The bytes that it may have.
+        streams: As of `open_input`.
+
+    Raises:
+        DataError: If it cannot be read, is no regular file, or is larger.
+    """
+    with open_input(path, streams=streams) as file:
+        try:
+            content = file.read(most + 1)
+        except OSError as error:
+            raise DataError(path, f"cannot be read: {error.strerror}") from error
+    if len(content) > most:
+        raise DataError(path, f"is larger than {most:,} bytes")
+    return content
+
+
+def read_text(path: Path, most: int = MOST_BYTES, *, streams: bool = False) -> str:
+    """Return the text of a UTF-8 file, without a byte order mark.
+
+    Raises:
+        DataError: As `read_bytes`, or if it is not UTF-8.
+    """
+    content = read_bytes(path, most, streams=streams)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(path, f"not UTF-8: byte {content[error.start]:#04x}; save it as UTF-8", line) from error
+
+
+def read_lines(path: Path, most: int = MOST_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
+    """Yield every line of a file of any length, without its end, and its number (from 1).
+
+    Only the newline ends a line: JSON may hold the other separators.
+
+    Args:
+        path: The file.
+        most: The bytes that a line may have.
+
+    Raises:
+        DataError: As `open_input`, or if a line is longer.
+    """
+    with open_input(path) as file:
+        for number in count(1):
+            try:
+                line = file.readline(most + 1)
+            except OSError as error:
+                raise DataError(path, f"cannot be read: {error.strerror}", number) from error
+            if not line:
+                return
+            if len(line) > most:
+                raise DataError(path, f"the line is longer than {most:,} bytes", number)
+            yield number, line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def read_json(path: Path) -> Any:
+    """Return the value of a JSON file.
+
+    Raises:
+        DataError: As `read_text`, or as `parse_json`.
+    """
+    return parse_json(read_text(path), path)
+
+
+def parse_json(text: str, path: str | Path, line: int | None = None) -> Any:
+    """Return the value of a JSON text.
+
+    Args:
+        text: The text.
+        path: Where it is from.
+        line: On which line of it, if it is one line; otherwise the text's own lines are told.
+
+    Raises:
+        DataError: If it is not JSON, is nested more than 100 deep, or holds a key twice in an object or an integer of
+            more than 300 digits.
+    """
+    value, end = decode_json(text, path, line)
+    if rest := text[end:].strip():
+        at = line or text.count("\n", 0, end) + 1
+        raise DataError(path, f"not JSON: {rest[:30]!r} follows the value; one value is needed", at)
+    return value
+
+
+def decode_json(text: str, path: str | Path, line: int | None = None, start: int = 0) -> tuple[Any, int]:
+    """Return the JSON value that begins at `start`, and where it ends; see `parse_json`."""
+    start += len(text[start:]) - len(text[start:].lstrip())
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+        _check_depth(value)
+    except json.JSONDecodeError as error:
+        found, said = text[error.pos : error.pos + 30], error.msg.removesuffix(" at")
+        message = f"not JSON: {said} at column {error.colno} ({found!r})"
+        raise DataError(path, message, line or error.lineno) from error
+    except (_RefusedError, RecursionError) as error:
+        message = str(error) if isinstance(error, _RefusedError) else _TOO_DEEP
+        raise DataError(path, message, line or _line_refused(text, start)) from error
+    return value, end
+
+
+def read_yaml(path: Path) -> Any:
+    """Return the value of a YAML file.
+
+    Raises:
+        DataError: As `read_text`, or as `parse_yaml`.
+    """
+    return parse_yaml(read_text(path, MOST_YAML_BYTES), path)
+
+
+def parse_yaml(text: str, path: str | Path, first_line: int = 1) -> Any:
+    """Return the value of a YAML text: mappings, lists, texts, numbers, `true`, `false` and `null`.
+
+    A date stays text. Aliases and tags are refused.
+
+    Args:
+        text: The text.
+        path: Where it is from.
+        first_line: The line on which it begins there.
+
+    Raises:
+        DataError: If it is not YAML, is nested more than 100 deep, or holds a key twice in a mapping or an integer of
+            more than 300 digits.
+    """
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        said = " ".join(filter(None, (error.context, error.problem)))
+        kind = "" if isinstance(error, _RefusedNodeError) else "not YAML: "
+        raise DataError(path, kind + said, None if mark is None else first_line + mark.line) from error
+    except yaml.YAMLError as error:
+        raise DataError(path, f"not YAML: {' '.join(str(error).split())}") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file.
+
+    Raises:
+        DataError: As `read_text`, or if it is not TOML.
+    """
+    text = read_text(path, MOST_YAML_BYTES)
+    try:
+        values = tomllib.loads(text)
+        _check_depth(values)
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(path, f"not TOML: {error}") from error
+    except _RefusedError as error:
+        raise DataError(path, str(error)) from error
+    except RecursionError as error:
+        raise DataError(path, _TOO_DEEP) from error
+    except ValueError as error:  # of int(); tomllib does not tell the place
+        found = re.search(rf"\d{{{_MOST_DIGITS + 1}}}", text)
+        raise DataError(path, _TOO_LONG, text.count("\n", 0, found.start()) + 1 if found else None) from error
+    return values
+
+
+class _RefusedError(ValueError):
+    """What is well-formed and not accepted."""
+
+
+_TOO_DEEP = f"nested more than {_DEEPEST} deep"
+_TOO_LONG = f"an integer has more than {_MOST_DIGITS} digits"
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise _RefusedError(_TOO_LONG)
+    return int(digits)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise _RefusedError(f"the key {twice!r:.60} is given twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer)
+
+
+def _check_depth(value: Any, left: int = _DEEPEST) -> None:
+    """Check that a value is not nested too deeply, and that no integer in it is too long to be shown."""
+    if isinstance(value, dict | list):
+        if not left:
+            raise _RefusedError(_TOO_DEEP)
+        for part in value.values() if isinstance(value, dict) else value:
+            if isinstance(part, dict | list):
+                _check_depth(part, left - 1)
+            elif isinstance(part, int) and part.bit_length() > 4 * _MOST_DIGITS:  # it was written in hexadecimal
+                raise _RefusedError(_TOO_LONG)
+
+
+def _line_refused(text: str, start: int) -> int | None:
+    """Return the line of the first key that stands twice in its object, long integer, or bracket too deep."""
+    open_: list[set[str] | None] = []
+    last = ""
+    for token in _TOKEN.finditer(text, start):
+        word = token[0]
+        is_twice = False
+        if word == ":" and open_ and (keys := open_[-1]) is not None:
+            is_twice = last in keys
+            keys.add(last)
+        elif word in "{[":
+            open_.append(set() if word == "{" else None)
+        elif word in "}]" and open_:
+            open_.pop()
+        if is_twice or len(open_) > _DEEPEST or (len(word) > _MOST_DIGITS and word.lstrip("-").isdigit()):
+            return text.count("\n", 0, token.start()) + 1
+        last = word
+    return None
+
+
+class _RefusedNodeError(yaml.MarkedYAMLError):
+    """The same of a node of YAML."""
+
+    def __init__(self, message: str, place: yaml.Mark) -> None:
+        super().__init__(None, None, message, place)
+
+
+class _Loader(yaml.SafeLoader):
+    """A loader of plain values, in which nothing is expanded or overwritten."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "tag", None) is not None:
+            raise _RefusedNodeError("aliases (*name) and tags (!name) are not accepted", event.start_mark)
+        if self.depth > _DEEPEST:
+            raise _RefusedNodeError(_TOO_DEEP, event.start_mark)
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True) if isinstance(key_node, yaml.ScalarNode) else key_node
+            if key in seen:
+                raise _RefusedNodeError(f"the key {key!r:.60} is given twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+    def construct_integer(self, node: yaml.ScalarNode) -> int:
+        if len(node.value) > _MOST_DIGITS:
+            raise _RefusedNodeError(_TOO_LONG, node.start_mark)
+        return int(super().construct_yaml_int(node))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_integer)
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":merge", ":value"))]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _status(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except FileNotFoundError as error:
+        raise DataError(path, "there is no such file") from error
+    except OSError as error:
+        raise DataError(path, f"cannot be read: {error.strerror}") from error
