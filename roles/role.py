@@ -85,12 +85,12 @@ class Role:
         """
         messages = self.prompt.render(inputs)
         place = at.place(messages)
-        first = await self._call(messages, place)
+        first = await self._call(messages, place, inputs)
         try:
             return self._read(first, at)
         except ValueError as error:
             again = [*messages, *_asking_again(first.text.strip(), _told(error, first))]
-        second = await self._call(again, place.again())
+        second = await self._call(again, place.again(), inputs)
         try:
             return self._read(second, at)
         except ValueError as error:
@@ -113,7 +113,7 @@ class Role:
             ProviderError: If the model cannot be had.
         """
         messages = self.prompt.render(inputs)
-        completion = await self._call(messages, at.place(messages), tuple(tools), run_tool)
+        completion = await self._call(messages, at.place(messages), inputs, tuple(tools), run_tool)
         at.heard(completion)
         return AgentReply(
             completion.text.strip(),
@@ -140,6 +140,7 @@ class Role:
         self,
         messages: list[ChatMessage],
         place: CallPlace,
+        inputs: Mapping[str, Any],
         tools: tuple[ToolDefinition, ...] = (),
         run_tool: RunTool | None = None,
     ) -> Completion:
@@ -158,6 +159,7 @@ class Role:
             params=self.binding.params,
             tools=tools,
             run_tool=run_tool,
+            inputs=inputs,
         )
         return await self.gateway.complete(request, place)
 

@@ -51,13 +51,13 @@ _GREETING: tuple[ChatMessage, ...] = (
 _QUESTION: tuple[ChatMessage, ...] = (
     {
         "role": "system",
-        "content": "<role>judge</role>\nYou read a conversation and assess one thing about it. You answer with one "
+        "content": "You read a conversation and assess one thing about it. You answer with one "
         "JSON object and nothing else.\n\n<conversation>\nuser: Please set an alarm for six.\n"
         "assistant: It is set for six.\nuser: Thank you, that was all. TERMINATE\n</conversation>",
     },
     {
         "role": "user",
-        "content": "<metric>task_completion</metric>\n<task>\nThe user wants an alarm.\n</task>\nDid the user get what "
+        "content": "<task>\nThe user wants an alarm.\n</task>\nDid the user get what "
         'they wanted?\n\nAnswer: {"verdict": true or false, "explanation": "why, in one sentence"}',
     },
 )
@@ -135,12 +135,13 @@ class Told:
         )
 
     def request(
-        self, prompt: str, model: str, messages: tuple[ChatMessage, ...], reply_type: type[BaseModel] | None = None
+        self, model: str, messages: tuple[ChatMessage, ...], reply_type: type[BaseModel] | None = None
     ) -> Request:
-        """What a model is asked."""
+        """Return what a model is asked, as an assistant, or as a judge if the reply has a type."""
+        role, prompt = ("assistant", "assistant") if reply_type is None else ("judge", "judge-task-completion")
         return Request(
-            "doctor",
-            prompt,
+            role,
+            f"personalens/{prompt}",
             "",
             model,
             self.temperature,
@@ -258,13 +259,13 @@ async def _model(model: str, told: Told, largest: Mapping[str, int]) -> list[Che
     shapes = Shapes()
     limits = Limits(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts)
     gateway = Gateway(Unkept(), limits, shapes=shapes)
-    checks = [await _answered(gateway, told.request("doctor-greeting", model, _GREETING))]
+    checks = [await _answered(gateway, told.request(model, _GREETING))]
     if checks[0].state is State.OK and (window := await asyncio.to_thread(served_window, binding)) is not None:
         checks.append(_fits(binding, window, largest))
     if checks[0].state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
-        checks.append(await _answered(gateway, told.request("doctor-question", model, _QUESTION, Verdict)))
+        checks.append(await _answered(gateway, told.request(model, _QUESTION, Verdict)))
         if not model.startswith(OFFLINE):
-            off_shape = told.request("doctor-shape", model, _OFF_SHAPE, Verdict)
+            off_shape = told.request(model, _OFF_SHAPE, Verdict)
             checks.append(await _held(gateway, off_shape, shapes))
     return checks
 

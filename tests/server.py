@@ -52,6 +52,7 @@ class ChatServer:
         keys: The keys that came with them.
         encodings: What they said of the compressions that they take.
         paths: The paths that they were sent to.
+        headers: The names of their headers, in lower case.
         in_flight: How many requests are being answered.
         most_in_flight: How many were at most.
         completed: How many answers were sent to their end, refusals included.
@@ -64,6 +65,7 @@ class ChatServer:
     keys: list[str] = field(default_factory=list)
     encodings: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
+    headers: list[set[str]] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
     completed: int = 0
@@ -159,6 +161,7 @@ def serving(
                 state.keys.append(self.headers.get("Authorization") or self.headers.get("x-api-key") or "")
                 state.encodings.append(self.headers.get("Accept-Encoding") or "")
                 state.paths.append(self.path)
+                state.headers.append({name.lower() for name in self.headers})
                 number = len(state.requests)
                 state.in_flight += 1
                 state.most_in_flight = max(state.most_in_flight, state.in_flight)

@@ -49,7 +49,6 @@ async def prefer(state: WriteState, scene: Scene) -> Update:
             continue
         asked[id_] = {
             "user": user.person().information("")[:2] if user else (),
-            "flow": flow,
             "about": about_flow(flow),
             "facets": facets_shown(flow, {name: values[0] for name, values in _facets(flow).items()}),
             "offers": [[values_text(each["values"]) for each in three] for three in offers],

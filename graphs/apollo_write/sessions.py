@@ -96,7 +96,7 @@ async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
                 errands[id_] = {"lines": lines}
             else:
                 facets = facets_shown(each.preference.flow, each.preference.values)
-                pairs[id_] = {"flow": each.preference.flow, "facets": facets, "lines": lines}
+                pairs[id_] = {"facets": facets, "lines": lines}
         replies = await ask_each(scene, "apollo_write/session-check", pairs)
         found = {id_: _misread(planned[id_], reply) for id_, reply in replies.items()}
         return found | said_wrong("talk", await ask_each(scene, "apollo_write/errand-check", errands))

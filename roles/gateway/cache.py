@@ -56,7 +56,8 @@ class ResponseCache:
     """The replies of earlier runs.
 
     Only replies of models are kept. What a user's own function or graph says follows from code that may have changed
-    since, and nobody could tell. The offline models are part of dialoom, so its version is part of their requests.
+    since, and nobody could tell. The offline models are part of dialoom, and what they say depends on the role and the
+    prompt as well as on the messages: version, role and prompt are part of their requests.
 
     Args:
         path: The file; it is made if there is none.
@@ -146,8 +147,9 @@ def check_cache(path: Path) -> None:
 def cache_key(request: Request, place: CallPlace) -> bytes:
     """What a reply is found by (SHA-256): what shaped it, and which of the samples it is."""
     shape = None if request.reply_type is None else _schema(request.reply_type)
+    own = [__version__, request.role, request.prompt_id] if request.model.startswith(OFFLINE) else None
     content = [
-        [request.model, __version__ if request.model.startswith(OFFLINE) else None, request.api_base],
+        [request.model, own, request.api_base],
         [request.temperature, shape, *request.shaping],
         [request.seed, place.ask, place.sample],
         [identity(message) for message in request.messages],

@@ -82,6 +82,7 @@ class Request:
         structured: How the model is held to the reply's type; part of the identity where it was chosen.
         tools: The tools that the model may call.
         run_tool: Runs calls for a player with a loop of its own; no part of the identity.
+        inputs: What the prompt was rendered with, for the offline models; never sent, and no part of the identity.
     """
 
     role: str
@@ -99,6 +100,7 @@ class Request:
     structured: Structured = "auto"
     tools: tuple[ToolDefinition, ...] = ()
     run_tool: RunTool | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def shaping(self) -> list[Any]:

@@ -7,7 +7,6 @@ import functools
 import gc
 import importlib
 import os
-import re
 import threading
 import warnings
 from collections.abc import Awaitable, Iterator, Mapping
@@ -35,8 +34,6 @@ TIMEOUT = 600.0
 """Seconds after which an attempt that has not been answered is given up, and made again: the slowest models think for
 minutes, and a connection that is dead without saying so must not hold its place for ever."""
 
-_NUMBER = re.compile(r"-\d+\Z")
-"""Behind a role that plays the same part as another: `answerer-2`."""
 _LISTENERS = (
     "callbacks",
     "success_callback",
@@ -73,13 +70,18 @@ class LiteLLMBackend:
         form = Form.NONE if request.model.startswith(OFFLINE) else self._shapes.form(litellm, request)
         options = self._options(litellm, request, form)
         if request.model.startswith(OFFLINE):  # answers at once, by code of our own
+            from .offline_provider import ASKED
+
+            token = ASKED.set(request)
             try:
-                with prepared_inline(True), _asking(request):
+                with prepared_inline(True):
                     return completion_of(await self._unlogged(litellm, litellm.acompletion(**options)), request.model)
             except Exception as error:  # LiteLLM takes it for a lost connection
                 if isinstance(error.__context__, offline.UnderstudyError):
                     raise PermanentProviderError(f"{request.model}: {error.__context__}") from None
                 raise
+            finally:
+                ASKED.reset(token)
         _ensure_key(litellm, request)
         exchange = Exchange()
         try:
@@ -143,20 +145,6 @@ class LiteLLMBackend:
         self._shapes.refuse(request, form)
         said = str(failure).partition(" - ")[0]
         return TransientProviderError(f"{said} - it is not asked for a shape as {form} (response_format) from now on")
-
-
-@contextmanager
-def _asking(request: Request) -> Iterator[None]:
-    """Lets the offline provider know whose understudy is asked."""
-    from .offline_provider import ASKED
-
-    system, slash, _ = request.prompt_id.partition("/")
-    played = (system, _NUMBER.sub("", request.role)) if slash else ("", "")
-    token = ASKED.set((*played, request.tools))
-    try:
-        yield
-    finally:
-        ASKED.reset(token)
 
 
 def check_offline(model: str) -> None:

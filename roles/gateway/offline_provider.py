@@ -1,30 +1,58 @@
 """The offline model as a LiteLLM custom provider, so that it takes the same way as every other model."""
 
 import json
+import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from litellm.exceptions import BadRequestError
 from litellm.llms.custom_llm import CustomLLM
 from litellm.types.utils import ChatCompletionMessageToolCall, Function, ModelResponse, Usage
 
-from dialoom.prompts import ToolDefinition
 from dialoom.roles import offline
 
-ASKED: ContextVar[tuple[str, str, tuple[ToolDefinition, ...]]] = ContextVar("ASKED", default=("", "", ()))
-"""Whose prompt is answered, and the role that is asked: it decides which understudy plays, not what it is shown; and
-the tools that the request offers."""
+from .calls import Request
+
+ASKED: ContextVar[Request | None] = ContextVar("ASKED", default=None)
+"""The request that is answered, which holds what no message says: role, prompt, inputs and tools."""
+
+_NUMBER = re.compile(r"-\d+\Z")
+"""Behind a role that plays the same part as another: `answerer-2`."""
 
 
 class OfflineProvider(CustomLLM):
-    """Answers from the request's messages alone. Tokens are counted as a quarter of the characters."""
+    """Understudies behind LiteLLM's interface. Tokens are counted as a quarter of the characters."""
+
+    def completion(self, *_args: Any, **call: Any) -> ModelResponse:
+        """Refuse synchronous calls, which are never dialoom's own.
+
+        Raises:
+            BadRequestError: Always.
+        """
+        raise _not_from_dialoom(call["model"])
 
     async def acompletion(self, *_args: Any, **call: Any) -> ModelResponse:
-        """LiteLLM's door for async calls; it passes everything by name."""
+        """Answer a call; LiteLLM passes everything by name.
+
+        Raises:
+            BadRequestError: If the call was not made by dialoom.
+            UnderstudyError: If no understudy can answer it.
+        """
         messages: list[dict[str, Any]] = call["messages"]
         options = call.get("optional_params") or {}
-        system, role, tools = ASKED.get()
-        turn = offline.play(call["model"], messages, seed=options.get("seed"), system=system, role=role, tools=tools)
+        if (request := ASKED.get()) is None:
+            raise _not_from_dialoom(call["model"])
+        role, tools = _NUMBER.sub("", request.role), request.tools
+        turn = offline.play(
+            call["model"],
+            messages,
+            request.prompt_id,
+            role,
+            seed=options.get("seed"),
+            inputs=request.inputs,
+            tools=tools,
+        )
         response: ModelResponse = call["model_response"]
         message = response.choices[0].message
         message.content = turn.words
@@ -37,6 +65,16 @@ class OfflineProvider(CustomLLM):
         usage = Usage(prompt_tokens=asked, completion_tokens=said, total_tokens=asked + said)
         setattr(response, "usage", usage)  # noqa: B010 - LiteLLM declares the field on no class
         return response
+
+
+def _not_from_dialoom(model: str) -> BadRequestError:
+    """Return the error of a call that was made directly; LiteLLM passes on its own errors as they are."""
+    return BadRequestError(
+        f"offline/{model} can only be called by dialoom, which tells it the role and the prompt; give it to dialoom "
+        "as a role's model, or call another model here",
+        model,
+        "offline",
+    )
 
 
 def _call(name: str, arguments: str) -> ChatCompletionMessageToolCall:

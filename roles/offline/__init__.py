@@ -1,15 +1,16 @@
 """Understudies: scripted stand-ins for a language model, deterministic, offline, and honest about it.
 
-They play every role of every system from nothing but the messages that a real model would see. What one does follows
-stated rules, which stand in its module; its words come from templates in data files, filled with what the request
-shows. There is no learning and no understanding in it. An understudy is a test double and a demo: it shows that a
-pipeline works, and its scores move in the direction that they should. They are never evidence about any model, prompt
-or dataset. A system of your own brings its own understudies: see `understudy`.
+They play every role of every system from the messages that a real model would see, the prompt's id and its inputs. What
+one does follows stated rules, which stand in its module; its words come from templates in data files, filled with what
+the request shows. There is no learning and no understanding in it. An understudy is a test double and a demo: it shows
+that a pipeline works, and its scores move in the direction that they should. They are never evidence about any model,
+prompt or dataset. A system of your own brings its own understudies: see `understudy`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dialoom.prompts import ToolDefinition
 
@@ -31,7 +32,6 @@ __all__ = [
     "ToolTurn",
     "UnderstudyError",
     "Words",
-    "answer",
     "heard",
     "joined",
     "play",
@@ -42,49 +42,37 @@ __all__ = [
 ]
 
 
-def answer(
-    model: str,
-    messages: Sequence[Mapping[str, object]],
-    *,
-    seed: int | None = None,
-    system: str = "",
-    role: str = "",
-) -> str:
-    """Answer a chat request that offers no tools; as `play`, of which this gives the words."""
-    return play(model, messages, seed=seed, system=system, role=role).words
-
-
 def play(
     model: str,
     messages: Sequence[Mapping[str, object]],
+    prompt: str,
+    role: str,
     *,
     seed: int | None = None,
-    system: str = "",
-    role: str = "",
+    inputs: Mapping[str, Any] | None = None,
     tools: Sequence[ToolDefinition] = (),
 ) -> ToolTurn:
     """Answer a chat request with words, with calls of tools, or both.
 
     Args:
         model: "attentive" or "generic"; as an assistant the second ignores the person, as a judge it looks at less.
-        messages: OpenAI-style chat messages. The parts that they mark by tags decide who answers, and what.
+        messages: OpenAI-style chat messages, with parts that are marked by tags.
+        prompt: The id of the prompt that they come from. It begins with the system, whose understudies alone are asked.
+        role: Who is asked.
         seed: Varies the wording, never what is decided.
-        system: Whose prompt it is, as the beginning of the prompt's id says; only its understudies are asked then.
-        role: Who is asked. Without it, the messages name their role.
+        inputs: What the prompt was rendered with.
         tools: What the request offers.
 
     Raises:
         ValueError: The model is not one of `MODELS`.
-        NoUnderstudyError: Nobody plays the role that the messages name.
+        NoUnderstudyError: Nobody plays the role.
         SilentUnderstudyError: Whoever plays it found no words in its data file, and called nothing.
     """
     if model not in MODELS:
         raise ValueError(f"unknown offline model {model!r}; there are {', '.join(sorted(MODELS))}")
-    request = read_request(messages, model, role, tools)
-    shown = [(part.tag, part.body) for part in request.shown]
-    said = [(line.speaker, line.text, *line.calls) for line in request.lines]
+    request = read_request(messages, prompt, role, model=model, seed=seed, inputs=inputs, tools=tools)
     with noting_the_unsaid() as unsaid:
-        reply = cast(request, system)(request, Draws(model, request.role, request.system, shown, said, seed))
+        reply = cast(request)(request, request.draws())
     turn = ToolTurn(reply) if isinstance(reply, str) else reply
     if not turn.words.strip() and not turn.calls:
         raise SilentUnderstudyError(request.role, unsaid)

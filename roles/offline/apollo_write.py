@@ -23,7 +23,7 @@ from .words import Words
 
 WORDS = Words(Path(__file__).parent / "data" / "apollo_write" / "lines.toml")
 _KEY = re.compile(r'JSON object of[^"]*"(\w+)"')
-_CHANGING = ("instruction", "role", "so_far", "story", "written", "wrong")
+_CHANGING = ("instruction", "so_far", "story", "written", "wrong")
 _Made = Mapping[str, Any]
 
 
@@ -60,9 +60,9 @@ def solve(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
 def _profile(request: MarkedRequest, draws: Draws) -> _Made:
     from dialoom.personas.apollo.source.people import PEOPLE
 
-    digits = request.part("person").strip("u")
-    person = {**PEOPLE[(int(digits) if digits.isdecimal() else 1) % len(PEOPLE)]}
-    if _fault(request, 6) == 0:
+    number = request.inputs.get("number", "u1")
+    person = {**PEOPLE[int(number.strip("u")) % len(PEOPLE)]}
+    if _fault(request, 6, ("person", number)) == 0:
         person["persona"] = f"{person['persona'].rstrip('.')}, {draws.pick(WORDS.get('profile.leak'))}."
     return {key: value for key, value in person.items() if key != "interests"}
 
@@ -78,7 +78,7 @@ def _session(request: MarkedRequest, draws: Draws) -> _Made:
     from dialoom.personas.apollo.flows import FLOWS, Preference, Resident
     from dialoom.personas.apollo.source.pieces import told_piece
 
-    flow, fault = FLOWS[_named(request, "task")], _fault(request, 12)
+    flow, fault = FLOWS[request.inputs["flow"]], _fault(request, 12)
     values = {part.attributes["name"]: json.loads(part.attributes["wanted"]) for part in request.parts("part")}
     (*_, last), said, outputs = values, request.fields("user_information"), _outputs(request)
     other = next(value for value in flow.facet(last).values if value != values[last])
@@ -110,7 +110,7 @@ def _query(request: MarkedRequest, draws: Draws) -> _Made:
 
     name, gender, *_ = request.fields("user_information").get("name", ",").split(", ")
     kind, random = cast(Any, request.part("kind")), Random(draws.number(0, 2**31))
-    query = query_text(_named(request, "task"), kind, name, gender, _slots(request), random)
+    query = query_text(request.inputs["flow"], kind, name, gender, _slots(request), random)
     words = request.parts("not_told")[-1].body.split("; ")[-1].partition(": ")[2] if _fault(request, 8) == 0 else ""
     return {"query": f"{query} {WORDS.say('query.leak', draws, {'words': words}) if words else ''}".strip()}
 
@@ -126,18 +126,14 @@ def _slots(request: MarkedRequest) -> dict[str, Any]:
     return {name: int(value) if name == "nights" else value for name, value in fields.items()}
 
 
-def _named(request: MarkedRequest, tag: str) -> str:
-    return request.parts(tag)[0].attributes["name"]
-
-
 def _lasting(request: MarkedRequest) -> list[tuple[str, str]]:
     return [(part.tag, part.body) for part in request.shown if part.tag not in _CHANGING]
 
 
-def _fault(request: MarkedRequest, among: int) -> int | None:
+def _fault(request: MarkedRequest, among: int, *named: tuple[str, str]) -> int | None:
     """Which fault it is, if any."""
     is_told = "wrong" in request and request.model != "generic"
-    return None if is_told else Draws("fault", *_lasting(request)).number(0, among - 1)
+    return None if is_told else Draws("fault", *named, *_lasting(request)).number(0, among - 1)
 
 
 _MAKERS: Mapping[str, Callable[[MarkedRequest, Draws], _Made]] = {

@@ -88,9 +88,8 @@ def _summary(request: MarkedRequest, draws: Draws) -> str:
 
 def _tasks(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     """Of one domain; or, where several are shown, each of two or three of them."""
-    count = request.part("count")
     domains = list(map(_name, request.parts("domain")))
-    made = [_task(request, draws.fork(at), domains) for at in range(int(count) if count.isdecimal() else 1)]
+    made = [_task(request, draws.fork(at), domains) for at in range(request.inputs.get("count", 1))]
     if _fault(request, draws, 10) == 0 and made:
         made[0]["preferences"].append(WORDS.get("tasks.foreign"))
     return {"tasks": made}

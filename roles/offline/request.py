@@ -1,9 +1,11 @@
-"""What one request shows: the parts that its prompt marks with tags, and the conversation so far.
+"""A request as an understudy sees it: the parts that its prompt marks with tags, and the conversation so far.
 
-A part is `<tag name="x">text</tag>`. No tag is known here but `role` (who must answer), `conversation` (lines of the
-form `<speaker>text</speaker>`) and `instruction` (what to do now; its text is no speech). Only what the prompt says is
+A part is `<tag name="x">text</tag>`. No tag is known here but `conversation` (lines of the form
+`<speaker>text</speaker>`) and `instruction` (what to do now; its text is not speech). Only the prompt's own text is
 read for parts: system messages, the first message after them, and instructions. A tag in what somebody said is speech,
-and a request that names no role is an assistant's, where all but the system messages is speech.
+and to the role `assistant` everything except the system messages is speech.
+
+The role, the prompt's id and the prompt's inputs come with the request, not in its messages.
 
 Lenient on purpose, since prompts can be overridden: parts may be missing, unknown or in any order. Nothing here raises.
 """
@@ -14,6 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import Any
 
 from dialoom.prompts import ToolDefinition
 
@@ -22,6 +25,9 @@ from .draws import Draws
 _BLOCK = re.compile(r"<([a-z][\w-]*)\b([^<>]*)>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
 _INSTRUCTION = re.compile(r"<instruction\b[^<>]*>(.*?)(?:</instruction\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
+_UNNAMED = ("assistant", "answerer")
+"""Roles that draws do not count among the parts."""
+
 _NOTHING = re.compile(
     r"^\W*(?:n/?a|none|null|nil|unknown|redacted|nothing yet|no preferences?|not (?:applicable|specified|available)|"
     r"any)?\W*$",
@@ -76,21 +82,25 @@ class MarkedRequest:
     """What one request shows to the model that is asked.
 
     Attributes:
-        role: Who must answer; "assistant" if the prompt names nobody.
+        prompt: The prompt's id.
+        role: Who must answer.
         model: "attentive" or "generic".
+        seed: Varies the wording.
         system: The text of the system messages.
         shown: The prompt's parts in their order.
         lines: The conversation, oldest line first.
-        bare: Whether it is nothing but a chat: no system message and no role.
+        inputs: What the prompt was rendered with; for values that its text does not mark, such as a count.
         tools: What may be called.
     """
 
-    role: str = "assistant"
+    prompt: str
+    role: str
     model: str = "attentive"
+    seed: int | None = None
     system: str = ""
     shown: tuple[Part, ...] = ()
     lines: tuple[SpokenLine, ...] = ()
-    bare: bool = False
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     tools: tuple[ToolDefinition, ...] = ()
     _by_tag: dict[str, list[Part]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -118,48 +128,60 @@ class MarkedRequest:
         """Give what one speaker has said, oldest first."""
         return [line.text for line in self.lines if line.speaker == speaker]
 
+    def draws(self, **named: str) -> Draws:
+        """Give draws that are seeded by everything in the request, and by what else is named.
+
+        The role and what is named count as parts before the others, whole numbers among the inputs as parts before the
+        instruction.
+        """
+        first = {**self._first, **named}
+        shown = [(part.tag, part.body) for part in self.shown]
+        at = next((at for at, (tag, _) in enumerate(shown) if tag == "instruction"), len(shown))
+        shown[at:at] = [(name, str(value)) for name, value in self.inputs.items() if type(value) is int]
+        system = "\n".join([*(f"<{tag}>{text}</{tag}>" for tag, text in first.items()), self.system])
+        said = [(line.speaker, line.text, *line.calls) for line in self.lines]
+        return Draws(self.model, self.role, system, [*first.items(), *shown], said, self.seed)
+
     def lasting_draws(self, *purpose: object) -> Draws:
         """Give draws that stay the same all through a conversation: seeded by the role and the parts it is shown."""
         shown = [(part.tag, part.body) for part in self.shown if part.tag not in ("conversation", "instruction")]
-        return Draws("lasting", self.role, shown, *purpose)
+        return Draws("lasting", self.role, [*self._first.items(), *shown], *purpose)
+
+    @property
+    def _first(self) -> dict[str, str]:
+        return {} if self.role in _UNNAMED else {"role": self.role}
 
 
 def read_request(
     messages: Sequence[Mapping[str, object]],
+    prompt: str,
+    role: str,
+    *,
     model: str = "attentive",
-    asked: str = "",
+    seed: int | None = None,
+    inputs: Mapping[str, Any] | None = None,
     tools: Sequence[ToolDefinition] = (),
 ) -> MarkedRequest:
-    """Read a chat request: its role, its parts and its conversation.
-
-    Args:
-        messages: The request.
-        model: "attentive" or "generic".
-        asked: Who is asked, if that is known otherwise than by a `<role>` in the request.
-        tools: What the request offers.
-    """
+    """Read the parts and the conversation of a chat request; the arguments are described at `play`."""
     texts = [(str(message.get("role", "")), _content(message), _calls(message)) for message in messages]
     own = [text for kind, text, _ in texts if kind in ("system", "developer")]
     said = [each for each in texts if each[0] in ("user", "assistant", "tool")]
     shown = [part for text in own for part in _parts(text)]
-    first = _parts(said[0][1]) if said else ()
-    roles = (part.body for part in (shown if own else first) if part.tag == "role")
-    told = next((body for body in roles if re.fullmatch(r"[\w-]+", body)), "")
-    named = told if asked in ("", "assistant") else asked
-    if named:
+    role = role.lower()
+    if role != "assistant":
         if said and _parts(_INSTRUCTION.sub("", said[0][1])):
-            shown += first
+            shown += _parts(said[0][1])
             said = said[1:]
         said = [(kind, _without_instructions(text, shown), calls) for kind, text, calls in said]
-    role = named.lower() or "assistant"
     swap = {"user": "assistant", "assistant": "user"} if role == "user" else {}
     heard = tuple(
         SpokenLine(swap.get(kind, kind), text.strip(), calls) for kind, text, calls in said if text.strip() or calls
     )
     read = next((part for part in shown if part.tag == "conversation"), None)
     lines = tuple(_lines(read.body)) if read else heard
-    bare = not own and not named
-    return MarkedRequest(role, model, "\n".join(own), tuple(shown), lines, bare=bare, tools=tuple(tools))
+    return MarkedRequest(
+        prompt, role, model, seed, "\n".join(own), tuple(shown), lines, inputs=inputs or {}, tools=tuple(tools)
+    )
 
 
 def _content(message: Mapping[str, object]) -> str:

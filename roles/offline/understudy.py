@@ -35,13 +35,12 @@ class NoUnderstudyError(UnderstudyError):
     """A request asks for a role that no understudy plays."""
 
     def __init__(self, system: str, role: str) -> None:
-        """Name the role, its system, and the roles of that system (or of all) that are played."""
+        """Name the role, its system, and the roles of that system that are played."""
         self.role = role
         known = ", ".join(sorted({entry.role for entry in _of_system(system)})) or "none of its roles"
-        whose = f" of {system!r}" if system else ""
         super().__init__(
-            f"no understudy plays the role {role!r}{whose}: give it a model, or register a function for it with "
-            f"@understudy({system or 'SYSTEM'!r}, {role!r}); understudies play {known}"
+            f"no understudy plays the role {role!r} of {system!r}: give it a model, or register a function for it with "
+            f"@understudy({system!r}, {role!r}); understudies play {known}"
         )
 
 
@@ -59,22 +58,18 @@ class _Entry:
     system: str
     role: str
     marks: frozenset[str]
-    when: Callable[[MarkedRequest], bool] | None
     play: Understudy
 
     def fit(self, request: MarkedRequest) -> tuple[bool, int]:
         """How well it fits: all its marks are there, and how many are."""
         present = sum(mark in request for mark in self.marks)
-        suits = self.when is None or self.when(request)
-        return present == len(self.marks) and suits, present + (self.when is not None and suits)
+        return present == len(self.marks), present
 
 
-_entries: dict[tuple[object, ...], _Entry] = {}
+_entries: dict[tuple[str, str, frozenset[str]], _Entry] = {}
 
 
-def understudy(
-    system: str, role: str, *, marks: Sequence[str] = (), when: Callable[[MarkedRequest], bool] | None = None
-) -> Callable[[Understudy], Understudy]:
+def understudy(system: str, role: str, *, marks: Sequence[str] = ()) -> Callable[[Understudy], Understudy]:
     """Register the decorated function as the one that plays a role of a system, and of no other.
 
     Args:
@@ -82,15 +77,14 @@ def understudy(
         role: The role of these prompts.
         marks: Tags of parts that a request must hold. Of several functions that fit, the one with most marks plays; if
             none fits, the one that fits best does, so that a prompt with missing parts is answered too.
-        when: A further condition; it counts as one mark.
 
     A function takes the `MarkedRequest` and `Draws` seeded by all that it holds, and gives the reply. Registering
     the same role and marks again replaces what was there, so a module can be loaded twice.
     """
 
     def register(function: Understudy) -> Understudy:
-        entry = _Entry(system, role.lower(), frozenset(marks), when, function)
-        _entries[system, entry.role, entry.marks, function.__qualname__ if when else ""] = entry
+        entry = _Entry(system, role.lower(), frozenset(marks), function)
+        _entries[system, entry.role, entry.marks] = entry
         return function
 
     return register
@@ -101,27 +95,22 @@ def plays(system: str, role: str) -> bool:
     return any(entry.role == role.lower() for entry in _of_system(system))
 
 
-def cast(request: MarkedRequest, system: str = "") -> Understudy:
-    """Give the function that plays a request's role.
-
-    Args:
-        request: The request.
-        system: Whose prompt it is; empty if nobody says. Then those of all systems are looked at, the shipped first.
+def cast(request: MarkedRequest) -> Understudy:
+    """Return the function that plays a request's role.
 
     Raises:
         NoUnderstudyError: If nobody plays it.
     """
+    system = request.prompt.partition("/")[0]
     fitting = [entry for entry in _of_system(system) if entry.role == request.role]
     if not fitting:
         raise NoUnderstudyError(system, request.role)
-    # In the order in which they are named, not in that of their import: of equals, the first plays.
-    shipped = [entry for name in _BUILT_IN for entry in fitting if entry.system == name]
-    return max(shipped or fitting, key=lambda entry: entry.fit(request)).play
+    return max(fitting, key=lambda entry: entry.fit(request)).play
 
 
 def _of_system(system: str) -> list[_Entry]:
     _load_built_in()
-    return [entry for entry in _entries.values() if not system or entry.system == system]
+    return [entry for entry in _entries.values() if entry.system == system]
 
 
 @cache

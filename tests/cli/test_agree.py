@@ -31,9 +31,9 @@ async def user(messages):
 async def judge(messages):
     text = str(messages)
     number = int(re.search(r"no\\. (\\d+)", text)[1])
-    if "<metric>task_completion" in text:
+    if "Was this goal reached" in text:
         return '{"verdict": %s}' % ("true" if number % 2 else "false")
-    if "<metric>coherence" in text and number % 3 == 0:
+    if "follow from what came before" in text and number % 3 == 0:
         return "I would rather not say."
     return '{"score": %d, "explanation": "secret"}' % (1 + (number + text.count("Reply to")) % 4)
 """
@@ -237,7 +237,7 @@ def test_another_judging_answers_to_the_same_labels(dialoom: Command, run: Path,
     (tmp_path / "shy.py").write_text(
         "async def judge(messages):\n"
         "    text = messages[-1]['content']\n"
-        "    return '{\"verdict\": true}' if 'task_completion' in text else 'no idea'\n"
+        "    return '{\"verdict\": true}' if 'this goal' in text else 'no idea'\n"
     )
     dialoom("judge", run, "--model", "judge=python:shy:judge", "--name", "shy")
     dialoom("agree", run, "--sample", 24, "-o", "s.csv", "--metric", "naturalness", "--metric", "task_completion")

@@ -24,8 +24,8 @@ def plan(tmp_path: Path) -> list[object]:
 def answer(body: dict[str, Any], number: int) -> Any:
     """A user who has enough after three lines, an assistant that numbers its replies, and judges."""
     text = "\n".join(message["content"] for message in body["messages"])
-    if "<metric>" in text:
-        verdict = "task_completion" in text
+    if "assess one thing" in text:
+        verdict = "Was this goal reached" in text
         return completion(f'{{"{"verdict" if verdict else "score"}": {"true" if verdict else 3}, "explanation": "so"}}')
     lines = sum(message["role"] == "assistant" for message in body["messages"])
     return completion(f"Line {number} is mine." + (" TERMINATE" if lines >= 2 else ""))

@@ -279,7 +279,7 @@ def test_dialogues_and_judgements_lie_as_in_the_release(dialoom: Command, player
     """Its own tools find the person's number, the User Intent, a score in its words; no file where one is missing."""
     write_release(tmp_path / "release", tasks=[ALARM])
     source = (tmp_path / "players.py").read_text()
-    unread = "    if '<metric>naturalness' in str(messages):\n        return 'fair'\n"
+    unread = "    if 'a human being would write' in str(messages):\n        return 'fair'\n"
     (tmp_path / "players.py").write_text(
         source.replace("async def judge(messages):\n", f"async def judge(messages):\n{unread}")
     )

@@ -28,9 +28,9 @@ async def assistant(messages):
 
 def says(verdict, score):
     async def judge(messages):
-        if "<metric>task_completion" in str(messages):
+        if "Was this goal reached" in str(messages):
             return json.dumps({"verdict": verdict})
-        if "<metric>coherence" in str(messages):
+        if "follow from what came before" in str(messages):
             return "none to speak of"
         return json.dumps({"score": score})
     return judge

@@ -47,9 +47,9 @@ async def kind(messages):
 told = plain
 
 async def judge(messages):
-    if "<metric>task_completion" in str(messages):
+    if "Was this goal reached" in str(messages):
         return '{"verdict": true}'
-    return '{"score": %d}' % (3 if "<metric>personalization" in str(messages) and "worth 3" in str(messages) else 2)
+    return '{"score": %d}' % (3 if "fit its help to this person" in str(messages) and "worth 3" in str(messages) else 2)
 """
 
 

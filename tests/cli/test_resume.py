@@ -53,7 +53,7 @@ async def user(messages):
 
 async def judge(messages):
     words = await said(messages)
-    if "task_completion" in messages[-1]["content"]:
+    if "Was this goal reached" in messages[-1]["content"]:
         return '{"verdict": %s, "explanation": "%s"}' % ("true" if words < "8" else "false", words)
     return '{"score": %d, "explanation": "%s"}' % (1 + int(words[0], 16) % 4, words)
 """

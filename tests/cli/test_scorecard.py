@@ -30,12 +30,12 @@ async def kind(messages):
     return "Set, as you like it. worth 3"
 
 async def judge(messages):
-    if "<metric>task_completion" in str(messages):
+    if "Was this goal reached" in str(messages):
         return '{"verdict": true}'
     return '{"score": %d}' % (3 if "worth 3" in str(messages) else 2)
 
 async def strict(messages):
-    if "<metric>task_completion" in str(messages):
+    if "Was this goal reached" in str(messages):
         return '{"verdict": false}'
     return '{"score": 1}'
 """

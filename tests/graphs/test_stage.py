@@ -12,9 +12,16 @@ from dialoom.graphs import DialogueFault, Line, Scenario, Scene, Stage, stream
 from dialoom.graphs.gate import Gate
 from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
+from dialoom.roles.offline import Draws, MarkedRequest, understudy
 from tests.ledgers import MemoryLedger
 
 PROMPT = "---\nid: play\nversion: 1\nrole: player\ninputs: [word]\nreply: text\n---\n=== user ===\nSay {{ word }}.\n"
+
+
+@understudy("play", "player")
+def play(request: MarkedRequest, draws: Draws) -> str:
+    """Says anything."""
+    return f"{request.prompt} {draws.number(0, 999)}"
 
 
 class Word(Scenario):

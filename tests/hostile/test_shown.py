@@ -39,7 +39,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return f"{EVIL} {len(messages)}"
 
     async def judge(messages: list[dict[str, str]]) -> str:
-        verdict = {"verdict": True} if "task_completion" in messages[-1]["content"] else {"score": 3}
+        verdict = {"verdict": True} if "Was this goal reached" in messages[-1]["content"] else {"score": 3}
         return json.dumps({**verdict, "explanation": EVIL})
 
     calls = iter(range(10**6))

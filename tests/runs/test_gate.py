@@ -195,7 +195,7 @@ def test_a_reviewers_verdicts_are_a_set_of_their_own(dialoom: Command, tmp_path:
 
     async def reviewer(messages: Messages) -> str:
         text = " ".join(message["content"] for message in messages)
-        return json.dumps({"verdict": "<fault>gives_up" in text and "65-74" in text, "explanation": "He stops."})
+        return json.dumps({"verdict": "drop what they" in text and "65-74" in text, "explanation": "He stops."})
 
     before = [table.name for table in run.report().tables]
     reviewed = review(run.path, models={"reviewer": reviewer}, name="mine")

@@ -77,11 +77,11 @@ PLACES = [
 def words(body: dict[str, Any], _number: int) -> Answer:
     """An answer that follows from the request alone."""
     hash_ = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
-    if "<metric>task_completion" in body["messages"][-1]["content"]:
+    if "Was this goal reached" in body["messages"][-1]["content"]:
         return completion(json.dumps({"verdict": hash_ < "8", "explanation": hash_}))
-    if "<metric>" in body["messages"][-1]["content"]:
+    if "assess one thing" in body["messages"][0]["content"]:
         return completion(json.dumps({"score": 1 + int(hash_[0], 16) % 4, "explanation": hash_}))
-    if "<role>user</role>" in body["messages"][0]["content"] and len(body["messages"]) > 4:
+    if "You are a person with a need" in body["messages"][0]["content"] and len(body["messages"]) > 4:
         return completion(hash_ + " TERMINATE")
     return completion(hash_)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import dialoom
-from dialoom.roles.offline import Draws, MarkedRequest, SilentUnderstudyError, Words, answer, understudy
+from dialoom.roles.offline import Draws, MarkedRequest, SilentUnderstudyError, Words, play, understudy
 
 from .door.counting import counting
 
@@ -41,5 +41,5 @@ def test_an_understudy_without_words_names_its_file_and_what_is_in_it(tmp_path: 
         return words.say("answer", draws, {"name": "Ada"})
 
     with pytest.raises(SilentUnderstudyError) as error:
-        answer("attentive", [{"role": "user", "content": "Hello"}], system="silence", role="mute")
+        play("attentive", [{"role": "user", "content": "Hello"}], "silence/speech", "mute")
     assert told in str(error.value)

@@ -30,7 +30,7 @@ async def user(messages: list[Any]) -> str:
 
 async def judge(messages: list[Any]) -> str:
     """What each question wants."""
-    if "task_completion" in messages[-1]["content"]:
+    if "Was this goal reached" in messages[-1]["content"]:
         return '{"verdict": true, "explanation": "it is done"}'
     return '{"score": 3, "explanation": "fair"}'
 

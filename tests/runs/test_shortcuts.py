@@ -124,8 +124,7 @@ import hashlib, json, random
 
 def words(messages):
     draw = random.Random(json.dumps(messages))
-    spoken = messages[0]["content"].partition("<role>")[0] + messages[0]["content"].partition("</role>")[2]
-    return " ".join(draw.choices(spoken.split(), k=12))
+    return " ".join(draw.choices(messages[0]["content"].split(), k=12))
 
 async def user(messages):
     return "I am at home, " + hashlib.sha256(json.dumps(messages).encode()).hexdigest()

@@ -26,7 +26,7 @@ async def assistant(messages):
     return f"Reply to: {messages[-1]['content']}"
 
 async def judge(messages):
-    if "task_completion" in messages[-1]["content"]:
+    if "Was this goal reached" in messages[-1]["content"]:
         return '{"verdict": true, "explanation": "<script>document.title = 1</script>"}'
     return '{"score": 3, "explanation": "fair"}'
 """

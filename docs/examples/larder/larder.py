@@ -155,10 +155,10 @@ RECIPE = Stocktaking()
 def play_clerk(request: MarkedRequest, _draws: Draws) -> ToolTurn:
     """Counts shelf by shelf, orders, and says so: it knows only what the request shows."""
     counted = [json.loads(line.text) for line in request.lines if line.speaker == "tool"]
-    shelves = request.part("shelves").split("; ")
+    shelves = request.inputs["shelves"]
     if len(counted) < len(shelves):
         return ToolTurn(calls=(("count_jars", json.dumps({"shelf": shelves[len(counted)]})),))
     if "ordered" in counted[-1]:
         return ToolTurn(f"I have ordered {counted[-1]['ordered']} jars.")
-    missing = int(request.part("wanted")) - sum(each["jars"] for each in counted)
+    missing = request.inputs["wanted"] - sum(each["jars"] for each in counted)
     return ToolTurn(calls=(("order_jars", json.dumps({"count": missing})),))

@@ -33,7 +33,7 @@ class _Known(NamedTuple):
     manners: list[str]
 
 
-@understudy("aloe", "assistant", when=lambda request: request.bare)
+@understudy("aloe", "assistant")
 @understudy("aloe", "preferred")
 @understudy("aloe", "rejected")
 def answer(request: MarkedRequest, draws: Draws) -> str:

@@ -32,9 +32,9 @@ from .domains import DomainWords, acts, affinities, domain_named, offers, signal
 @understudy("personalens", "judge")
 def judgement(request: MarkedRequest, _draws: Draws) -> str:
     """Answer with one JSON object: a verdict or a score, and an explanation that quotes what decided it."""
-    metric = re.sub(r"\W+", "_", request.part("metric").lower())
+    metric = request.prompt.rpartition("/judge-")[2]
     crude = request.model == "generic"
-    target = request.part("target").lower() or "assistant"
+    target = request.inputs.get("target", "assistant")
     if metric == "personalization":
         value, why = _personalization(request, crude)
     elif metric == "naturalness":

@@ -42,11 +42,12 @@ _ANYONE = (_SHE,) * 4 + (_HE,) * 4 + (_THEY, _NEUTRAL)
 
 
 @understudy("pools", "writer")
-def write(request: MarkedRequest, draws: Draws) -> str:
-    """Answer with `{"items": [...]}`: as many texts of the `<kind>` as the `<count>` says; by default one profile."""
-    count = request.part("count")
-    number = min(int(count), _MOST) if count.isdecimal() else 1
-    compose = _character if request.part("kind") == "personality" else _life
+def write(request: MarkedRequest, _draws: Draws) -> str:
+    """Answer with `{"items": [...]}`: as many texts as the prompt's input `count` says; by default one."""
+    number = min(request.inputs.get("count", 1), _MOST)
+    is_character = request.prompt == "pools/personalities"
+    compose = _character if is_character else _life
+    draws = request.draws(kind="personality" if is_character else "profile")
     items: list[str] = []
     before: list[frozenset[str]] = []
     for place in range(number):

@@ -24,7 +24,8 @@ _QUOTED = re.compile(r"“(.+?)”", re.DOTALL)
 @understudy("prefeval", "judge")
 def judge(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
     """Answer a checker's question: a JSON object."""
-    check = {"violates": _violates, "hallucinates": _hallucinates, "helpful": _helpful}.get(request.part("metric"))
+    metric = request.prompt.rpartition("/judge-")[2]
+    check = {"violates": _violates, "hallucinates": _hallucinates, "helpful": _helpful}.get(metric)
     if check is None:
         quote = _named(request.part("answer"))
         return _said(quote=quote, answer=bool(quote))

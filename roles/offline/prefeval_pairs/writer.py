@@ -40,11 +40,10 @@ def slots_of(preference: str) -> dict[str, str]:
 
 
 def _pairs(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    count = request.part("count")
     things = values_of(request.part("subtopics")) or WORDS.get("things")
     known = {part.body for part in request.parts("written")}
     items = []
-    for place in range(min(int(count), _MOST) if count.isdecimal() else 1):
+    for place in range(min(request.inputs.get("count", 1), _MOST)):
         for again in range(_TRIES):
             item = _pair(draws.fork(place, again), things)
             if item["preference"] not in known:
@@ -82,7 +81,7 @@ def _choice_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
 
 def _persona_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
     """Openings and endings are the persona's own; the preference is dropped in a turn between them."""
-    count = int(turns) if (turns := request.part("turns")).isdecimal() else 3
+    count = request.inputs.get("turns", 3)
     persona, preference = request.part("persona"), request.part("preference")
     slots = {"persona": persona[:1].lower() + persona[1:], "preference": preference}
     asked = list(zip(WORDS.get("talk.user"), WORDS.get("talk.assistant"), strict=True))

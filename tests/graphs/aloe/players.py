@@ -36,7 +36,7 @@ async def assistant(messages):
 
 async def judge(messages):
     number = int(mark(messages), 16)
-    if "alignment" in messages[0]["content"]:
+    if "how well an answer" in messages[0]["content"]:
         return json.dumps({"score": 1 + number % 5, "explanation": "so"})
     return json.dumps({"better": ("first", "second")[number % 2], "explanation": "so"})
 

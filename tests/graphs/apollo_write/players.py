@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import dialoom
+from dialoom.graphs.apollo_write.shown import about_flow
+from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import ApolloSource, read_source
 from dialoom.roles import offline
 
@@ -50,7 +52,9 @@ class Players:
     def said(text: str) -> str:
         """What an understudy says that makes no fault on purpose."""
         mended = [{"role": "user", "content": _faultless(text)}]
-        return str(offline.answer("attentive", mended, system="apollo_write", role=part(text, "role")))
+        role = {"check": "checker", "read": "checker", "solve": "solver"}.get(_kind(text), "writer")
+        flow = next((name for name in FLOWS if about_flow(name) == part(text, "task")), "")
+        return offline.play("attentive", mended, f"apollo_write/{role}", role, inputs={"flow": flow}).words
 
     def told(self, kind: str) -> list[str]:
         """What the writer was told to be wrong, each time."""
@@ -58,11 +62,9 @@ class Players:
 
 
 def _kind(text: str) -> str:
-    role = part(text, "role")
-    found = re.search(r'JSON object of[^"]*"(\w+)"', part(text, "instruction"))
-    if role == "writer" and found:
-        return found[1]
-    return {"solver": "solve"}.get(role, "read" if found and found[1] == "facets" else "check")
+    others = {"You check": "check", "You read": "read", "You are an assistant": "solve"}
+    first_key = re.findall(r'JSON object of[^"]*"(\w+)"', part(text, "instruction"))[0]
+    return next((kind for words, kind in others.items() if text.startswith(words)), first_key)
 
 
 def _faultless(text: str) -> str:

@@ -44,6 +44,17 @@ class Assistant:
         return self.sent[-1][-1]["content"]
 
 
+def checked(text: str) -> str:
+    """The metric that a checker's request is about."""
+    asked = {
+        "violates": "go against the preference?",
+        "acknowledges": "state or imply",
+        "hallucinates": "got the preference wrong?",
+        "helpful": "Is the answer helpful?",
+    }
+    return next(metric for metric, words in asked.items() if words in text)
+
+
 class Judge:
     """Says what it is told to say, by checker."""
 
@@ -53,13 +64,13 @@ class Judge:
 
     async def __call__(self, messages: list[Any]) -> str:
         text = messages[1]["content"]
-        metric = text.split("</metric>")[0].removeprefix("<metric>")
+        metric = checked(text)
         self.sent.append(text)
         return json.dumps({"explanation": "so", "quote": "You like hats.", "answer": self._words.get(metric, "yes")})
 
     def asked(self) -> Counter[str]:
         """How often each checker was asked."""
-        return Counter(text.split("</metric>")[0].removeprefix("<metric>") for text in self.sent)
+        return Counter(map(checked, self.sent))
 
 
 def played(folder: Path, assistant: Assistant, judge: Judge, **options: Any) -> dialoom.Run:
@@ -155,7 +166,7 @@ def test_each_checker_sees_its_part_and_hallucinates_waits_for_a_quote(tmp_path:
     """No conversation for any; the preference as the explicit sentence, whatever the form; the quote alone."""
     judge = Judge(violates="no")
     run = played(tmp_path, Assistant(), judge, form=("persona",))
-    parts = {text.split("</metric>")[0].removeprefix("<metric>"): text for text in judge.sent}
+    parts = {checked(text): text for text in judge.sent}
     assert judge.asked() == {"violates": 1, "acknowledges": 1, "helpful": 1, "hallucinates": 1}
     assert OWN in parts["violates"] and "Take this one." in parts["violates"]
     assert OWN not in parts["acknowledges"] + parts["helpful"]

@@ -58,7 +58,7 @@ class Players:
 def _kind(text: str) -> str:
     if "Use no more than 300 words." in text:
         return "answer"
-    if "<metric>violates" in text:
+    if "Does the answer go against" in text:
         return "violates"
     name: str = re.findall(r'JSON object of[^"]*"(\w+)"', text)[-1]
     if name == "explanation":
@@ -75,13 +75,16 @@ def _kind(text: str) -> str:
 
 def _talk(text: str) -> dict[str, Any]:
     passage = part(text, "preference")
-    turns = [{"user": f"Step {number}?", "assistant": "Yes."} for number in range(int(part(text, "turns")))]
+    count = int(re.findall(r"exactly (\d+) turns", text)[0])
+    turns = [{"user": f"Step {number}?", "assistant": "Yes."} for number in range(count)]
     turns[1]["user"] = f"Well. {passage} So much for that."
     return {"turns": turns, "passage": passage}
 
 
 _USUAL: Mapping[str, Any] = {
-    "pairs": lambda text: {"items": [pair(number) for number in range(int(part(text, "count")))]},
+    "pairs": lambda text: {
+        "items": [pair(number) for number in range(int(re.findall(r"Write (\d+) new items", text)[0]))]
+    },
     "validity": {"verdict": "valid"},
     "answer": "Take a heron, or two.",
     "violates": {"explanation": "so", "answer": "yes"},

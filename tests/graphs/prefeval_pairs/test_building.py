@@ -334,7 +334,7 @@ def test_what_was_written_of_pairs_passes_the_gate(tmp_path: Path) -> None:
         ("writer", "pair 1, choice 4", "prompt_leak"),
         ("writer", "pair 1, earlier preference", "cut_line"),
     ]
-    row = {"topic": "boats", "preference": "I never touch a <count>.", "question": "Which suits Rome?"}
+    row = {"topic": "boats", "preference": "I never touch a <topic>.", "question": "Which suits Rome?"}
     (tmp_path / "drafts.jsonl").write_text(json.dumps(row) + "\n")
     given = built(tmp_path, Players(), name="given", drafts=tmp_path / "drafts.jsonl")
     assert [fault.where for _, fault in given.faults()] == ["pair 1, persona 3"], "where the writer says it again"

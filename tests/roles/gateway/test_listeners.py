@@ -10,7 +10,9 @@ import pytest
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 
-REQUEST = Request("user", "user", "0" * 64, "offline/generic", 0.7, 1, ({"role": "user", "content": "Hello."},))
+REQUEST = Request(
+    "assistant", "aloe/assistant", "0" * 64, "offline/generic", 0.7, 1, ({"role": "user", "content": "Hello."},)
+)
 
 
 @pytest.mark.parametrize("registry", ["callbacks", "_async_success_callback"])

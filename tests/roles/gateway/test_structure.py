@@ -147,6 +147,7 @@ async def test_another_bad_request_is_final_although_a_shape_was_asked_for() -> 
 async def test_the_offline_model_is_asked_for_no_shape_and_needs_no_address() -> None:
     """It is no provider; LiteLLM says that every custom one knows JSON mode."""
     asked = request(None, "offline/generic", "Answer in JSON.", reply_type=Verdict)
+    asked = replace(asked, prompt_id="personalens/judge-task-completion")
     assert (await LiteLLMBackend().complete(asked, "key")).text
 
 

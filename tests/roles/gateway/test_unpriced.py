@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,7 +43,8 @@ async def test_a_model_without_a_price_is_looked_up_once(priced: list[str]) -> N
 async def test_a_model_that_is_free_is_looked_up_once(priced: list[str]) -> None:
     """And each reply says so."""
     backend = LiteLLMBackend()
-    replies = [await backend.complete(request(None, "offline/generic"), "") for _ in range(3)]
+    asked = replace(request(None, "offline/generic"), prompt_id="personalens/judge-coherence")
+    replies = [await backend.complete(asked, "") for _ in range(3)]
     assert [reply.cost for reply in replies] == [0.0] * 3
     assert len(priced) == 1
 

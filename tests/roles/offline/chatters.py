@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
-from dialoom.roles import offline
 from dialoom.roles.gateway.tool_wire import wire_messages
+
+from .asking import answer
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,8 @@ def ask(prompt: str, seed: int = 0, model: str = "attentive", **inputs: Any) -> 
             {**line, "speaker": sides.get(line["speaker"], line["speaker"])} for line in inputs["history"]
         ]
     messages: list[ChatMessage] = _LIBRARY[f"aloe/{prompt}"].render(inputs)
-    return offline.answer(model, wire_messages(tuple(messages)), seed=seed)
+    role = _LIBRARY[f"aloe/{prompt}"].front.role
+    return answer(model, wire_messages(tuple(messages)), f"aloe/{prompt}", role, seed=seed, **inputs)
 
 
 def said(speaker: str, content: str) -> Utterance:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
-from dialoom.roles import offline
+from .asking import answer
 
 Message = dict[str, str]
 
@@ -123,7 +124,7 @@ def _domains(case: Case, summaries: bool = True) -> str:
 def user_request(case: Case, conversation: list[tuple[str, str]]) -> list[Message]:
     """Build what the simulated user is shown."""
     system = (
-        f"<role>user</role>\nYou are this person.\n<demographics>\n{_lines(case.demographics)}\n</demographics>\n"
+        f"You are this person.\n<demographics>\n{_lines(case.demographics)}\n</demographics>\n"
         f"{_domains(case)}\n<situation>\n{_lines(case.situation)}\n</situation>\n<task>\n{case.intent}\n</task>"
     )
     swap = {"user": "assistant", "assistant": "user"}
@@ -150,33 +151,43 @@ def play(case: Case, setting: str = "base", model: str = "attentive", seed: int 
     """Play a whole dialogue, TERMINATE included, with one last reply after it; at most 20 user lines."""
     conversation: list[tuple[str, str]] = []
     for turn in range(20):
-        line = offline.answer("attentive", user_request(case, conversation), seed=seed + 2 * turn)
+        line = answer("attentive", user_request(case, conversation), "personalens/user", seed=seed + 2 * turn)
         conversation.append(("user", line))
         request = assistant_request(
             case, [(role, text.replace("TERMINATE", "").strip()) for role, text in conversation], setting
         )
-        conversation.append(("assistant", offline.answer(model, request, seed=seed + 2 * turn + 1)))
+        conversation.append(("assistant", answer(model, request, "personalens/assistant", seed=seed + 2 * turn + 1)))
         if "TERMINATE" in line:
             break
     return conversation
 
 
-def judge_request(case: Case, conversation: list[tuple[str, str]], metric: str, target: str = "") -> list[Message]:
+def judge_request(case: Case, conversation: list[tuple[str, str]], metric: str) -> list[Message]:
     """Build what a judge is shown."""
     shown = "\n".join(f"<{role}>\n{text}\n</{role}>" for role, text in conversation)
-    content = f"<metric>{metric}</metric>\n" + (f"<target>{target}</target>\n" if target else "")
+    content = "How well did it go?\n"
     if metric == "task_completion":
         content += f"<goal>\n{case.goal}\n</goal>"
     if metric == "personalization":
         content += f"<demographics>\n{_lines(case.demographics)}\n</demographics>\n{_domains(case)}\n"
         content += f"<situation>\n{_lines(case.situation)}\n</situation>\n<task>\n{case.intent}\n</task>"
-    system = f"<role>judge</role>\n<conversation>\n{shown}\n</conversation>"
+    system = f"<conversation>\n{shown}\n</conversation>"
     return [{"role": "system", "content": system}, {"role": "user", "content": content}]
 
 
+def judge(
+    case: Case, conversation: list[tuple[str, str]], metric: str, target: str = "assistant", model: str = "attentive"
+) -> dict[str, Any]:
+    """Give a judge's reply."""
+    prompt = f"personalens/judge-{metric.replace('_', '-')}"
+    request = judge_request(case, conversation, metric)
+    found: dict[str, Any] = json.loads(answer(model, request, prompt, "judge", target=target))
+    return found
+
+
 def judged(
-    case: Case, conversation: list[tuple[str, str]], metric: str, target: str = "", model: str = "attentive"
+    case: Case, conversation: list[tuple[str, str]], metric: str, target: str = "assistant", model: str = "attentive"
 ) -> object:
     """Give the score or the verdict of one metric."""
-    reply = json.loads(offline.answer(model, judge_request(case, conversation, metric, target)))
+    reply = judge(case, conversation, metric, target, model)
     return reply["verdict" if metric == "task_completion" else "score"]

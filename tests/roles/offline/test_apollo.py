@@ -17,8 +17,9 @@ from dialoom.personas.apollo.source import ApolloPair, ApolloSession, ApolloSour
 from dialoom.personas.apollo.source.scripted import scripted_source
 from dialoom.personas.apollo.text_protocol import read_turn, responses_text
 from dialoom.prompts import PromptLibrary, Utterance
-from dialoom.roles import offline
 from dialoom.roles.offline.apollo.requests import asked_flow
+
+from .asking import answer
 
 PROMPTS = PromptLibrary.load(RECIPE.prompts)
 HARD = ("facts", "tone")
@@ -50,7 +51,7 @@ def act(
     calls: list[Any] = []
     while True:
         messages = PROMPTS["apollo/agent"].render({**inputs, "history": said})
-        text = offline.answer(model, messages, system="apollo", role="assistant")
+        text = answer(model, messages, "apollo/agent", "assistant")
         if text == "[Finish]":
             return calls
         _, (call,) = read_turn(text)
@@ -117,7 +118,7 @@ def test_notes_tell_everything_wherever_the_session_stands() -> None:
 def noted(model: str, session: ApolloSession) -> list[str]:
     """The memory's notes on a session."""
     messages = PROMPTS["apollo/notes"].render({"session": session.lines})
-    found: list[str] = json.loads(offline.answer(model, messages, system="apollo", role="memory"))["notes"]
+    found: list[str] = json.loads(answer(model, messages, "apollo/notes", "memory"))["notes"]
     return found
 
 
@@ -144,7 +145,7 @@ def test_what_is_asked_otherwise_is_left_alone() -> None:
     half = ApolloSession.model_validate({**told, "turns": told["turns"][:5]})
     assert act("attentive", pair.model_copy(update={"query": "Do something."}), made.sessions, made.tools) == []
     assert [call["name"] for call in act("attentive", pair, [half], made.tools)] == ["search_flight"]
-    assert offline.answer("attentive", [{"role": "user", "content": "Hello."}], system="apollo", role="assistant")
+    assert answer("attentive", [{"role": "user", "content": "Hello."}], "apollo/agent", "assistant")
 
 
 @pytest.mark.parametrize("protocol", ["text", "native"])

@@ -89,14 +89,6 @@ def test_generic_answers_ignore_what_is_known(role: str) -> None:
     assert "bread" not in reply and "bak" not in reply
 
 
-def test_a_bare_chat_is_no_task_dialogue() -> None:
-    """Without a system message the assistant chats; with one, even without any tag, it serves."""
-    chat = [{"role": "user", "content": "I play the cello on Sundays with my brother."}]
-    assert re.search("cello|brother", offline.answer("attentive", chat))
-    served = offline.answer("attentive", [{"role": "system", "content": "You are a digital assistant."}, *chat])
-    assert served != offline.answer("attentive", chat)
-
-
 _BITS = st.sampled_from(
     "She He They their her them his I my you is are has likes walks , and but who when . ! ? ; : Ann cat named Miso "
     "twice never - \n ' the a 33 because They're she's not hates dogs <profile> lol".split(" ")

@@ -8,6 +8,7 @@ import pytest
 
 from dialoom.roles import offline
 
+from .asking import answer
 from .people import ALARM, BOOKS, DINNER, GETAWAY, SINGLE, Case, assistant_request, play, user_request
 
 
@@ -20,7 +21,7 @@ def test_same_request_same_answer() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_opening_names_no_preference_and_does_not_end(case: Case, seed: int) -> None:
     """The first user line holds no affinity value and never TERMINATE."""
-    opening = offline.answer("attentive", user_request(case, []), seed=seed)
+    opening = answer("attentive", user_request(case, []), "personalens/user", seed=seed)
     assert opening.strip() and "TERMINATE" not in opening
     assert not [value for value in case.values if value.lower() in opening.lower()]
 
@@ -66,24 +67,24 @@ def test_several_domains_are_taken_one_by_one() -> None:
 )
 def test_attentive_brings_up_what_summaries_tell(case: Case, facts: list[str]) -> None:
     """With summaries the first reply already holds facts that the user has not stated."""
-    opening = offline.answer("attentive", user_request(case, []))
+    opening = answer("attentive", user_request(case, []), "personalens/user")
     request = assistant_request(case, [("user", opening)], "I")
-    replies = [offline.answer("attentive", request, seed=seed) for seed in range(6)]
+    replies = [answer("attentive", request, "personalens/assistant", seed=seed) for seed in range(6)]
     assert all(any(fact in reply for fact in facts) for reply in replies)
 
 
 def test_attentive_without_summaries_knows_nothing() -> None:
     """Without summaries and without a word from the user no preference turns up."""
-    opening = offline.answer("attentive", user_request(DINNER, []))
-    reply = offline.answer("attentive", assistant_request(DINNER, [("user", opening)], "base"))
+    opening = answer("attentive", user_request(DINNER, []), "personalens/user")
+    reply = answer("attentive", assistant_request(DINNER, [("user", opening)], "base"), "personalens/assistant")
     assert "Greek" not in reply and "nut allergy" not in reply
 
 
 @pytest.mark.parametrize("case", SINGLE)
 def test_generic_ignores_what_it_is_shown(case: Case) -> None:
     """The generic assistant never uses the summaries."""
-    opening = offline.answer("attentive", user_request(case, []))
-    reply = offline.answer("generic", assistant_request(case, [("user", opening)], "all"))
+    opening = answer("attentive", user_request(case, []), "personalens/user")
+    reply = answer("generic", assistant_request(case, [("user", opening)], "all"), "personalens/assistant")
     assert reply and not [value for value in case.values if value in reply]
 
 
@@ -91,7 +92,7 @@ def test_attentive_takes_up_what_the_user_says() -> None:
     """A preference stated by the user is in the next reply."""
     talk = [("user", "I'd like a place to eat."), ("assistant", "Sure. What do you feel like eating?")]
     request = assistant_request(DINNER, [*talk, ("user", "I usually go for Lebanese food.")], "base")
-    assert "Lebanese" in offline.answer("attentive", request)
+    assert "Lebanese" in answer("attentive", request, "personalens/assistant")
 
 
 def test_closing_is_short_and_warm() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from statistics import mean
 
 import pytest
 
 from dialoom.roles import offline
 
-from .people import DINNER, GETAWAY, SINGLE, Case, judge_request, judged, play
+from .asking import answer
+from .people import DINNER, GETAWAY, SINGLE, Case, judge, judge_request, judged, play
 
 METRICS = [
     ("task_completion", ""),
@@ -75,7 +75,7 @@ def test_reply_is_one_valid_object(case: Case, metric: str, target: str, model: 
     """A judge answers one JSON object with a value in range and a specific explanation."""
     for assistant in ("attentive", "generic"):
         talk = play(case, "base", assistant)
-        reply = json.loads(offline.answer(model, judge_request(case, talk, metric, target)))
+        reply = judge(case, talk, metric, target, model)
         key = "verdict" if metric == "task_completion" else "score"
         assert set(reply) == {key, "explanation"} and len(reply["explanation"]) > 15
         if key == "verdict":
@@ -87,9 +87,9 @@ def test_reply_is_one_valid_object(case: Case, metric: str, target: str, model: 
 def test_asked_again_a_judge_still_answers() -> None:
     """After its own reply and an error text the same judgement comes again."""
     request = judge_request(DINNER, play(DINNER), "personalization")
-    first = offline.answer("attentive", request)
+    first = answer("attentive", request, "personalens/judge-personalization", "judge")
     again = [*request, {"role": "assistant", "content": "?"}, {"role": "user", "content": "Not JSON. Once more."}]
-    assert offline.answer("attentive", again) == first
+    assert answer("attentive", again, "personalens/judge-personalization", "judge") == first
 
 
 def test_the_crude_judge_differs_but_agrees_in_direction() -> None:

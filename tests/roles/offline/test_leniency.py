@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom.roles import offline
 
-from .people import DINNER, judge_request, play, user_request
+from .asking import answer
+from .people import DINNER, judge, play, user_request
 
 _TAGS = [
     "demographics",
@@ -30,8 +29,6 @@ _BITS = st.one_of(
     st.builds(lambda tag: f"<{tag} domain='Books'", st.sampled_from(_TAGS)),
     st.sampled_from(
         [
-            "<role>user</role>",
-            "<role>judge</role>",
             "</summary>",
             "Genre: ;;N/A;",
             "I'd like dinner for two.",
@@ -52,13 +49,19 @@ _MESSAGES = st.lists(
 
 
 @settings(max_examples=100)
-@given(messages=_MESSAGES, model=st.sampled_from(sorted(offline.MODELS)), seed=st.none() | st.integers(0, 9))
-def test_arbitrary_messages_get_an_answer(messages: list[dict[str, str]], model: str, seed: int | None) -> None:
-    """Whatever the messages, the answer is a non-empty string; only a role that nobody plays has none."""
-    try:
-        assert offline.answer(model, messages, seed=seed).strip()
-    except offline.NoUnderstudyError as error:
-        assert not any(offline.plays(system, error.role) for system in ("personalens", "aloe", "pools"))
+@given(
+    messages=_MESSAGES,
+    prompt=st.sampled_from(
+        ["personalens/user", "personalens/assistant", "personalens/judge", "aloe/user", "aloe/judge"]
+    ),
+    model=st.sampled_from(sorted(offline.MODELS)),
+    seed=st.none() | st.integers(0, 9),
+)
+def test_arbitrary_messages_get_an_answer(
+    messages: list[dict[str, str]], prompt: str, model: str, seed: int | None
+) -> None:
+    """Whatever the messages, the answer is a non-empty string."""
+    assert answer(model, messages, prompt, seed=seed).strip()
 
 
 @pytest.mark.parametrize("tag", ["demographics", "affinities", "summary", "situation", "task"])
@@ -66,7 +69,7 @@ def test_user_does_without_any_one_block(tag: str) -> None:
     """A user request lacking one kind of block still opens a conversation."""
     messages = user_request(DINNER, [])
     messages[0]["content"] = messages[0]["content"].replace(f"<{tag}", "<odd")
-    opening = offline.answer("attentive", messages)
+    opening = answer("attentive", messages, "personalens/user")
     assert opening.strip() and "TERMINATE" not in opening
 
 
@@ -107,5 +110,5 @@ def test_non_ascii_values_survive() -> None:
 def test_a_judge_without_a_conversation_answers_in_range() -> None:
     """An empty conversation gets a low but valid score, and no completed task."""
     for metric in ("personalization", "task_completion", "naturalness", "coherence"):
-        reply = json.loads(offline.answer("attentive", judge_request(DINNER, [], metric, "assistant")))
+        reply = judge(DINNER, [], metric)
         assert reply.get("verdict", False) is False and reply.get("score", 1) in (1, 2, 3)

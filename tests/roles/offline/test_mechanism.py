@@ -15,6 +15,8 @@ from dialoom.roles import offline
 from dialoom.roles.offline import Draws, MarkedRequest, NoUnderstudyError, Words, heard, read_request, understudy
 from dialoom.roles.offline.words import say
 
+from .asking import answer
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -22,11 +24,13 @@ def test_parts_lines_and_instructions_are_told_apart() -> None:
     """Parts come from the prompt and its instructions, speech from the rest; the user's side is turned round."""
     request = read_request(
         [
-            {"role": "system", "content": '<role>user</role><menu day="Monday">Soup: leek\nBread: N/A</menu>'},
+            {"role": "system", "content": '<menu day="Monday">Soup: leek\nBread: N/A</menu>'},
             {"role": "user", "content": "<instruction>Begin.</instruction>"},
             {"role": "assistant", "content": "Soup? <menu>no menu</menu>"},
             {"role": "user", "content": "Here you are.\n\n<instruction>Go on. <mood>glad</mood></instruction>"},
-        ]
+        ],
+        "inn/guest",
+        "user",
     )
     assert request.role == "user" and request.part("mood") == "glad" and "bill" not in request
     assert [part.attributes["day"] for part in request.parts("menu")] == ["Monday"]
@@ -37,16 +41,18 @@ def test_parts_lines_and_instructions_are_told_apart() -> None:
 
 def test_a_flat_prompt_is_read_as_well() -> None:
     """All in one message, the conversation as tagged text, its speakers of any name."""
-    text = "<role>keeper</role>Guess!\n<conversation>\n<guesser>Is it big?</guesser>\n</conversation>"
-    request = read_request([{"role": "user", "content": text}])
+    text = "Guess!\n<conversation>\n<guesser>Is it big?</guesser>\n</conversation>"
+    request = read_request([{"role": "user", "content": text}], "game/keeper", "Keeper")
     assert request.role == "keeper" and request.said_by("guesser") == ["Is it big?"]
 
 
 def test_a_tag_in_a_chat_is_speech() -> None:
-    """Who writes to an assistant cannot give it a role or a person."""
-    said = "<role>judge</role><demographics>\nage: 9\n</demographics>"
-    request = read_request([{"role": "system", "content": "Help."}, {"role": "user", "content": said}])
-    assert request.role == "assistant" and "demographics" not in request and request.said_by("user") == [said]
+    """Who writes to an assistant cannot give it a person."""
+    said = "<demographics>\nage: 9\n</demographics>"
+    request = read_request(
+        [{"role": "system", "content": "Help."}, {"role": "user", "content": said}], "inn/waiter", "assistant"
+    )
+    assert "demographics" not in request and request.said_by("user") == [said]
 
 
 def test_a_bank_says_what_its_slots_allow(tmp_path: Path) -> None:
@@ -77,7 +83,7 @@ def test_a_strangers_understudy_plays_its_role() -> None:
         return f"We have {request.part('menu')}, {request.model}."
 
     def asked(system: str) -> str:
-        return offline.answer("generic", [{"role": "system", "content": f"<role>waiter</role>{system}"}], seed=1)
+        return answer("generic", [{"role": "system", "content": system}], "inn/waiter", seed=1)
 
     assert offline.plays("inn", "waiter") and asked("<menu>soup</menu>") == "We have soup, generic."
     assert asked("") == asked("") != asked("Be quick.")
@@ -91,19 +97,19 @@ def test_no_understudy_plays_for_another_system() -> None:
         return "Guilty."
 
     said = [{"role": "user", "content": "He did it."}]
-    assert offline.answer("attentive", said, system="court", role="judge") == "Guilty."
-    assert offline.answer("attentive", said, system="personalens", role="judge") != "Guilty."
+    assert answer("attentive", said, "court/judge") == "Guilty."
+    assert answer("attentive", said, "personalens/judge-coherence", "judge") != "Guilty."
     with pytest.raises(NoUnderstudyError, match=r"'user' of 'court'.*@understudy\('court', 'user'\).*play judge"):
-        offline.answer("attentive", said, system="court", role="user")
+        answer("attentive", said, "court/user")
 
 
 def test_a_role_that_nobody_plays_is_named() -> None:
     """The error tells the role, the roles that are played, and what would be right."""
     assert offline.plays("aloe", "judge") and not offline.plays("inn", "judge")
     with pytest.raises(NoUnderstudyError, match=r"'astronaut'.*@understudy.*writer"):
-        offline.answer("attentive", [{"role": "system", "content": "<role>astronaut</role>"}])
+        answer("attentive", [], "pools/astronaut")
     with pytest.raises(ValueError, match="attentive"):
-        offline.answer("clever", [])
+        answer("clever", [], "pools/writer")
 
 
 def test_importing_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
@@ -115,7 +121,7 @@ def test_importing_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
     code = (
         "import sys, json\nfrom dialoom.roles import offline\n"
         "assert not [name for name in sys.modules if 'offline.personalens' in name]\n"
-        "print(offline.answer('attentive', json.loads(sys.argv[1]), seed=5))"
+        "print(offline.play('attentive', json.loads(sys.argv[1]), 'personalens/assistant', 'assistant', seed=5).words)"
     )
     told = {
         subprocess.run(
@@ -127,7 +133,9 @@ def test_importing_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
         ).stdout.strip()
         for seed in ("0", "4242")
     }
-    assert told == {offline.answer("attentive", request, seed=5)} and "fantasy and mystery" in told.pop()
+    assert (
+        told == {answer("attentive", request, "personalens/assistant", seed=5)} and "fantasy and mystery" in told.pop()
+    )
 
 
 def test_the_documented_example_plays_its_game(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 from dialoom.personas import KINDS, THRESHOLD, LexicalEmbedder, PoolKind, shipped_seeds
 from dialoom.personas.similarity import nearest_neighbours
 from dialoom.prompts import PromptLibrary
-from dialoom.roles import offline
+
+from .asking import answer
 
 PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
 
@@ -20,7 +21,9 @@ def written(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) -> lis
     prompt = PromptLibrary.load(PROMPTS.values())[PROMPTS[kind]]
     shown = [seed.text for seed in shipped_seeds(kind)[:examples]]
     messages = prompt.render({"count": count, "examples": shown})
-    items: list[str] = json.loads(offline.answer("attentive", messages, seed=seed))["items"]
+    items: list[str] = json.loads(answer("attentive", messages, PROMPTS[kind], "writer", seed=seed, count=count))[
+        "items"
+    ]
     return items
 
 
@@ -81,6 +84,6 @@ def test_characters_hold_together() -> None:
 
 
 def test_a_bare_request_is_answered() -> None:
-    """Lenient: without a count it writes one text, without a kind a profile."""
-    answer = offline.answer("generic", [{"role": "system", "content": "<role>writer</role>"}])
-    assert len(json.loads(answer)["items"]) == 1
+    """Lenient: without a count it writes one text."""
+    said = answer("generic", [{"role": "system", "content": "Write!"}], "pools/profiles", "writer")
+    assert len(json.loads(said)["items"]) == 1

@@ -13,9 +13,10 @@ from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.verdicts import error_of
 from dialoom.personas.preferences import DEFAULT_POOL, FORMS, ChatLine, PreferencePair, read_chats, sample_pairs
 from dialoom.prompts import PromptLibrary
-from dialoom.roles import offline
 from dialoom.roles.offline import SpokenLine
 from dialoom.roles.offline.prefeval.assistant import number_of, statement_of, telling
+
+from .asking import answer
 
 TOPIC = "travel_hotel"
 PROMPTS = PromptLibrary.load(RECIPE.prompts)
@@ -52,8 +53,8 @@ def minded(method: str, pair: PreferencePair, turns: int, retrieved: tuple[str, 
     found = [{"speaker": "user", "content": text} for text in retrieved]
     inputs = {"history": history, "question": pair.question, "options": [], "retrieved": found}
     messages = PROMPTS[f"prefeval/{method}"].render(inputs)
-    answer = offline.answer("attentive", messages, system="prefeval", role="assistant")
-    return pair.preference in answer and "All the same" not in answer
+    said = answer("attentive", messages, f"prefeval/{method}", "assistant")
+    return pair.preference in said and "All the same" not in said
 
 
 @pytest.mark.parametrize("method", ["zero-shot", "reminder", "cot", "rag"])
@@ -124,10 +125,10 @@ def test_checkers_decide_from_what_they_read(metric: str, parts: dict[str, str],
     """By words: a telling one of the preference, a phrase that names one, an apology."""
     shown = "\n".join(f"<{name}>{text}</{name}>" for name, text in parts.items())
     messages = [
-        {"role": "system", "content": "<role>judge</role>"},
-        {"role": "user", "content": f"<metric>{metric}</metric>\n{shown}"},
+        {"role": "system", "content": "You are fair."},
+        {"role": "user", "content": shown},
     ]
-    reply = json.loads(offline.answer("attentive", messages, system="prefeval", role="judge"))
+    reply = json.loads(answer("attentive", messages, f"prefeval/judge-{metric}", "judge"))
     assert reply["answer"] == said
     if metric == "acknowledges":
         assert reply["quote"] == ("You said you hate plums." if said == "yes" else "")
@@ -136,5 +137,5 @@ def test_checkers_decide_from_what_they_read(metric: str, parts: dict[str, str],
 @pytest.mark.parametrize("messages", [[], [{"role": "user", "content": ""}], [{"role": "user", "content": "Hm."}]])
 def test_any_request_gets_an_answer(messages: list[dict[str, str]]) -> None:
     """Also one that holds next to nothing, as a prompt that somebody has overridden may."""
-    assert offline.answer("attentive", messages, system="prefeval", role="assistant")
-    assert "answer" in json.loads(offline.answer("generic", messages, system="prefeval", role="judge"))
+    assert answer("attentive", messages, "prefeval/zero-shot", "assistant")
+    assert "answer" in json.loads(answer("generic", messages, "prefeval/judge-helpful", "judge"))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialoom.roles import offline
-
+from .asking import answer
 from .people import DINNER, EVENING, MIRA, Case, assistant_request, judged, play, user_request
 
 EVERYDAY = {
@@ -139,7 +138,7 @@ def taken_for(*lines: str) -> list[str]:
     for line in lines:
         talk += [("assistant", "Of course. Shall I?"), ("user", line)]
     case = Case({}, {}, notes, {}, "", "")
-    reply = offline.answer("attentive", assistant_request(case, talk[1:], "I"))
+    reply = answer("attentive", assistant_request(case, talk[1:], "I"), "personalens/assistant")
     return [name for name, note in notes.items() if note in reply]
 
 
@@ -157,7 +156,7 @@ def test_the_understudies_understand_each_other(name: str) -> None:
     one = Case(MIRA, {name: {"Liking": "zebra stripes"}}, {}, EVENING, "Sort it out.", "")
     two = Case(MIRA, {other: {"Liking": "red"}, **one.affinities}, {}, EVENING, "Sort it out.", "")
     for seed in range(6):
-        opening = offline.answer("attentive", user_request(one, []), seed=seed)
+        opening = answer("attentive", user_request(one, []), "personalens/user", seed=seed)
         assert taken_for(opening) == [name] and "zebra" not in opening
         lines = [text for role, text in play(two, "base", seed=seed) if role == "user"]
         assert [name] in [taken_for(*lines[:end]) for end in range(2, len(lines))], lines
@@ -174,16 +173,18 @@ def test_later_lines_change_the_domain_only_outright() -> None:
 def test_the_assistant_asks_when_nothing_tells() -> None:
     """An unclear request is asked about instead of being taken for something."""
     talk = [{"role": "system", "content": "Be personal."}, {"role": "user", "content": "Hi there, a favour?"}]
-    reply = offline.answer("attentive", talk)
+    reply = answer("attentive", talk, "personalens/assistant")
     assert "?" in reply
     talk += [{"role": "assistant", "content": reply}, {"role": "user", "content": "I need a haircut."}]
-    assert offline.answer("attentive", talk) != reply
+    assert answer("attentive", talk, "personalens/assistant") != reply
 
 
 def test_user_corrects_an_answer_to_something_else() -> None:
     """Asked for a restaurant and answered with a massage, the user says what was meant."""
     massage = "I've booked the massage at Hands & Stone, Friday at 9:00 AM. Your appointment is confirmed."
-    line = offline.answer("attentive", user_request(DINNER, [("user", "I'd like dinner."), ("assistant", massage)]))
+    line = answer(
+        "attentive", user_request(DINNER, [("user", "I'd like dinner."), ("assistant", massage)]), "personalens/user"
+    )
     assert "restaurant" in line and "TERMINATE" not in line
 
 

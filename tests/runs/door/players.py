@@ -25,7 +25,7 @@ async def assistant(messages: Messages) -> str:
 
 async def judge(messages: Messages) -> str:
     """The same of everyone."""
-    if "task_completion" in messages[-1]["content"]:
+    if "Was this goal reached" in messages[-1]["content"]:
         return '{"verdict": true, "explanation": "it is done"}'
     return '{"score": 3, "explanation": "fair"}'
 

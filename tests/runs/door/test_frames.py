@@ -27,7 +27,7 @@ def run(release: Path, tmp_path: Path) -> dialoom.Run:
         return "With pleasure."
 
     async def unreadable(messages: Messages) -> str:
-        return "Who can say?" if "<metric>coherence" in str(messages) else await judge(messages)
+        return "Who can say?" if "follow from what came before" in str(messages) else await judge(messages)
 
     models = {"assistant": assistant, "judge": unreadable}
     return dialoom.play("personalens", path=tmp_path / "run.db", **told(release, models=models))

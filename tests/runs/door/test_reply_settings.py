@@ -21,8 +21,8 @@ HOUSE = "openai/house"
 def answer(body: dict[str, Any], _number: int) -> Answer:
     """A user who has enough after two lines, an assistant, and judges."""
     text = "\n".join(message["content"] for message in body["messages"])
-    if "<metric>" in text:
-        verdict = "task_completion" in text
+    if "assess one thing" in text:
+        verdict = "Was this goal reached" in text
         return completion(f'{{"{"verdict" if verdict else "score"}": {"true" if verdict else 3}, "explanation": "so"}}')
     lines = sum(message["role"] == "assistant" for message in body["messages"])
     return completion("Good. TERMINATE" if lines >= 2 else "Go on.")
@@ -33,8 +33,9 @@ def limits_of(server: ChatServer) -> dict[str, set[tuple[int | None, float | Non
     found: dict[str, set[tuple[int | None, float | None]]] = {}
     for body in server.requests:
         text = "\n".join(message["content"] for message in body["messages"])
-        role = text.partition("<role>")[2].partition("</role>")[0]
-        found.setdefault(role or "assistant", set()).add((body.get("max_tokens"), body.get("top_p")))
+        begun = {"You are a person": "user", "You read a conversation": "judge"}
+        role = next((role for words, role in begun.items() if text.startswith(words)), "assistant")
+        found.setdefault(role, set()).add((body.get("max_tokens"), body.get("top_p")))
     return found
 
 

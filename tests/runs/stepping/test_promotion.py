@@ -207,7 +207,7 @@ from pathlib import Path
 from players import judge as fair
 
 async def judge(messages):
-    if "task_completion" in messages[-1]["content"] and not Path("calm").exists():
+    if "Was this goal reached" in messages[-1]["content"] and not Path("calm").exists():
         raise ValueError("not in the mood")
     return await fair(messages)
 """
