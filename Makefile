@@ -51,7 +51,7 @@ test-studio: $(STUDIO)/.installed-studio
 	@command -v chromium > /dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; \
 		then apt-get update -qq && apt-get install --yes --no-install-recommends -qq chromium fonts-dejavu-core > /dev/null; \
 		else echo "test-studio needs Chromium in the path: apt-get install chromium" >&2; exit 2; fi
-	$(STUDIO)/bin/python -m pytest tests/studio
+	$(STUDIO)/bin/python -m pytest tests/studio 'tests/test_benchmarks.py::test_it_starts_as_documented[studio]'
 
 # The recipes' graphs behind LangGraph's own server, on loopback.
 test-langgraph-server: $(LANGGRAPH)/.installed-langgraph
@@ -71,7 +71,7 @@ test-notebook: $(NOTEBOOK)/.installed-notebook
 
 # Runs on Ray's workers, with kills of workers, of a machine and of the command itself. With bytecode, as 'make test'.
 test-ray: $(RAY)/.installed-ray
-	env -u PYTHONDONTWRITEBYTECODE $(RAY)/bin/python -m pytest tests/ray
+	env -u PYTHONDONTWRITEBYTECODE $(RAY)/bin/python -m pytest tests/ray 'tests/test_benchmarks.py::test_it_starts_as_documented[scale]'
 
 # Compares exports, requests and kill behaviour with recorded hashes, by a script outside the project, where it is present.
 # Record a deliberate change with: make regression RECORD="--record --only NAME"

@@ -1,7 +1,7 @@
 """What a plan of APOLLO's samples costs a file: bytes beside the source's text, time, peak memory.
 
     dialoom run apollo-build -o build.db --folder source     # 20 users, 2,160 pairs
-    python benchmarks/apollo_size.py source
+    python benchmarks/apollo_size.py source [--length 2k --length 4k ...]
 
 The text is that of the source's files, in which every session, query and person stands once. Histories of four lengths
 share it: their first messages in full would be some thirty times as much.
@@ -52,12 +52,14 @@ def main() -> None:
     """Print what was seen."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("source", type=Path, help="a folder that apollo-build made")
-    source: Path = parser.parse_args().source
+    parser.add_argument("--length", action="append", help="of the histories, in tokens; repeatable; by default four")
+    arguments = parser.parse_args()
+    source: Path = arguments.source
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.db"
         begun = time.process_time()
-        samples = plan(source, path)
+        samples = plan(source, path, length=tuple(arguments.length or ()))
         spent = time.process_time() - begun
         size, text = path.stat().st_size, text_of(source)
         largest = ", ".join(f"{name} {bytes_ / 1e6:.2f}" for name, bytes_ in tables_of(path)[:5])

@@ -169,9 +169,12 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=298)
     parser.add_argument("--in-state", action="store_true")
     arguments = parser.parse_args()
+    if arguments.pairs < 2:
+        parser.error(f"--pairs must be at least 2, as two sizes are compared, got {arguments.pairs}")
+    first = max(1, arguments.pairs // 5)
     figures: list[tuple[int, int]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for pairs in (arguments.pairs // 5, arguments.pairs):
+        for pairs in (first, arguments.pairs):
             path = Path(folder) / f"{pairs}.db"
             options = {**vars(arguments), "pairs": pairs}
             started = time.perf_counter()
@@ -184,7 +187,7 @@ def main() -> None:
             size, spoken = figures[-1]
             print(f"  {size:,} bytes, {spoken:,} of distinct text: {size / spoken:.2f}")
     (few, few_spoken), (many, many_spoken) = figures
-    pairs = arguments.pairs - arguments.pairs // 5
+    pairs = arguments.pairs - first
     more, more_spoken = (many - few) / pairs, (many_spoken - few_spoken) / pairs
     print(f"a pair more: {more:,.0f} bytes, {more_spoken:,.0f} of distinct text")
     left = 1000 - arguments.pairs

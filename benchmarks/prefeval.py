@@ -1,7 +1,7 @@
 """What PrefEval's long items cost: the whole job beside a bare asyncio loop that makes the same LiteLLM calls.
 
-    python benchmarks/prefeval.py [--items 60] [--turns 298] [--concurrency 16] [--repeat 3]
-    python benchmarks/prefeval.py --size [--pairs 1000] [--turns 298]
+    python -m benchmarks.prefeval [--items 60] [--turns 298] [--concurrency 16] [--repeat 3]
+    python -m benchmarks.prefeval --size [--pairs 1000] [--turns 298]
 
 Items of all five methods are answered and judged by the offline model after so many unrelated turns, from a pool that
 is made for it. The requests are then read from the ledger and sent again by a loop that does nothing else; both run in
@@ -103,8 +103,9 @@ def compare(folder: Path, arguments: argparse.Namespace) -> None:
 def memory(arguments: argparse.Namespace) -> None:
     """The peak of so many items, and of three times as many."""
     for items in (arguments.items, 3 * arguments.items):
-        command = [sys.executable, __file__, "--alone", "--items", items, "--turns", arguments.turns]
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
+        command = [sys.executable, "-m", "benchmarks.prefeval", "--alone", "--items", items, "--turns", arguments.turns]
+        root = Path(__file__).parent.parent
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True, cwd=root)
         print(f"{items} items: {float(done.stdout):.0f} MiB at the peak")
 
 
@@ -112,7 +113,7 @@ def size(folder: Path, arguments: argparse.Namespace) -> None:
     """Play a hundredth, a tenth and all of so many pairs by five methods, and say what each file comes to."""
     write_pairs(folder / "pairs.json", arguments.pairs)
     path = folder / "run.db"
-    for pairs in (arguments.pairs // 100, arguments.pairs // 10, arguments.pairs):
+    for pairs in sorted({-(-arguments.pairs // 100), -(-arguments.pairs // 10), arguments.pairs}):
         path.unlink(missing_ok=True)
         arguments.items = pairs * len(METHODS)
         seconds = play_job(path, folder / "pool.json", arguments, folder / "pairs.json")

@@ -1,6 +1,7 @@
 """Several processes: what a second worker brings, what the first one costs, and where more of them meet a wall.
 
-    python benchmarks/scale.py [--served 288] [--turns 5] [--repeat 3] [--latency 0.3] [--skip-served]
+    .venv-ray/bin/python benchmarks/scale.py [--served 288] [--turns 5] [--repeat 3] [--latency 0.3]
+        [--scenarios 40] [--skip-served]
 
 Three parts. *Served*: one run by the command alone, with one worker and with two, in turns, against a model on a server
 process of its own that answers after 0.3 s; calls per second are the server's own count over the middle of each run, so

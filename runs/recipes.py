@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import EntryPoint, distributions
 from pathlib import Path
@@ -33,12 +33,26 @@ def is_file_spec(spec: str) -> bool:
     return bool(colon) and path.endswith(".py") and name.isidentifier()
 
 
-def load_recipe(spec: str, run: Path | None = None) -> Recipe:
+def is_relative_file(spec: str) -> bool:
+    """Whether a recipe is named by its file, relative to some folder."""
+    return is_file_spec(spec) and not Path(spec.rpartition(":")[0]).expanduser().is_absolute()
+
+
+def in_folder(spec: str, folders: Sequence[Path]) -> str | None:
+    """A recipe's name, with a relative path in the first of some folders that has the file; `None` if none has."""
+    if not is_relative_file(spec):
+        return spec
+    path = spec.rpartition(":")[0]
+    return next((f"{folder}/{spec}" for folder in folders if (folder / path).is_file()), None)
+
+
+def load_recipe(spec: str, run: Path | None = None, folders: Sequence[Path] = ()) -> Recipe:
     """The recipe of a name or of `path/to/file.py:NAME`.
 
     Args:
         spec: The name, as it was given or as a run's file keeps it.
         run: The run's file, if it is of one.
+        folders: Where a relative path is looked for, one after the other; by default in the working folder.
 
     Raises:
         RunError: If there is none, or it is no recipe.
@@ -52,7 +66,15 @@ def load_recipe(spec: str, run: Path | None = None) -> Recipe:
             setting="recipe",
             advice=Advice("open_in_python", "give it again, as recipe=...", {"path": run or "run.db"}),
         )
-    return checked_recipe(_from_file(spec) if is_file_spec(spec) else _registered(spec), spec)
+    found = in_folder(spec, folders) if folders else spec
+    if found is None:
+        looked = ", ".join(dict.fromkeys(map(str, folders)))
+        raise RunError(
+            f"recipe {spec!r}: there is no such file in any of {looked}; put it into one of them, or change to the "
+            "folder that has it",
+            setting="recipe",
+        )
+    return checked_recipe(_from_file(found) if is_file_spec(spec) else _registered(spec), spec)
 
 
 def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:

@@ -31,7 +31,7 @@ from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Wo
 from dialoom.runs.supply import Listed
 from dialoom.runs.tally import WorkTally
 from dialoom.runs.threads import in_thread
-from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
+from dialoom.runs.trust import Trust, player_named, players_named
 from dialoom.runs.workers.leftovers import take_leftovers
 
 from .judges import together
@@ -107,7 +107,7 @@ async def reopened(
             bound = rebind(kept := store.config.models, models)
             store.give(named for role in models or {} for named in player_named(kept[role].model))
             players = [named for cast in store.config.casts for named in players_named(cast)]
-            store.permit([*([] if recipe else recipe_named(store.config.recipe)), *players])
+            store.permit([*([] if recipe else store.recipe_named()), *players])
             found = store.recipe
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             policy.limits.check_prices(each.model for cast in store.config.casts for each in cast.values())

@@ -21,7 +21,7 @@ from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.kept_reply import kept_text
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.checkpoints.values import pack, text_of
-from dialoom.runs.trust import loads_named, recipe_named, remember
+from dialoom.runs.trust import loads_named, remember
 
 from .changes import changes
 from .context import START
@@ -131,7 +131,7 @@ async def case_of(session: SessionView) -> Case:
             update={"faults": None, "languages": ()}
         ),  # rules may change, a case must not
     )
-    own = context.store.known([*recipe_named(config.recipe), *loads_named(scenario.loads)])
+    own = context.store.known([*context.store.recipe_named(), *loads_named(scenario.loads)])
     remember(case.mark, [named.mark for named in own])
     return case
 

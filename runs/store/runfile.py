@@ -21,7 +21,7 @@ from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 from dialoom.runs.config import RunConfig
-from dialoom.runs.recipes import check_same, load_recipe
+from dialoom.runs.recipes import check_same, in_folder, load_recipe
 from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
 
 from .branches import BranchReader
@@ -134,9 +134,25 @@ class RunFile:
             TrustError: If it is a file that only the run's author has named.
         """
         if self._recipe is None:
-            self.permit(recipe_named(self.config.recipe))
-            self._recipe = load_recipe(self.config.recipe, self.path)
+            self.permit(self.recipe_named())
+            self._recipe = load_recipe(self.config.recipe, self.path, self._recipe_folders)
         return self._recipe
+
+    @property
+    def located_recipe(self) -> str | None:
+        """The recipe's name, with a relative path where it is found; `None` if there is no such file."""
+        return in_folder(self.config.recipe, self._recipe_folders)
+
+    @property
+    def _recipe_folders(self) -> list[Path]:
+        """Where a recipe's relative path is looked for: where the run was made, beside the run, and here."""
+        made = self._find("folder")
+        return [*([] if made is None else [Path(made)]), self.path.absolute().parent, Path.cwd()]
+
+    def recipe_named(self) -> list[Named]:
+        """The file of the recipe, if it is named by one and is there."""
+        found = self.located_recipe
+        return [] if found is None else recipe_named(self.config.recipe, found)
 
     def permit(self, named: Iterable[Named]) -> None:
         """Make sure that what the file names may be used, before it is.

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from dialoom.graphs import Recipe, Scenario
 from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.runs.config import RunConfig
+from dialoom.runs.recipes import is_relative_file
 from dialoom.runs.trust import Trust
 
 from . import schema
@@ -138,6 +139,9 @@ class RunStore(RunFile):
                     rows = self._reader.execute(f"SELECT * FROM {table} WHERE {condition}").fetchall()
                     for row in rows:
                         connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", tuple(row))
+                if is_relative_file(self.config.recipe) and (found := self.located_recipe) is not None:
+                    folder = found.removesuffix(f"/{self.config.recipe}")  # maybe the one in which this file is
+                    connection.execute("INSERT OR REPLACE INTO run VALUES ('folder', ?)", (folder,))
             return connection.serialize()
 
     def plan(self, scenarios: Iterable[Scenario], notes: Sequence[str], own: JudgementSet) -> int:
@@ -249,6 +253,8 @@ def _initial(config: RunConfig, prompts: PromptLibrary, recipe: Recipe | None) -
         with connection:
             connection.execute("INSERT INTO run VALUES ('id', ?)", (secrets.token_hex(16),))
             connection.execute("INSERT INTO run VALUES ('config', ?)", (config.model_dump_json(),))
+            if is_relative_file(config.recipe):
+                connection.execute("INSERT INTO run VALUES ('folder', ?)", (str(Path.cwd()),))
             if recipe is not None:  # by which it is known wherever its file is by then
                 connection.execute("INSERT INTO run VALUES ('recipe', ?)", (recipe.name,))
             connection.executemany(

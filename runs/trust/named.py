@@ -48,9 +48,14 @@ def code_hashes(named: Iterable[Named]) -> dict[str, str]:
     return {each.spec: found for each in named if (found := each.hash()) is not None}
 
 
-def recipe_named(spec: str) -> list[Named]:
-    """The file of a recipe that is named by one."""
-    return [_file("recipe", spec, spec)] if is_file_spec(spec) else []
+def recipe_named(spec: str, found: str | None = None) -> list[Named]:
+    """The file of a recipe that is named by one.
+
+    Args:
+        spec: The recipe's name.
+        found: The same with the file's path as it was found; by default it is in the working folder.
+    """
+    return [_file("recipe", found or spec, spec)] if is_file_spec(spec) else []
 
 
 def players_named(models: Mapping[str, ModelBinding]) -> list[Named]:
