@@ -25,8 +25,8 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --con
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
-	$(BIN)/dialoom run personalens --users 6 --setting base --setting I --model offline/attentive --seed 7 -o demo/run.db
-	$(BIN)/dialoom show demo/run.db 2
+	$(BIN)/dialoom run personalens --users 6 --setting base --setting I --model offline/attentive --seed 7 --sample 60 -o demo/run.db
+	$(BIN)/dialoom show demo/run.db 5
 	$(BIN)/dialoom report demo/run.db -o demo/report > /dev/null
 	$(BIN)/dialoom export demo/run.db -o demo/dialogues.jsonl > /dev/null
 	$(BIN)/dialoom report demo/run.db --table scores --table dialogues

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import itertools
 import json
 import random
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,6 +38,41 @@ def _digest(*parts: object) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
+class Asking:
+    """The requests of one graph run that are under way at the same time, in one node or in several."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._idle = asyncio.Event()
+
+    @asynccontextmanager
+    async def together(self) -> AsyncIterator[None]:
+        """Count a request. If it fails, that is known only when no other one is under way.
+
+        The failure ends the graph run, and what was asked beside it would be cut off: sent, and perhaps paid for, but
+        not in the ledger, or there only after the scenario's results were handed over.
+        """
+        self._count += 1
+        is_counted = True
+        try:
+            yield
+        except Exception:
+            self._end()
+            is_counted = False
+            while self._count:
+                self._idle.clear()
+                await self._idle.wait()
+            raise
+        finally:
+            if is_counted:
+                self._end()
+
+    def _end(self) -> None:
+        self._count -= 1
+        if not self._count:
+            self._idle.set()
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """The context of one graph run.
@@ -52,6 +88,7 @@ class Stage:
         gate: Looks at lines that are about to be said.
         retries: How often a line in which it finds a fault is asked for again.
         judged: The finished outcome that is judged; `None` while a scenario is played.
+        asking: The requests under way.
     """
 
     scenario: Scenario
@@ -64,6 +101,7 @@ class Stage:
     gate: Gate | None = None
     retries: int = 0
     judged: Outcome | None = None
+    asking: Asking = field(default_factory=Asking)
 
 
 class StageFactory(Protocol):
@@ -105,7 +143,8 @@ class Scene:
             PromptError: If the prompt cannot be rendered.
             RoleError: If the model cannot be had or its reply cannot be parsed.
         """
-        return await self._stage.cast[prompt_id](inputs, at=self)
+        async with self._stage.asking.together():
+            return await self._stage.cast[prompt_id](inputs, at=self)
 
     async def ask_role(self, role: str, prompt_id: str, **inputs: Any) -> Any:
         """As `ask`, of another role than the prompt's own: where several models play one part, each has a role.
@@ -115,7 +154,8 @@ class Scene:
         Raises:
             PromptError, RoleError: As `ask`.
         """
-        return await self._stage.cast.played_by(role, prompt_id)(inputs, at=self)
+        async with self._stage.asking.together():
+            return await self._stage.cast.played_by(role, prompt_id)(inputs, at=self)
 
     async def act(
         self,
@@ -138,7 +178,8 @@ class Scene:
             PromptError: If the prompt cannot be rendered.
             ProviderError: If the model cannot be had.
         """
-        return await self._stage.cast[prompt_id].act(inputs, tools, self, run_tool)
+        async with self._stage.asking.together():
+            return await self._stage.cast[prompt_id].act(inputs, tools, self, run_tool)
 
     async def takes_tools(self, prompt_id: str) -> bool:
         """Return whether the player of a prompt's role is known to take tools.
@@ -173,7 +214,8 @@ class Scene:
         stage, ordinal = self._stage, next(self._ordinals)
         for again in range(stage.retries + 1):
             site = _Again(self, self.place_again(ordinal, again))
-            reply = str(await stage.cast[prompt_id](inputs, at=site))
+            async with stage.asking.together():
+                reply = str(await stage.cast[prompt_id](inputs, at=site))
             if stage.gate is None or again == stage.retries:
                 break
             line = Line(role=USER, content=spoken(reply), finish_reason=self.finish_reason)
@@ -193,10 +235,11 @@ class Scene:
             RoleError: If the model cannot be had or its reply cannot be parsed.
         """
         role, ordinal = self._stage.cast[prompt_id], next(self._ordinals)
-        for sample in range(self._stage.sample):
-            with suppress(UnparsedReplyError):
-                return await role(inputs, at=_Common(self, prompt_id, ordinal, sample))
-        return await role(inputs, at=_Common(self, prompt_id, ordinal, self._stage.sample))
+        async with self._stage.asking.together():
+            for sample in range(self._stage.sample):
+                with suppress(UnparsedReplyError):
+                    return await role(inputs, at=_Common(self, prompt_id, ordinal, sample))
+            return await role(inputs, at=_Common(self, prompt_id, ordinal, self._stage.sample))
 
     def tell(self, text: str) -> None:
         """Say something to whoever watches the run, e.g. how far a long piece of work is. Nothing of it is kept."""

@@ -112,6 +112,12 @@ def _calls(connection: sqlite3.Connection, run: RunFile) -> Rows:
         yield dict(row) | texts | {"messages": run.request(row["id"])}
 
 
+def _uses(connection: sqlite3.Connection, _run: RunFile) -> Rows:
+    """Uses of replies: of a common call without one, the table has the scenario that happened to ask first."""
+    answered = "SELECT key FROM calls WHERE reply IS NOT NULL"
+    return map(dict, connection.execute(f"SELECT * FROM common_uses WHERE key IN ({answered})"))
+
+
 def _attempts(connection: sqlite3.Connection, _run: RunFile) -> Rows:
     return map(dict, connection.execute("SELECT attempts.*, key FROM attempts LEFT JOIN calls ON calls.id = call"))
 
@@ -177,7 +183,7 @@ _DUMPED: dict[str, _Read] = {
     "outcomes": _outcomes,
     "kept_texts": _plain("texts"),
     "kept_calls": _calls,
-    "kept_uses": _plain("common_uses"),
+    "kept_uses": _uses,
     "attempts": _attempts,
     "checkpoints": _checkpoints,
 }

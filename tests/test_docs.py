@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import csv
+import json
+import math
+import random
 import re
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from .conftest import ROOT, Command
+from dialoom import open_run
+from dialoom.runs.recipes import load_recipe
+
+from .conftest import ROOT, Command, MadeOnce
 from .processes import Started
 
 
@@ -51,18 +63,6 @@ def test_the_examples_of_the_python_page(tmp_path: Path, monkeypatch: pytest.Mon
     assert compared >= 6
 
 
-def test_the_dialogue_of_the_readme_is_the_one_of_the_demo(dialoom: Command) -> None:
-    """Line by line, but for what it leaves out and where it breaks lines."""
-    shown = re.search(r"\$ dialoom show demo/run\.db (4)\n(.*?)\n\n\$ dialoom report", read("README.md"), re.DOTALL)
-    made = re.search(r"dialoom (run .*) -o demo/run\.db$", read("Makefile"), re.MULTILINE)
-    assert shown is not None and made is not None
-    dialoom(*made[1].split(), "--limit", shown[1], "-o", "run.db")
-    came_out = " ".join(dialoom("show", "run.db", shown[1]).stdout.split())
-    pieces = [" ".join(piece.split()) for piece in re.split(r"\.\.\.\n|\.\.\.$|\n\n", shown[2])]
-    assert len(pieces) > 8
-    assert [piece for piece in pieces if piece not in came_out] == []
-
-
 def test_the_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> None:
     """The session that docs/debugging.md writes, on the dialogue that it steps through."""
     text = (ROOT / "docs" / "debugging.md").read_text(encoding="utf-8")
@@ -90,3 +90,301 @@ def test_the_recipe_of_the_docs_is_played_judged_and_reported(tmp_path: Path, di
     assert "ended by the caller %" in shown and "change an address" in shown
     judged = dialoom("judge", "support.db", "--model", "offline/placeholder", "--name", "again").stdout
     assert "2" in judged
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """What a page shows of a command's output.
+
+    Attributes:
+        page: The file.
+        first: The first line: the command behind `$ dialoom`, or else of the output.
+        text: The output, with `...` for what is left out.
+    """
+
+    page: str
+    first: str
+    text: str
+
+    @property
+    def pieces(self) -> list[str]:
+        """Its parts between the elisions, words and figures with single blanks around them.
+
+        In a table whose header ends with `...` columns are left out of all lines.
+        """
+        shown: list[str] = []
+        lacks_columns = False
+        for line in self.text.splitlines():
+            lacks_columns = bool(line.strip()) and (lacks_columns or re.search(r"\S {2,}\S.*\.\.\.$", line) is not None)
+            shown += [*_words(line), *(["..."] if lacks_columns else [])]
+        return f" {' '.join(shown)} ".split("...")
+
+    def differs(self, output: str) -> str | None:
+        """Return the first piece that the output does not have behind those before it; `None` if it has all."""
+        printed, place = f" {' '.join(_words(output))} ", 0
+        for piece in filter(str.strip, self.pieces):
+            found = printed.find(piece, place)
+            if found < 0:
+                return piece
+            place = found + len(piece.rstrip())
+        return None
+
+
+def _words(text: str) -> list[str]:
+    """Return the words and figures of a text, without the lines of tables; times of day and seconds are alike."""
+    text = re.sub(r"\b\d\d:\d\d:\d\d\b", "TIME", re.sub(r"\bin [\d.]+ s\b", "in SECONDS", text))
+    return [word for word in text.split() if word.strip("─")]
+
+
+def excerpts() -> list[Excerpt]:
+    """Return what the pages show of outputs: fenced blocks of no language, parted at the commands in them."""
+    found = []
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        page = path.relative_to(ROOT).as_posix()
+        blocks = re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+        for language, block in blocks:
+            for part in re.split(r"^\$ dialoom ", block, flags=re.MULTILINE):
+                if part.strip() and not language:
+                    first, _, rest = part.partition("\n")
+                    found.append(Excerpt(page, first, rest if block.startswith("$") else part))
+    return found
+
+
+def _demo(dialoom: Command, folder: Path) -> None:
+    """Play the run of `make demo`, and label a sample of it as two people might who do not always agree with the judge.
+
+    In `mislabelled/` a label is off the scale.
+    """
+    made = re.search(r"dialoom (run .* -o demo/run\.db)$", read("Makefile"), re.MULTILINE)
+    assert made is not None
+    (folder / "demo").mkdir()
+    dialoom(*made[1].split())
+    metrics = ("--metric", "personalization", "--metric", "naturalness")
+    dialoom("agree", "demo/run.db", "--sample", 80, *metrics, "--annotators", "anna,ben", "-o", "labels.csv")
+    scores = {
+        f"{episode.id}/{each.metric}/{each.target}": int(each.score or 0)
+        for episode in open_run(folder / "demo" / "run.db").episodes()
+        for each in episode.outcome.judgements
+    }
+    draw = random.Random(0)
+    with (folder / "labels.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        for name in ("label:anna", "label:ben"):
+            most = 4 if "/personalization/" in row["item"] else 5
+            score = min(most, max(1, scores[row["item"]] + draw.choice((0, 0, 0, 0, -1, 1))))
+            row[name] = str(score) if draw.random() < 0.95 else ""
+    _write_rows(folder / "labels.csv", rows)
+    (folder / "mislabelled").mkdir()
+    _write_rows(folder / "mislabelled" / "labels.csv", [*rows[:10], {**rows[10], "label:anna": "6"}, *rows[11:]])
+
+
+def _write_rows(path: Path, rows: Sequence[dict[str, str]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _swapped(dialoom: Command, folder: Path) -> None:
+    """Play a dialogue whose user offers help."""
+    line = "Of course! How can I help you today? I am here to assist you with it."
+    (folder / "cast.py").write_text(f"async def user(messages):\n    return {line!r}\n")
+    dialoom("run", "personalens", "--users", 1, "--limit", 1, "--model", "user=python:cast:user", "-o", "run.db")
+
+
+def _by_mail(dialoom: Command, folder: Path) -> None:
+    """Make a run that this machine does not know."""
+    example = ROOT / "docs" / "examples" / "twenty_questions"
+    (folder / "evil.py").write_text((example / "recipe.py").read_text())
+    (folder / "words.toml").write_text((example / "words.toml").read_text())
+    (folder / "prompts").symlink_to(example / "prompts")
+    dialoom("run", "evil.py:RECIPE", "--words", "heron", "-o", "run.db")
+    with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
+        connection.execute("UPDATE run SET value = 'ffff' WHERE key = 'id'")
+
+
+def _one_system(dialoom: Command, folder: Path) -> None:  # noqa: ARG001
+    """Write the shipped suite with PersonaLens alone."""
+    suite = yaml.safe_load((ROOT / "graphs" / "suites" / "personalization.yaml").read_text())
+    suite["systems"] = suite["systems"][:1]
+    (folder / "suite.yaml").write_text(yaml.safe_dump(suite))
+
+
+def _commands(*lines: str) -> Callable[[Command, Path], None]:
+    """Return what runs some command lines."""
+
+    def make(dialoom: Command, folder: Path) -> None:  # noqa: ARG001
+        for line in lines:
+            dialoom(*line.split())
+
+    return make
+
+
+_WRITTEN = "run apollo-write --users 1 --pairs 1 --errands 2 -o write.db --folder my-source"
+_TOOLS = "run apollo --source my-source --length 2k --length 4k --framework function-calling --framework reminder"
+_PEOPLE = "run personalens-people --people 3 --single-tasks 1 --multi-tasks 2 --seed 7 -o people.db"
+_PAIRS = "run prefeval-pairs --topics travel_hotel --keep 5 -o pairs.db"
+_write = _commands(_WRITTEN, f"{_TOOLS} --sample 24 -o tools.db")
+_people, _pairs, _nothing = _commands(_PEOPLE), _commands(_PAIRS), _commands()
+
+COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] = {
+    ("README.md", "show demo/run.db 5"): (_demo, "show demo/run.db 5"),
+    ("README.md", "report demo/run.db --table scores"): (_demo, "report demo/run.db --table scores"),
+    ("docs/agreement.md", "agree demo/run.db --labels labels.csv"): (
+        _demo,
+        "agree demo/run.db --labels labels.csv",
+    ),
+    ("docs/agreement.md", "dialoom: labels.csv:683: label of anna: '6' is not a whole number from 1 to 4"): (
+        _demo,
+        "agree demo/run.db --labels mislabelled/labels.csv",
+    ),
+    ("docs/apollo-writing.md", "What was written, and when it passed all checks"): (_write, "report write.db"),
+    ("docs/apollo-writing.md", "Accuracy by length of the history"): (_write, "report tools.db"),
+    ("docs/gate.md", "user"): (_swapped, "show run.db 1"),
+    ("docs/personalens-people.md", "What checks found"): (_people, "report people.db"),
+    ("docs/personas.md", "personas build --target 71 --threshold 0.25 -o p.jsonl"): (
+        _nothing,
+        "personas build --target 71 --threshold 0.25 -o p.jsonl",
+    ),
+    ("docs/prefeval-pairs.md", "Pairs that are out, and why"): (_pairs, "report pairs.db"),
+    (
+        "docs/scorecard.md",
+        "scorecard --model assistant=offline/attentive --model assistant=offline/generic -o card",
+    ): (
+        _one_system,
+        "scorecard --suite suite.yaml --model assistant=offline/attentive --model assistant=offline/generic -o card",
+    ),
+    ("docs/security.md", "report run.db"): (_by_mail, "report run.db"),
+}
+"""What makes the files of each excerpt, and the command whose output it is; the shared ones are made once."""
+
+ELSEWHERE: Mapping[tuple[str, str], str] = {
+    ("docs/apollo-data.md", "user: On 12 March I have time for a film. Would you book me a seat?"): (
+        "the shipped sample, compared below"
+    ),
+    ("docs/local-models.md", "ok       shape openai/smollm2              held to it, as JSON mode with a schema"): (
+        "llama-cpp-python's server with SmolLM2-135M-Instruct, as `make test-llm` starts it"
+    ),
+    ("docs/local-models.md", "user"): "SmolLM2-135M-Instruct on llama.cpp; its samples differ from machine to machine",
+    ("docs/new-recipe.md", "---"): "a prompt file, and no output",
+    (
+        "docs/running.md",
+        "provider openai at http://127.0.0.1:8000/v1 cannot be reached (connection refused): paused, trying again in "
+        "1s, patience 10m",
+    ): "a provider that goes away and comes back; tests/runs/test_provider_away.py plays it with a clock of its own",
+    ("docs/studio.md", "studio demo/run.db"): "the studio, an extra; tests/studio starts it",
+}
+"""Excerpts that this test does not compare, and where they come from."""
+
+FIGURES: Mapping[tuple[str, str], str] = {
+    ("docs/aloe.md", "The tree (`dialoom run aloe`)"): "the recipe's settings, compared below",
+    ("docs/gate.md", "On the dialogues of a real model"): "tests/test_labelled.py counts them anew",
+    ("docs/gate.md", "What is found"): "tests/graphs/gate/test_rules.py measures them anew",
+    ("docs/gateway.md", "What it costs"): "benchmarks/gateway.py",
+    ("docs/gateway.md", "What the calls took: `dialoom report RUN --cost`"): "tests/runs/test_prefixes.py counts them",
+    ("docs/local-models.md", "Similarity with a sentence embedder"): "a sentence embedder, named above the table",
+    (
+        "docs/local-models.md",
+        "What is read again, and what is not",
+    ): "SmolLM2-135M-Instruct on llama-cpp-python's server",
+    ("docs/local-models.md", "What to expect of a small model"): "SmolLM2-135M-Instruct on llama-cpp-python's server",
+    ("docs/personalens.md", "Judgements"): "the scales of the recipe, compared below",
+    ("docs/personalens.md", "One dialogue"): "the recipe's settings, compared below",
+    ("docs/prefeval-results.md", "Charts"): "the numbers of the paper's figures",
+    ("docs/prefeval.md", "The offline model"): "the rule in the same row, computed below",
+    ("docs/scale.md", "What it brings"): "benchmarks/scale.py",
+    ("docs/scale.md", "What it costs"): "benchmarks/scale.py",
+    ("docs/store.md", "Size and speed of a plan"): "benchmarks/planning.py",
+    ("docs/store.md", "Speed of the checkpointer"): "benchmarks/checkpointing.py",
+    ("docs/store.md", "Where the bytes go"): "benchmarks/prefeval.py --size",
+    ("docs/studio.md", "How quick it is"): "benchmarks/studio.py",
+}
+"""Tables of figures that are no output of a command, by page and heading, and where they come from."""
+
+
+def test_every_excerpt_is_compared_or_comes_from_elsewhere() -> None:
+    """A new one is entered in COMPARED or ELSEWHERE; what looks like an output stands in a fenced block."""
+    shown = {(each.page, each.first) for each in excerpts()}
+    assert shown == COMPARED.keys() | ELSEWHERE.keys()
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        outputs = r"^ {4}(?:\$ dialoom .*|dialoom: .*|ok {3,}.*|user: .*|provider .*|\d\d:\d\d:\d\d .*)$"
+        assert re.findall(outputs, text, re.MULTILINE) == [], path.name
+
+
+@pytest.mark.parametrize("made", dict.fromkeys(made for made, _ in COMPARED.values()))
+def test_excerpts_are_what_the_commands_print(
+    made: Callable[[Command, Path], None], made_once: MadeOnce, dialoom: Command
+) -> None:
+    """Word by word and figure by figure, but for what `...` leaves out and where lines are broken."""
+    folder = made_once(made)
+    printed: dict[str, str] = {}
+    for each in excerpts():
+        of_page, command = COMPARED.get((each.page, each.first), (None, ""))
+        if of_page is not made:
+            continue
+        if command not in printed:
+            done = dialoom(*command.split(), code=None)
+            printed[command] = (
+                (done.stderr + done.stdout).replace(str(folder), "/home/me/mail").replace("mislabelled/", "")
+            )
+        assert each.differs(printed[command]) is None, f"{each.page}: {each.first}\n{printed[command]}"
+
+
+def test_the_command_lines_of_compared_examples_stand_on_their_pages() -> None:
+    """A reader can repeat them."""
+    for page, lines in {
+        "docs/apollo-writing.md": (_WRITTEN, f"{_TOOLS} --sample 24 -o tools.db"),
+        "docs/personalens-people.md": (_PEOPLE,),
+        "docs/prefeval-pairs.md": (_PAIRS,),
+    }.items():
+        assert [line for line in lines if f"    dialoom {line}\n" not in read(page)] == []
+
+
+def test_the_pair_that_the_page_on_apollos_data_shows_is_in_the_sample() -> None:
+    """Its session, query and gold calls."""
+    sample = ROOT / "personas" / "samples" / "apollo"
+    rows = {
+        name: map(json.loads, (sample / f"{name}.jsonl").read_text().splitlines()) for name in ("sessions", "pairs")
+    }
+    pair = next(row for row in rows["pairs"] if row["id"] == "u02-movie-1-1")
+    session = next(row for row in rows["sessions"] if row["id"] == pair["session"])
+    lines = [f"{turn['speaker']}: {turn['text']}" for turn in session["turns"] if "speaker" in turn]
+    calls = [
+        f"{call['name']}({', '.join(f'{key} {value}' for key, value in call['arguments'].items())})"
+        for call in pair["gold"]
+    ]
+    written = "\n".join([*lines, f"query: {pair['query']}", f"gold: {' '.join(calls)}"])
+    (shown,) = [each for each in excerpts() if each.page == "docs/apollo-data.md"]
+    assert shown.differs(written) is None
+
+
+def test_tables_of_figures_name_where_they_come_from() -> None:
+    """Those of benchmarks and real models are entered in FIGURES, with their source."""
+    found = set()
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        heading = ""
+        for line in re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.M).splitlines():
+            heading = line.lstrip("# ") if line.startswith("#") else heading
+            cells = [cell.strip(" *`") for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
+            if any(re.match(r"[-~<]?\d[\d.,]*(?: ?%| |$)", cell) for cell in cells):
+                found.add((path.relative_to(ROOT).as_posix(), heading))
+    assert found == FIGURES.keys()
+
+
+def test_tables_of_settings_are_those_of_the_recipes() -> None:
+    """Temperatures and reply limits of roles, scales of metrics, and the reach of the offline model's methods."""
+    for name in ("aloe", "personalens"):
+        recipe = load_recipe(name)
+        rows = re.findall(r"^\| (\w+) \| ([\d.]+) \|(?: ([\d,]+) tokens \|)?", read(f"docs/{name}.md"), re.MULTILINE)
+        assert len(rows) >= 3
+        for role, temperature, limit in rows:
+            assert recipe.roles[role] == float(temperature), role
+            assert not limit or recipe.reply_limits[role] == int(limit.replace(",", "")), role
+    scales = re.findall(r"^\| `(\w+)` \|.*?\| (\d) to (\d) \|", read("docs/personalens.md"), re.MULTILINE)
+    assert {metric: (int(low), int(high)) for metric, low, high in scales} == load_recipe("personalens").scales
+    rules = re.findall(r"\| ([\d, ]+) \| (\d+) - (\d+) floor\(log2\(1 \+ t\)\) \|", read("docs/prefeval.md"))
+    assert len(rules) == 4
+    for reach, start, step in rules:
+        assert reach == ", ".join(str(max(0, int(start) - int(step) * int(math.log2(1 + t)))) for t in (0, 8, 68))

@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding
-from dialoom.roles.errors import BindingError, BudgetError, ContextError, DrainedError, NotRecordedError, ProviderError
+from dialoom.roles.errors import (
+    BindingError,
+    BudgetError,
+    ContextError,
+    DrainedError,
+    NotRecordedError,
+    PermanentProviderError,
+    ProviderError,
+)
 from dialoom.roles.named_players import GRAPH, PYTHON, named_player
 from dialoom.roles.own_players import OwnPlayer
 
@@ -103,6 +111,7 @@ class Gateway:
         self._pauses = Pauses()
         self._windows = Windows(self._limits.context)
         self._asked: dict[str, asyncio.Future[None]] = {}
+        self._refused: dict[str, PermanentProviderError] = {}
         self._listener: Callable[[Tidings], None] = lambda _tidings: None
         self._under_way: dict[str, UnderWay] = {}
         if sharing is not None:
@@ -155,9 +164,11 @@ class Gateway:
         return await self._complete(key, request, place)
 
     async def _common(self, key: str, request: Request, place: CallPlace) -> Completion:
-        """A reply that others may want at the same time: one of them asks, and its failure is everybody's."""
+        """A reply that others may want: one of them asks, and its failure is everybody's, a permanent one for good."""
         if (known := await self._ledger.find(key, place)) is not None:
             return known
+        if (refused := self._refused.get(key)) is not None:
+            raise refused
         while (asked := self._asked.get(key)) is not None:
             await asyncio.wait([asked])
             if asked.cancelled():
@@ -172,6 +183,8 @@ class Gateway:
             asked.cancel()
             raise
         except BaseException as failure:
+            if isinstance(failure, PermanentProviderError):
+                self._refused[key] = failure
             asked.set_exception(failure)
             asked.exception()  # seen, though nobody may be waiting
             raise

@@ -71,8 +71,8 @@ class OfflineProvider(CustomLLM):
 def _not_from_dialoom(model: str) -> BadRequestError:
     """Return the error of a call that was made directly; LiteLLM passes on its own errors as they are."""
     return BadRequestError(
-        f"offline/{model} can only be called by dialoom, which tells it the role and the prompt; give it as a role's "
-        "model (--model ROLE=offline/...), and call another model here",
+        f"offline/{model} can only be called by dialoom, which tells it the role and the prompt; give it to dialoom "
+        "as a role's model, or call another model here",
         model,
         "offline",
     )

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dialoom.roles import Completion
+from dialoom.roles import Completion, PermanentProviderError
 from dialoom.roles.gateway.budget import Budget, Taken
 from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.limits import PerMinute
@@ -92,6 +92,7 @@ class Commons:
         self._cache = None if cache is None else ResponseCache(cache)
         self._made: OrderedDict[str, tuple[str, Parcel]] = OrderedDict()
         self._asked: dict[str, _Asked] = {}
+        self._refused: dict[str, Failed] = {}
         self._overloads: deque[tuple[int, str, Place, float, float | None]] = deque(maxlen=_NEWS)
         self._number = 0
         self._news = asyncio.Event()
@@ -149,6 +150,8 @@ class Commons:
         while True:
             if (parcel := self._known(key)) is not None:
                 return parcel
+            if (refused := self._refused.get(key)) is not None:
+                return refused
             if (asked := self._asked.get(key)) is None:
                 self._asked[key] = _Asked(worker)
                 return None
@@ -164,8 +167,10 @@ class Commons:
                 self._made.popitem(last=False)
         self._over(key, None)
 
-    async def failed(self, worker: str, key: str, error: Exception | None) -> None:  # noqa: ARG002
-        """A common call came to nothing; without an error somebody else may try."""
+    async def failed(self, worker: str, key: str, error: Exception | None) -> None:
+        """A common call came to nothing; without an error somebody else may try, after a permanent one nobody does."""
+        if isinstance(error, PermanentProviderError):
+            self._refused[key] = worker, error
         self._over(key, error)
 
     async def reply(self, key: bytes) -> Completion | None:

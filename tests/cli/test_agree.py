@@ -237,7 +237,7 @@ def test_another_judging_answers_to_the_same_labels(dialoom: Command, run: Path,
     (tmp_path / "shy.py").write_text(
         "async def judge(messages):\n"
         "    text = messages[-1]['content']\n"
-        "    return '{\"verdict\": true}' if 'task_completion' in text else 'no idea'\n"
+        "    return '{\"verdict\": true}' if 'this goal' in text else 'no idea'\n"
     )
     dialoom("judge", run, "--model", "judge=python:shy:judge", "--name", "shy")
     dialoom("agree", run, "--sample", 24, "-o", "s.csv", "--metric", "naturalness", "--metric", "task_completion")

@@ -141,7 +141,7 @@ def test_a_second_judging_is_kept_apart_and_compared(dialoom: Command, run: Path
     """The run's own judgements stay as they were; the report sets both side by side."""
     (tmp_path / "strict.py").write_text(
         "async def judge(messages):\n"
-        "    return '{\"verdict\": false}' if 'task_completion' in messages[-1]['content'] else '{\"score\": 1}'\n"
+        "    return '{\"verdict\": false}' if 'this goal' in messages[-1]['content'] else '{\"score\": 1}'\n"
     )
     dialoom("export", run, "-o", "before.jsonl")
     dialoom("judge", run, "--model", "judge=python:strict:judge", "--name", "strict")

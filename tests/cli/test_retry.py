@@ -75,7 +75,7 @@ from players import judge as clear
 async def judge(messages):
     if Path('mended').exists():
         return (await clear(messages)).replace('3', '1')
-    return 'it depends' if 'task_completion' in messages[-1]['content'] or len(messages) > 2 else await clear(messages)
+    return 'it depends' if 'this goal' in messages[-1]['content'] or len(messages) > 2 else await clear(messages)
 """
     )
     cast = [*players[:4], "--model", "judge=python:vague:judge"]
@@ -103,7 +103,7 @@ from pathlib import Path
 from players import judge as clear
 
 async def judge(messages):
-    vague = 'task_completion' in messages[-1]['content'] or len(messages) > 2
+    vague = 'this goal' in messages[-1]['content'] or len(messages) > 2
     return 'it depends' if vague and not Path('mended').exists() else await clear(messages)
 """
 """A judge who cannot say whether a task is done, until the file is there."""

@@ -22,6 +22,7 @@ from dialoom.runs.stepping import case_of, read_case, replay, write_case
 from tests.conftest import ROOT, Command
 from tests.processes import Started
 from tests.runs.test_kill_anywhere import KILLER
+from tests.runs.workers.near import near_cluster
 
 RECIPE = f"{ROOT}/benchmarks/long_requests.py:Recalling"
 SMALL = {"pairs": 3, "methods": 4, "turns": 2}
@@ -67,6 +68,28 @@ class Hesitant:
             if self.left >= 0:
                 return ""
         return await assistant(list(messages))
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_a_call_that_is_refused_for_good_is_not_made_again(
+    workers: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All scenarios that want it fail by it, those that come later, too; a resume makes it once more."""
+    near_cluster(monkeypatch)
+    asked: list[object] = []
+
+    async def refusing(messages: Sequence[ChatMessage]) -> str:
+        if messages[0]["content"].startswith("p0") and len(messages) in (1, 2):
+            asked.append(messages)
+            raise ValueError("no reply")
+        return await assistant(list(messages))
+
+    run = played(tmp_path / "run.db", refusing, workers=workers, concurrency=2)
+    assert (run.status().done, run.status().failed, len(asked)) == (8, 4, 1)
+    assert [row["error"] is None for row in common(run)].count(False) == 1
+    run = door.resume(run.path, models={"assistant": refusing}, retry_failed=True, workers=workers)
+    assert (run.status().failed, len(asked)) == (4, 2)
+    assert [row["error"] is None for row in common(run)].count(False) == 2
 
 
 def test_they_are_made_and_booked_once(tmp_path: Path) -> None:

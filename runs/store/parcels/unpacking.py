@@ -98,6 +98,8 @@ class Unpacking:
                 if row["key"] in answered:
                     continue  # it came in another parcel
                 answered.add(row["key"])
+            elif row["scenario"] is None and self._has_unanswered(row):
+                continue  # likewise
             changed = {
                 "id": None,
                 "messages": self._messages(row["messages"]),
@@ -113,6 +115,12 @@ class Unpacking:
         """Those of some calls whose reply the file has."""
         query = "SELECT key FROM kept_calls WHERE key IN ({}) AND reply IS NOT NULL"
         return {row[0] for row in rows_of(self._connection, query, keys)}
+
+    def _has_unanswered(self, row: Row) -> bool:
+        """Whether the file has a common call without a reply: it comes with each scenario that asked for the same."""
+        names = ("key", "scenario", "reply", "error", "attempts", "latency")
+        query = f"SELECT 1 FROM calls WHERE {' AND '.join(f'{name} IS ?' for name in names)}"
+        return self._connection.execute(query, [row[name] for name in names]).fetchone() is not None
 
     def _uses(self) -> None:
         if self._parcel.position is None:

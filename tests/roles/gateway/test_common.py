@@ -77,19 +77,21 @@ async def test_it_is_made_once() -> None:
     assert len(ledger.begun) == 2
 
 
-async def test_its_failure_is_everybody_s_and_it_may_be_tried_again() -> None:
-    """One call for all that waited, then another for all that try again."""
-    model = Asked()
-    gateway = Gateway(MemoryLedger(), objects={MODEL: model})
+async def test_its_failure_is_everybody_s_and_a_resume_tries_again() -> None:
+    """One call for all that waited and all that come later, then another one when the run is gone on with."""
+    model, ledger = Asked(), MemoryLedger()
+    gateway = Gateway(ledger, objects={MODEL: model})
     model.error = ValueError("not today")
     tasks = wanted(gateway, "a", "b", "c")
     await all_wait(model)
     model.may_reply.set()
     failures = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [isinstance(each, ProviderError) for each in failures] == [True] * 3
+    failures += await asyncio.gather(*wanted(gateway, "d"), return_exceptions=True)
+    assert [isinstance(each, ProviderError) for each in failures] == [True] * 4
     assert len(model.texts) == 1
     model.error = None
-    again = await asyncio.gather(*wanted(gateway, "a", "b", "c"))
+    resumed = Gateway(ledger, objects={MODEL: model})
+    again = await asyncio.gather(*wanted(resumed, "a", "b", "c"))
     assert {each.text for each in again} == {"reply 2"}
 
 

@@ -9,8 +9,10 @@ import csv
 import hashlib
 import importlib.util
 import json
+import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,29 +33,50 @@ MODEL = "litellm:some/model"
 _MOST = 10
 """Rows that a failing comparison shows."""
 
-_TRIES = 30
-"""Salts of which one makes some scenarios fail and others not, whatever the prompts are at present."""
+_TRIES = 40
+"""Salts, of which one makes some scenarios fail and others not, whatever the prompts are at present."""
+
+_MANY = 6
+"""Calls of a judge, of whom some should fail."""
 
 
-def _drawn(messages: Sequence[ChatMessage], salt: object, one_in: int) -> tuple[bool, str]:
-    """Whether a request is one of those that go wrong, and a few letters that no other request has."""
-    said = hashlib.sha256(json.dumps([salt, messages], sort_keys=True).encode()).hexdigest()
-    return one_in > 0 and int(said, 16) % one_in == 0, said[:8]
+def _number(salt: int, messages: Sequence[ChatMessage]) -> int:
+    """A number that follows from a request, by which it is decided what goes wrong with it."""
+    return int(hashlib.sha256(json.dumps([salt, messages], sort_keys=True).encode()).hexdigest()[:12], 16)
+
+
+def _is_one(number: int, one_in: int) -> bool:
+    return one_in > 0 and number % one_in == 0
 
 
 @dataclass
-class Talker:
-    """A player of words; to about one request in `one_in` it raises an error, whoever asks and how often."""
+class Player:
+    """A player of which something follows from a request alone, whoever asks and how often.
 
-    one_in: int = 0
+    Attributes:
+        fails: To about one request in so many it raises an error; 0 for none.
+        unread: To about one request in so many it says what cannot be read, of words: nothing; 0 for none.
+        salt: Another one has other requests go wrong.
+    """
+
+    fails: int = 0
+    unread: int = 0
     salt: int = 0
 
     async def __call__(self, messages: Sequence[ChatMessage]) -> str:
-        """A reply that follows from the request."""
-        fails, letters = _drawn(messages, self.salt, self.one_in)
-        if fails:
-            raise ValueError(f"no reply to {letters}")
-        return f"Certainly, as you prefer: {letters}."
+        """A reply."""
+        number = _number(self.salt, messages)
+        if _is_one(number, self.fails):
+            raise ValueError(f"no reply to {number}")
+        return self.nonsense(number) if _is_one(number // 7, self.unread) else self.reply(number, messages)
+
+    def nonsense(self, number: int) -> str:
+        """What cannot be read."""
+        return ""
+
+    def reply(self, number: int, messages: Sequence[ChatMessage]) -> str:
+        """What can."""
+        return f"Certainly, as you prefer: {number}."
 
 
 VERDICT = {
@@ -62,36 +85,29 @@ VERDICT = {
     "answer": "yes",
     "better": "first",
     "label": "unhelpful",
+    "notes": ["They like it quiet."],
     "explanation": "It is as it is.",
 }
-"""Read as any judge's reply."""
+"""Read as the reply of any judge, and of APOLLO's memory."""
 
 
-@dataclass
-class Judge:
-    """A judge; to about one request in `one_in` it says nothing that can be read."""
+class Judge(Player):
+    """A judge."""
 
-    one_in: int = 0
-    salt: int = 0
+    def nonsense(self, number: int) -> str:
+        """Words."""
+        return f"Hm, {number}."
 
-    async def __call__(self, messages: Sequence[ChatMessage]) -> str:
-        """A verdict, or nonsense."""
-        is_nonsense, letters = _drawn(messages, self.salt, self.one_in)
-        return f"Hm, {letters}." if is_nonsense else json.dumps(VERDICT)
+    def reply(self, number: int, messages: Sequence[ChatMessage]) -> str:
+        """A verdict."""
+        return json.dumps(VERDICT)
 
 
-@dataclass
-class Embedder:
-    """An embedding model; to about one request in `one_in` it raises an error."""
+class Embedder(Player):
+    """An embedding model."""
 
-    one_in: int = 0
-    salt: int = 0
-
-    async def __call__(self, messages: Sequence[ChatMessage]) -> str:
+    def reply(self, number: int, messages: Sequence[ChatMessage]) -> str:
         """A vector for each text."""
-        fails, letters = _drawn(messages, self.salt, self.one_in)
-        if fails:
-            raise ValueError(f"no vectors for {letters}")
         texts = [hashlib.sha256(each["content"].encode()).digest() for each in messages]
         return json.dumps({"vectors": [packed(unit([1.0 + part for part in text[:8]])) for text in texts]})
 
@@ -124,8 +140,8 @@ CASES = [
         "personalens",
         "personalens",
         {"users": "1", "settings": ("base",), "turn_limit": 3},
-        {"assistant": Talker(9), "judge": Judge(4)},
-        sample=4,
+        {"assistant": Player(fails=9, unread=9), "judge": Judge(unread=4)},
+        sample=3,
         failed=True,
         unparsed=True,
     ),
@@ -133,7 +149,7 @@ CASES = [
         "aloe",
         "aloe",
         {"limit": 3, "rounds": 2, "verify_pairs": True},
-        {"preferred": Talker(5), "judge": Judge(3)},
+        {"preferred": Player(fails=6, unread=6), "judge": Judge(unread=3)},
         failed=True,
         unparsed=True,
     ),
@@ -141,7 +157,7 @@ CASES = [
         "aloe-eval",
         "aloe-eval",
         {"limit": 4, "rounds": 2},
-        {"assistant": Talker(5), "judge": Judge(3)},
+        {"assistant": Player(fails=6, unread=6), "judge": Judge(unread=3)},
         failed=True,
         unparsed=True,
     ),
@@ -151,16 +167,16 @@ CASES = [
     Case(
         "prefeval",
         "prefeval",
-        {"turns": (2, 4), "method": ("zero-shot", "rag"), "embedder": MODEL, "limit": 12},
-        {"assistant": Talker(6), "judge": Judge(4), "embedder": Embedder(4)},
+        {"turns": (2, 40), "method": ("zero-shot", "rag"), "embedder": MODEL, "limit": 12},
+        {"assistant": Player(fails=8, unread=8), "judge": Judge(unread=4), "embedder": Embedder(fails=4)},
         failed=True,
         unparsed=True,
     ),
     Case(
         "prefeval-pairs",
         "prefeval-pairs",
-        {"topics": "all", "calls": 1, "per_call": 2, "keep": 1, "embedder": MODEL},
-        {"embedder": Embedder(3)},
+        {"calls": 1, "per_call": 2, "keep": 1, "embedder": MODEL},
+        {"embedder": Embedder(fails=2)},
         sample=3,
         failed=True,
     ),
@@ -168,8 +184,8 @@ CASES = [
     Case(
         "apollo",
         "apollo",
-        {"limit": 6, "framework": ("function-calling", "rag"), "embedder": MODEL},
-        {"assistant": Talker(4), "embedder": Embedder(5)},
+        {"limit": 6, "framework": ("function-calling", "memory", "rag"), "embedder": MODEL},
+        {"assistant": Player(fails=8), "memory": Judge(fails=12, unread=4), "embedder": Embedder(fails=8)},
         failed=True,
     ),
     Case("apollo-build", "apollo-build", {"users": 2, "pairs": 1, "errands": 1}),
@@ -178,13 +194,23 @@ CASES = [
         "twenty-questions",
         f"{ROOT}/docs/examples/twenty_questions/recipe.py:RECIPE",
         {"words": "piano,heron,glacier,otter,lamp", "questions": 3, "judge": True},
-        {"guesser": Talker(9), "judge": Judge(3)},
+        {"guesser": Player(fails=14, unread=14), "judge": Judge(unread=3)},
         failed=True,
         unparsed=True,
     ),
     Case("larder", f"{ROOT}/docs/examples/larder/larder.py:RECIPE", {"larders": 3}),
 ]
 """Every recipe that is registered or an example of the documentation."""
+
+
+Carry = Callable[..., object]
+"""Carries out an operation on a run's file: `carry_out(path, salt, **how)`; the salt decides what goes wrong."""
+
+Wanted = Callable[[Path], bool]
+"""Whether an operation went wrong as it should: now and then, and never at two requests of a scenario at once.
+
+Which of two failures ends a scenario depends on time, with one process, too.
+"""
 
 
 def check(case: Case, folder: Path) -> None:
@@ -197,54 +223,82 @@ def check(case: Case, folder: Path) -> None:
     Raises:
         AssertionError: If they differ, naming the operation and the rows.
     """
-    alone, among_workers = folder / "alone.db", folder / "workers.db"
-    salt = next((salt for salt in range(_TRIES) if _is_mixed(case, _played(case, alone, salt))), None)
-    assert salt is not None, f"{case.name}: the players fail too often, or too rarely"
-    _played(case, among_workers, salt, workers=2)
-    both = zip(_operations(case, alone), _operations(case, among_workers, workers=2), strict=True)
-    for operation, _ in both:
+    alone, before, among_workers = (folder / f"{name}.db" for name in ("alone", "before", "workers"))
+    for operation, carry_out, is_wanted in _operations(case):
+        if alone.exists():
+            shutil.copy(alone, before)
+        for salt in range(_TRIES):
+            alone.unlink(missing_ok=True)
+            if before.exists():
+                shutil.copy(before, alone)
+            carry_out(alone, salt)
+            if is_wanted(alone):
+                break
+        else:
+            raise AssertionError(f"{case.name}, {operation}: the players fail too often, or too rarely")
+        carry_out(among_workers, salt, workers=2)
         found = differences(logical_dump(alone), logical_dump(among_workers))
         assert not found, _told(case, operation, found)
-        assert dict(_results(alone)) == dict(_results(among_workers)), f"{case.name}, {operation}"
+    assert dict(_results(alone)) == dict(_results(among_workers)), case.name
 
 
-def _played(case: Case, path: Path, salt: int, **how: Any) -> dialoom.Run:
-    """Make a case's run, in the place of an earlier one; the salt decides to which requests the players fail."""
-    path.unlink(missing_ok=True)
-    models = {role: replace(player, salt=salt) for role, player in case.models.items()}
-    given: dict[str, Any] = {"options": case.options, "models": models, "seed": 5, "sample": case.sample}
-    return dialoom.play(case.recipe, path=path, concurrency=4, **given, **how)
+def _operations(case: Case) -> Iterator[tuple[str, Carry, Wanted]]:
+    """All that can be done with a case's run, in an order in which it can."""
+    again: dict[str, Any] = {"concurrency": 4}
+    faultless = {role: type(player)() for role, player in case.models.items()}
+
+    def run(path: Path, salt: int, **how: Any) -> None:
+        models = {role: replace(player, salt=salt) for role, player in case.models.items()}
+        given: dict[str, Any] = {"options": case.options, "models": models, "seed": 5, "sample": case.sample}
+        dialoom.play(case.recipe, path=path, **given, **again, **how)
+
+    def judge(path: Path, salt: int, **how: Any) -> None:
+        dialoom.judge(path, Judge(fails=12, unread=3, salt=salt), name="again", **again, **how)
+
+    def judge_failed(path: Path, salt: int, **how: Any) -> None:
+        dialoom.judge(path, Judge(unread=3, salt=salt), name="again", retry_failed=True, **again, **how)
+
+    def retry_unparsed(path: Path, salt: int, **how: Any) -> None:  # noqa: ARG001
+        dialoom.retry(path, unparsed=True, models=faultless, **again, **how)
+
+    def retry(path: Path, salt: int, **how: Any) -> None:  # noqa: ARG001
+        dialoom.retry(path, failed=True, scenarios=[1], models=faultless, **again, **how)
+
+    def review(path: Path, salt: int, **how: Any) -> None:
+        dialoom.review(path, Judge(fails=12, unread=3, salt=salt), name="review", **again, **how)
+
+    yield "run", run, lambda path: _is_mixed(case, path)
+    if load_recipe(case.recipe).judging() is not None:
+        yield "judge", judge, lambda path: _is_judged(path, "again")
+        yield "judge --retry-failed", judge_failed, lambda _path: True
+        if case.unparsed:
+            yield "retry --unparsed", retry_unparsed, lambda _path: True
+    yield "retry", retry, lambda _path: True
+    yield "review", review, lambda path: _is_judged(path, "review")
 
 
-def _is_mixed(case: Case, run: dialoom.Run) -> bool:
+def _is_mixed(case: Case, path: Path) -> bool:
     """Whether all was played, and some scenarios failed and some judgements are unparsed where the case wants it."""
+    run = dialoom.open_run(path, trust=True)
     status = run.status()
     unparsed = any(each.status == "unparsed" for episode in run.episodes() for each in episode.outcome.judgements)
-    return status.done > 0 and not status.pending and (status.failed > 0, unparsed) == (case.failed, case.unparsed)
+    is_mixed = status.done > 0 and not status.pending and (status.failed > 0, unparsed) == (case.failed, case.unparsed)
+    return is_mixed and max(_failures(path, None).values(), default=0) <= 1
 
 
-def _operations(case: Case, path: Path, **how: Any) -> Iterator[str]:
-    """Carry out what can be done with a run that was played, one operation after the other; yields the name of each.
+def _is_judged(path: Path, judging: str) -> bool:
+    """Whether some of a set's judgings failed, if there are enough for that."""
+    failures = _failures(path, judging)
+    with RunFile(path) as run:
+        asked = sum(each["judging"] == judging for each in run.calls())
+    return max(failures.values(), default=0) <= 1 and (bool(failures) or asked < _MANY)
 
-    Args:
-        case: The case.
-        path: The run's file.
-        **how: How calls are made, such as `workers=2`.
-    """
-    yield "run"
-    again: dict[str, Any] = {"concurrency": 4, **how}
-    can_judge = load_recipe(case.recipe).judging() is not None
-    faultless = {role: replace(player, one_in=0) for role, player in case.models.items()}
-    if can_judge:
-        dialoom.judge(path, Judge(3), name="again", **again)
-        yield "judge"
-    if can_judge and case.unparsed:
-        dialoom.retry(path, unparsed=True, models=faultless, **again)
-        yield "retry --unparsed"
-    dialoom.retry(path, failed=True, scenarios=[1], models=faultless, **again)
-    yield "retry"
-    dialoom.review(path, Judge(3, salt=1), **again)
-    yield "review"
+
+def _failures(path: Path, judging: str | None) -> Counter[int]:
+    """How many calls of each scenario failed, in playing or in a set's judging."""
+    with RunFile(path) as run:
+        failed = [each for each in run.calls() if each["judging"] == judging and each["error"] is not None]
+    return Counter(each["number"] for each in failed if each["number"] is not None)
 
 
 def _results(path: Path) -> Iterator[tuple[str, Any]]:

@@ -37,7 +37,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with rows in all tables but those that only the step debugger writes."""
     path = tmp_path_factory.mktemp("kept") / "run.db"
     options = {"turns": (40,), "method": ("rag",), "limit": 2}
-    dialoom.play("prefeval", path=path, options=options, models={"judge": Judge(3)}, seed=5)
+    dialoom.play("prefeval", path=path, options=options, models={"judge": Judge(unread=3)}, seed=5)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO rejudgings VALUES (0, 'run', 1, 'pending')")
         connection.execute("INSERT INTO attempts VALUES (1, 1, 0.5, 'busy', NULL)")
