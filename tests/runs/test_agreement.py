@@ -314,7 +314,7 @@ def test_a_wrong_encoding_and_wrong_names_are_told(tmp_path: Path) -> None:
     path = _write(tmp_path / "labels.csv", "item,text,label:anna\na/1,ok,3\na/2,café,3\n", "cp1252")
     with pytest.raises(DataError, match=r":3: not UTF-8: byte 0xe9; save it as UTF-8"):
         read_labels(path)
-    with pytest.raises(DataError, match="No such file"):
+    with pytest.raises(DataError, match="there is no such file"):
         read_labels(tmp_path / "nowhere.csv")
     with pytest.raises(DataError, match="no column label:zoe; there are label:anna"):
         read_labels(_write(path, "item,label:anna\na/1,3\n"), ["zoe"])
