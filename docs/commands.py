@@ -19,6 +19,7 @@ from typing import Any
 
 import typer
 
+from dialoom.graphs import WithExports
 from dialoom.runs.cli.app import build_app
 from dialoom.runs.recipes import GROUP, load_recipe
 
@@ -125,7 +126,7 @@ def _formats() -> list[Row]:
     return [
         (f"`{name}`", f"`{format_}`", _safe(exporter.description), "; ".join(_flags(exporter.options)))
         for name in _recipes()
-        for format_, exporter in load_recipe(name).exporters().items()
+        for format_, exporter in WithExports.of(load_recipe(name)).exporters().items()
     ]
 
 
