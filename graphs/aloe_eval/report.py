@@ -128,8 +128,8 @@ def _judgements(models: list[_Model]) -> Table:
             counts.append(model.rounds * model.unsampled)
             table.rows.append([model.label, *counts, model.rounds * model.dialogues - sum(counts)])
     table.notes.append(
-        "Not sampled: rounds of finished dialogues of which this set of judgements has none (outside the sample of "
-        "`judge --sample`, or their judging failed). Not reached: rounds that a failed dialogue did not come to. Only "
+        "Not sampled: rounds of finished dialogues of which this set of judgements has none (outside a sample that "
+        "was judged, or their judging failed). Not reached: rounds that a failed dialogue did not come to. Only "
         "those that are ok have a score."
     )
     return table
