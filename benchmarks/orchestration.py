@@ -3,8 +3,9 @@
     python benchmarks/orchestration.py [--scenarios 120] [--concurrency 16] [--repeat 7]
 
 The job is played on the offline model (planning, graph, checkpoints, ledger, judgements, outcomes). Its requests are
-then read from the ledger and sent again by a loop that does nothing else: a scenario's calls one after the other, as
-many scenarios at once. Both run in this process, in turn; the median of the ratios within a turn is what counts.
+then read from the ledger and made again, with the recorded replies, by a loop that does nothing else: a scenario's
+calls one after the other, as many scenarios at once. The job's time includes the offline model's own. Both run in this
+process, in turn; the median of the ratios within a turn is what counts.
 """
 
 from __future__ import annotations
@@ -37,16 +38,17 @@ def play_job(path: Path, scenarios: int, concurrency: int) -> float:
 
 
 def requests_of(path: Path) -> list[list[dict[str, Any]]]:
-    """The run's requests by scenario, as LiteLLM took them."""
+    """Return the run's requests by scenario, with the recorded replies for LiteLLM to answer with."""
     connection = open_for_reading(path)
     texts = dict(connection.execute("SELECT id, content FROM texts").fetchall())
     by_scenario: dict[int, list[dict[str, Any]]] = {}
-    for row in connection.execute("SELECT scenario, model, temperature, seed, messages FROM calls ORDER BY id"):
+    for row in connection.execute("SELECT scenario, temperature, seed, messages, reply FROM calls ORDER BY id"):
         request: list[ChatMessage] = [
             {"role": role, "content": texts[id_]} for role, id_ in json.loads(row["messages"])
         ]
         messages = wire_messages(tuple(request))
-        call = {"model": row["model"], "messages": messages, "temperature": row["temperature"], "seed": row["seed"]}
+        call = {"messages": messages, "temperature": row["temperature"], "seed": row["seed"]}
+        call |= {"model": "openai/recorded", "mock_response": texts.get(row["reply"], "")}
         by_scenario.setdefault(row["scenario"], []).append(call)
     connection.close()
     return list(by_scenario.values())
@@ -101,7 +103,7 @@ def main() -> None:
     spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
     print(f"rate of the job / rate of the bare loop: {statistics.median(ratios):.2f} ({spread})")
     own = statistics.median(job - loop for job, loop in zip(jobs, bare, strict=True))
-    print(f"orchestration itself, which the understudies' own time does not change: {1000 * own / calls:.2f} ms a call")
+    print(f"the job beyond the bare loop, with the offline model: {1000 * own / calls:.2f} ms a call")
 
 
 if __name__ == "__main__":

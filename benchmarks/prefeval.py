@@ -64,14 +64,15 @@ def play_job(path: Path, pool: Path, arguments: argparse.Namespace, pairs: Path 
 
 
 def requests_of(path: Path) -> Iterator[tuple[int | None, dict[str, Any]]]:
-    """The run's requests, each with its scenario, as LiteLLM took them."""
+    """Yield the run's requests, each with its scenario and the recorded reply for LiteLLM to answer with."""
     with closing(sqlite3.connect(path)) as connection:
         texts = dict(connection.execute("SELECT id, content FROM texts").fetchall())
-        rows = connection.execute("SELECT scenario, model, temperature, seed, messages FROM calls ORDER BY id")
-        for scenario, model, temperature, seed, messages in rows.fetchall():
+        rows = connection.execute("SELECT scenario, temperature, seed, messages, reply FROM calls ORDER BY id")
+        for scenario, temperature, seed, messages, reply in rows.fetchall():
             said = [(role, texts[id_]) for role, id_, *_ in read_messages(messages, reading(connection))]
             sent = wire_messages(tuple({"role": role, "content": content} for role, content in said))
-            yield scenario, {"model": model, "messages": sent, "temperature": temperature, "seed": seed}
+            call = {"model": "openai/recorded", "messages": sent, "temperature": temperature, "seed": seed}
+            yield scenario, {**call, "mock_response": texts.get(reply, "")}
 
 
 def compare(folder: Path, arguments: argparse.Namespace) -> None:

@@ -326,8 +326,9 @@ def test_excerpts_are_what_the_commands_print(
             continue
         if command not in printed:
             done = dialoom(*command.split(), code=None)
-            printed[command] = (
-                (done.stderr + done.stdout).replace(str(folder), "/home/me/mail").replace("mislabelled/", "")
+            text = (done.stderr + done.stdout).replace("mislabelled/", "")
+            printed[command] = re.sub(
+                r"/\S+/(?=evil\.py)", "/home/me/mail/", text.replace(str(folder), "/home/me/mail")
             )
         assert each.differs(printed[command]) is None, f"{each.page}: {each.first}\n{printed[command]}"
 

@@ -22,10 +22,14 @@ from .request import MarkedRequest, Part, SpokenLine, read_request
 from .understudy import NoUnderstudyError, SilentUnderstudyError, ToolTurn, UnderstudyError, cast, plays, understudy
 from .words import Words, heard, joined, noting_the_unsaid, tidy
 
-MODELS: frozenset[str] = frozenset({"attentive", "generic", "placeholder"})
+SCRIPTED: frozenset[str] = frozenset({"attentive", "generic"})
+"""Models that play a role by the understudy that is registered for it."""
+
+MODELS: frozenset[str] = SCRIPTED | {"placeholder"}
 
 __all__ = [
     "MODELS",
+    "SCRIPTED",
     "Draws",
     "MarkedRequest",
     "NoUnderstudyError",

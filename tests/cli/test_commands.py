@@ -235,7 +235,6 @@ def test_every_call_is_a_row_and_each_text_is_kept_once(run: Path) -> None:
         (["--model", "assistant=offline/clever"], "unknown model 'offline/clever'"),
         (["--model", "assistant=python:nowhere:f"], "module 'nowhere'"),
         (["--model", "assistant=python:players:nobody"], "no 'nobody'"),
-        (["--model", "assistant=graph:players.py:user"], "a compiled graph is needed"),
         (["--model", "assistant=graph:none.py:g"], "no file 'none.py'"),
         (["--temperature", "user=hot"], "number from 0 to 2, or 'none' to send none, got 'hot'"),
         (["--profiles", "nowhere"], "data/profile"),

@@ -65,7 +65,7 @@ def test_flags_win_over_a_file_and_what_is_printed_makes_the_same_run(
         (["--param", "judge.seed=1", "--param", "judge.seed=2"], "judge.seed is given twice, as 1 and 2"),
         (["--param", "judge.model=x"], "--param: judge.model cannot be given so"),
         (["--param", "judge.top_p"], "--param 'judge.top_p' is not of the form [ROLE.]KEY=VALUE"),
-        (["--param", "judge.stop=[END"], "the value is neither YAML nor JSON"),
+        (["--param", "judge.stop=[END"], "the value is neither JSON nor YAML"),
         (["--max-reply", "judge=many"], "--max-reply 'many' is no whole number of tokens, nor 'none'"),
         (["--max-reply", "referee=3"], "--max-reply: unknown role 'referee'"),
         (["--timeout", "judge=soon"], "--timeout 'soon' is no number of seconds, nor 'none'"),

@@ -254,23 +254,39 @@ def is_read(pipe: Path) -> bool:
     return True
 
 
+_HOLDING = """
+import time
+from pathlib import Path
+from dialoom.graphs.personalens import PersonaLens
+
+class Holding(PersonaLens):
+    name = "holding"
+
+    def scenarios(self, options, draw, note):
+        for number, scenario in enumerate(super().scenarios(options, draw, note)):
+            while number == 3 and Path("hold").exists():
+                Path("held").touch()
+                time.sleep(0.01)
+            yield scenario
+
+RECIPE = Holding()
+"""
+
+
 def test_a_run_killed_while_planning_is_planned_by_resume(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     """Planning is one transaction: whole or not there."""
     write_release(tmp_path / "release", users=3)
-    dialoom("run", "personalens", "--profiles", "release", *players, "-o", "whole.db")
-    # A pipe in a profile's place holds the planner up until it is killed.
-    path = tmp_path / "release" / "data" / "profile" / "user9" / "profile.json"
-    content = path.read_text()
-    path.unlink()
-    os.mkfifo(path)
-    with Started(tmp_path, "run", "personalens", "--profiles", "release", *players, "-o", "run.db") as process:
-        while not is_read(path):
+    # While there is a file 'hold', planning waits behind its third scenario, and makes a file 'held'.
+    (tmp_path / "holding.py").write_text(_HOLDING)
+    dialoom("run", "holding.py:RECIPE", "--profiles", "release", *players, "-o", "whole.db")
+    (tmp_path / "hold").touch()
+    with Started(tmp_path, "run", "holding.py:RECIPE", "--profiles", "release", *players, "-o", "run.db") as process:
+        while not (tmp_path / "held").exists():
             assert process.poll() is None, process.communicate()[1]
             time.sleep(0.01)
         process.kill()
         process.communicate()
-    path.unlink()
-    path.write_text(content)
+    (tmp_path / "hold").unlink()
     assert json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]["total"] == 0
     dialoom("resume", "run.db")
     assert exported(dialoom, tmp_path, "run.db") == exported(dialoom, tmp_path, "whole.db")

@@ -200,7 +200,7 @@ def test_models_stand_side_by_side_and_what_was_not_had_is_counted() -> None:
     flat, steep = (_means(row) for row in tables["improvement"].rows)
     assert flat == ["model-a", 3.0, 0.0, None, None]
     assert steep[:3] == ["model-b", pytest.approx(2.625), pytest.approx(1.05)]
-    assert tables["judgements"].rows == [["model-a", 12, 0, 0, 0], ["model-b", 17, 1, 0, 2]]
+    assert tables["judgements"].rows == [["model-a", 12, 0, 0, 0, 0], ["model-b", 17, 1, 0, 0, 2]]
     assert tables["dialogues"].rows == [["model-a", 4, 0, 3.0, 7.0], ["model-b", 5, 1, 4.0, 7.0]]
 
 

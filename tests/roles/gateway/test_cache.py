@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dialoom.errors import DialoomError
 from dialoom.roles import CacheError, CallPlace, Gateway, NotRecordedError, Verdict, score_type
 from dialoom.roles.gateway import Completion, Request
 from dialoom.roles.gateway.budget import Budget
@@ -135,7 +136,7 @@ def _newer(path: Path) -> None:
         (_not_sqlite, "not a database"),
         (_of_another_program, "no cache"),
         (_newer, "newer dialoom"),
-        (Path.mkdir, "unable to open"),
+        (Path.mkdir, "is a folder"),
     ],
 )
 def test_a_file_that_is_no_cache_is_refused_and_left_alone(
@@ -145,7 +146,7 @@ def test_a_file_that_is_no_cache_is_refused_and_left_alone(
     path = tmp_path / "replies.db"
     make(path)
     before = path.read_bytes() if path.is_file() else None
-    with pytest.raises(CacheError, match=said) as raised:
+    with pytest.raises(DialoomError, match=said) as raised:
         ResponseCache(path)
     assert "replies.db" in str(raised.value)
     assert before == (path.read_bytes() if path.is_file() else None)

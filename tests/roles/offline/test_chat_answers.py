@@ -97,7 +97,7 @@ _TEXTS = st.lists(_BITS, max_size=14).map(" ".join) | st.text(max_size=25)
 
 
 @settings(max_examples=60)
-@given(profile=_TEXTS, personality=_TEXTS, line=_TEXTS, model=st.sampled_from(sorted(offline.MODELS)))
+@given(profile=_TEXTS, personality=_TEXTS, line=_TEXTS, model=st.sampled_from(sorted(offline.SCRIPTED)))
 def test_any_persona_and_any_lines_get_an_answer(profile: str, personality: str, line: str, model: str) -> None:
     """Descriptions and lines of real people, cut short or odd, are answered by every role of the chat."""
     history = [said("user", line or " "), said("assistant", personality or " "), said("user", profile or " ")]

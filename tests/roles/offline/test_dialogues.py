@@ -26,7 +26,7 @@ def test_opening_names_no_preference_and_does_not_end(case: Case, seed: int) -> 
     assert not [value for value in case.values if value.lower() in opening.lower()]
 
 
-@pytest.mark.parametrize("model", sorted(offline.MODELS))
+@pytest.mark.parametrize("model", sorted(offline.SCRIPTED))
 @pytest.mark.parametrize("case", [*SINGLE, GETAWAY])
 def test_user_ends_the_dialogue(case: Case, model: str) -> None:
     """The user says TERMINATE once, at the very end of a line, within 8 turns (14 across domains)."""
