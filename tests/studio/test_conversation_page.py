@@ -134,7 +134,7 @@ def test_labels_given_blind_in_the_studio_become_kappas(
         expect(choice).to_have_attribute("aria-pressed", "true")
     told = dialoom("agree", path, "--labels", labels_beside(path)).stdout
     assert "judge, anna" in told
-    page.get_by_role("link", name="Show the judge's word").click()
+    page.get_by_role("link", name="Show the judge's scores").click()
     page.get_by_text("Agreement up to now").click()
     expect(page.locator("table.data")).to_contain_text("judge, anna")
     expect(page.locator(".choice[aria-pressed=true]")).to_have_count(3)

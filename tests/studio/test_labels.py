@@ -76,7 +76,7 @@ def test_labels_of_another_branch_are_told_and_not_counted(
 ) -> None:
     """From a label to a branch that is promoted in the browser, and back again."""
     path = made_once(_three) / "run.db"
-    page = browse(serve(path), f"{LIST}/1?as=anna")
+    page = browse(serve(path), f"{LIST}/1?as=anna&blind=0")
     yes = page.locator(".judgement").first.get_by_role("button", name="yes")
     yes.click()
     expect(yes).to_have_attribute("aria-pressed", "true")
