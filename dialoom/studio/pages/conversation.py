@@ -13,18 +13,18 @@ from dialoom.graphs.fault import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.agreement import Item
 from dialoom.runs.store import Neighbours
-from dialoom.runs.studio.calls import call_fold, figures
-from dialoom.runs.studio.chosen import is_blind, kept, list_of, query_of
-from dialoom.runs.studio.elements import definitions, folded, on_opening, said
-from dialoom.runs.studio.judgements import JudgementBox, judged_word
-from dialoom.runs.studio.keys import listen
-from dialoom.runs.studio.labelling import after_this
-from dialoom.runs.studio.page import Page, View
-from dialoom.runs.studio.parts import element, link, text
-from dialoom.runs.studio.sets import lacks_its_judgements
-from dialoom.runs.studio.wording import many
-from dialoom.runs.studio.written import written
 from dialoom.runs.viewing import Conversation, SpokenMessage
+from dialoom.studio.calls import call_fold, figures
+from dialoom.studio.chosen import is_blind, kept, list_of, query_of
+from dialoom.studio.elements import definitions, folded, on_opening, said
+from dialoom.studio.judgements import JudgementBox, judged_word
+from dialoom.studio.keys import listen
+from dialoom.studio.labelling import after_this
+from dialoom.studio.page import Page, View
+from dialoom.studio.parts import element, link, text
+from dialoom.studio.sets import lacks_its_judgements
+from dialoom.studio.wording import many
+from dialoom.studio.written import written
 
 PATH = "/runs/{run}/scenarios/{scenario}"
 STEP_PATH = f"{PATH}/step"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.runs.cli.progress import under_way_for_long
+from dialoom.cli.progress import under_way_for_long
 from tests.server import Answer, ChatServer, completion, serving
 
 from .players import CAST, Messages, assistant, talk, told

@@ -16,16 +16,16 @@ from dialoom.graphs.reporting import Estimate
 from dialoom.runs.agreement import labels_beside
 from dialoom.runs.report import text_of
 from dialoom.runs.store import Choices
-from dialoom.runs.studio import charts
-from dialoom.runs.studio.counted import counted
-from dialoom.runs.studio.forms import Entry, choice, form, submit
-from dialoom.runs.studio.judgements import agreement_up_to_now
-from dialoom.runs.studio.page import Page, View
-from dialoom.runs.studio.parts import element, link, text
-from dialoom.runs.studio.reports import AbandonedError
-from dialoom.runs.studio.sets import lacks_its_judgements
-from dialoom.runs.studio.studio import StudioRun
-from dialoom.runs.studio.written import written
+from dialoom.studio import charts
+from dialoom.studio.counted import counted
+from dialoom.studio.forms import Entry, choice, form, submit
+from dialoom.studio.judgements import agreement_up_to_now
+from dialoom.studio.page import Page, View
+from dialoom.studio.parts import element, link, text
+from dialoom.studio.reports import AbandonedError
+from dialoom.studio.sets import lacks_its_judgements
+from dialoom.studio.studio import StudioRun
+from dialoom.studio.written import written
 
 _SOON = 1.0
 """Seconds after which the page says that the report is being computed."""

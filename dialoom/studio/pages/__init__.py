@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dialoom.runs.studio.page import Page
+from dialoom.studio.page import Page
 
 from . import conversation, report, runs, scenarios, step, tree
 

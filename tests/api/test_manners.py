@@ -25,7 +25,7 @@ def stands():
     return dict(os.environ), [signal.getsignal(number) for number in range(1, signal.NSIG)], gc.get_freeze_count()
 
 before, seen, found = stands(), [], []
-import dialoom, dialoom.roles, dialoom.runs.door
+import dialoom, dialoom.roles, dialoom.api
 assert "litellm" not in sys.modules, "it takes seconds: only the first call imports it"
 
 class Looking:

@@ -1,4 +1,4 @@
-"""The door: what a library user does with runs. `import dialoom` has all of it; the command line is a face of it."""
+"""The Python API: everything that `import dialoom` offers for runs; the command line and the studio are built on it."""
 
 from .operations import (
     aestimate,

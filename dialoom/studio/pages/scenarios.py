@@ -13,16 +13,16 @@ from dialoom.errors import DialoomError
 from dialoom.runs.agreement import Labelled
 from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
-from dialoom.runs.studio import wording
-from dialoom.runs.studio.chosen import FACET, LABELLED, LEAST, MOST, UNLABELLED, is_narrowed, kept, named, query_of
-from dialoom.runs.studio.forms import Entry, choice, form, submit
-from dialoom.runs.studio.labelling import labels_by, start, told
-from dialoom.runs.studio.page import Page, View
-from dialoom.runs.studio.parts import badge, begun_with, element, link, table_head, text
-from dialoom.runs.studio.sets import lacks_its_judgements, metrics_of
-from dialoom.runs.studio.shell import problem
-from dialoom.runs.studio.written import written
 from dialoom.runs.viewing import snippet
+from dialoom.studio import wording
+from dialoom.studio.chosen import FACET, LABELLED, LEAST, MOST, UNLABELLED, is_narrowed, kept, named, query_of
+from dialoom.studio.forms import Entry, choice, form, submit
+from dialoom.studio.labelling import labels_by, start, told
+from dialoom.studio.page import Page, View
+from dialoom.studio.parts import badge, begun_with, element, link, table_head, text
+from dialoom.studio.sets import lacks_its_judgements, metrics_of
+from dialoom.studio.shell import problem
+from dialoom.studio.written import written
 
 _LIMIT = 50
 _SOON = 0.4

@@ -14,17 +14,17 @@ from dialoom.runs.errors import Fault, fault_of
 from dialoom.runs.stepping import Difference
 from dialoom.runs.stepping.wording import label
 from dialoom.runs.store.signature import signature
-from dialoom.runs.studio import acting, history, stops
-from dialoom.runs.studio.acting import Action, Spot, Work
-from dialoom.runs.studio.chosen import kept
-from dialoom.runs.studio.elements import button, folded
-from dialoom.runs.studio.fields import Field, entered
-from dialoom.runs.studio.looking import Looked, checked, compared, looked, number_before, number_where, saved
-from dialoom.runs.studio.page import Page, View
-from dialoom.runs.studio.parts import card, element, text
-from dialoom.runs.studio.shell import problem
-from dialoom.runs.studio.step_forms import Forms, promoting
-from dialoom.runs.studio.wording import many
+from dialoom.studio import acting, history, stops
+from dialoom.studio.acting import Action, Spot, Work
+from dialoom.studio.chosen import kept
+from dialoom.studio.elements import button, folded
+from dialoom.studio.fields import Field, entered
+from dialoom.studio.looking import Looked, checked, compared, looked, number_before, number_where, saved
+from dialoom.studio.page import Page, View
+from dialoom.studio.parts import card, element, text
+from dialoom.studio.shell import problem
+from dialoom.studio.step_forms import Forms, promoting
+from dialoom.studio.wording import many
 
 from .conversation import STEP_PATH as PATH
 from .conversation import fault_line

@@ -36,7 +36,7 @@ def studio(
 
     It prints the address that lets in one browser. Nothing is fetched from the network. Ctrl-C ends it.
     """
-    from dialoom.runs.studio.server import serve
+    from dialoom.studio.server import serve
 
     addresses: list[str] = []
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import typer
 
+from dialoom.api import Run, aestimate, ajudge, aplay, aresume, aretry, areview, review
 from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles.gateway.litellm_backend import tune_process
-from dialoom.runs.door import Run, aestimate, ajudge, aplay, aresume, aretry, areview, review
 from dialoom.runs.errors import StoppedError
 from dialoom.runs.events import Ended
 from dialoom.runs.recipes import parsed_options

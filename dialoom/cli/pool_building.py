@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dialoom.api import CallSettings, aplay, aresume, resolve
 from dialoom.graphs import Recipe
 from dialoom.personas import PoolEntry, read_pool, write_pool
 from dialoom.runs.config import RunConfig
-from dialoom.runs.door import CallSettings, aplay, aresume, resolve
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile

@@ -11,10 +11,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from dialoom.cli.fault_lines import at_message, of_the_rest
 from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import call_text, tool_name
-from dialoom.runs.cli.fault_lines import at_message, of_the_rest
 from dialoom.runs.stepping import Cost, NextRequest, Stop
 from dialoom.runs.stepping.changes import ABSENT, Change, change_text
 from dialoom.runs.stepping.differences import SpokenLine, spoken

@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from dialoom.runs.cli.console import HarmlessConsole, make_console
-from dialoom.runs.cli.terminal import say, say_json
+from dialoom.cli.console import HarmlessConsole, make_console
+from dialoom.cli.terminal import say, say_json
 
 from .views import Answer
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dialoom.api import ascorecard, open_scorecard
 from dialoom.graphs.suites import DEFAULT_SUITE, shipped_suites
 from dialoom.inputs import read_text
-from dialoom.runs.door import ascorecard, open_scorecard
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, can_draw
 from dialoom.runs.scorecard import MADE, Scorecard, Size

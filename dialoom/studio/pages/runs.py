@@ -10,11 +10,11 @@ from nicegui import ui
 
 from dialoom.runs.progress import RunProgress
 from dialoom.runs.store import Status, Usage
-from dialoom.runs.studio import wording
-from dialoom.runs.studio.page import Page, View
-from dialoom.runs.studio.parts import badge, card, cells, element, figure, link, table, text
-from dialoom.runs.studio.studio import StudioRun
-from dialoom.runs.studio.watching import Watch
+from dialoom.studio import wording
+from dialoom.studio.page import Page, View
+from dialoom.studio.parts import badge, card, cells, element, figure, link, table, text
+from dialoom.studio.studio import StudioRun
+from dialoom.studio.watching import Watch
 
 _EVERY = 1.0
 """Seconds from one look to the next, of a browser; the file is read for all of them together."""

@@ -80,7 +80,7 @@ def test_a_missing_argument_is_said_of_what_was_called() -> None:
 def test_a_figure_for_a_model_that_nobody_plays_with_is_told(release: Path, tmp_path: Path) -> None:
     """By a note that names it and those that there are; it is kept all the same, as a judge may come."""
     heard: list[Any] = []
-    user, *_ = played = [f"python:tests.runs.door.players:{role}" for role in ("user", "assistant", "judge")]
+    user, *_ = played = [f"python:tests.api.players:{role}" for role in ("user", "assistant", "judge")]
     settings = told(release, context={"gpt-5-mimi": 8000, user: 90_000}, rpm={"other": 3}, on_event=heard.append)
     run = dialoom.plan("personalens", path=tmp_path / "run.db", **settings)
     notes = [event.text for event in heard if isinstance(event, dialoom.Noted)]

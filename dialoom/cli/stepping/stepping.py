@@ -10,14 +10,14 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from dialoom.api import CallSettings, aplan, open_run, step
+from dialoom.cli.exit_codes import EXIT_DONE, EXIT_SOME_FAILED
+from dialoom.cli.settings import call_settings, merged
+from dialoom.cli.terminal import say, say_json
+from dialoom.cli.trusting import trust
 from dialoom.graphs import Recipe
 from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
-from dialoom.runs.cli.exit_codes import EXIT_DONE, EXIT_SOME_FAILED
-from dialoom.runs.cli.settings import call_settings, merged
-from dialoom.runs.cli.terminal import say, say_json
-from dialoom.runs.cli.trusting import trust
-from dialoom.runs.door import CallSettings, aplan, open_run, step
 from dialoom.runs.errors import RunError
 from dialoom.runs.events import Event, NodeSaid, Noted, Planned
 from dialoom.runs.recipes import is_file_spec
