@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -14,11 +14,11 @@ from langchain_core.messages import BaseMessage
 from dialoom.prompts import Prompt
 from dialoom.roles import UnparsedReplyError
 
-from .capabilities import WithGate, WithProgress
+from .capabilities import WithGate, WithProgress, WithPrompts, WithRoles
 from .conversation import appended, joined, lines, said, utterances
 from .fault import USER
 from .gate.talk import Facts
-from .judge import add_judges
+from .judge import Judge, add_judges
 from .outcome import Judgement, Outcome
 from .recipe import Graph, Recipe, RecipeError
 from .stage import Scene, Stage, Update, node
@@ -102,7 +102,7 @@ class Turns:
         return self.limit_reason if is_last else ""
 
 
-class DialogueRecipe(Recipe, WithGate, WithProgress):
+class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
     """A recipe whose roles speak in turn. Second judging, reports, frames, exports and labels need no further code.
 
     A subclass gives a name, prompts, turns and scenarios; judges and checks as wanted. `prompts` maps each role to
@@ -141,6 +141,10 @@ class DialogueRecipe(Recipe, WithGate, WithProgress):
         judging = {judge.role for judge in self.judges} - set(self.turns.order)
         wanted = {judge.role for judge in self.judges_used(options)}
         return {role: value for role, value in self.roles.items() if role not in judging or role in wanted}
+
+    def judges_used(self, options: Any) -> Sequence[Judge]:
+        """Return the judges that a run with these options asks; none if an option `judge` is false."""
+        return self.judges if getattr(options, "judge", True) else ()
 
     def prompt_list(self) -> list[str | Prompt]:
         """Return the prompts of the roles and of the judges."""
@@ -189,7 +193,7 @@ class DialogueRecipe(Recipe, WithGate, WithProgress):
             messages=lines(messages),
             ended_by="error" if failed else state.get("ended_by", ""),
             counts={f"{self.turns.unit}s": sum(message.name == last for message in messages)},
-            judgements=self.ordered(Judgement.model_validate(value) for value in state.get("judgements", [])),
+            judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:

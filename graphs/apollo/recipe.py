@@ -8,7 +8,17 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithLabels, WithProgress
+from dialoom.graphs.capabilities import (
+    Exporter,
+    WithComparison,
+    WithExports,
+    WithGate,
+    WithJudging,
+    WithLabels,
+    WithProgress,
+    WithPrompts,
+    WithRoles,
+)
 from dialoom.graphs.check import Check, Conversation
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
@@ -17,7 +27,7 @@ from dialoom.graphs.judge import Case, Judge
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
 from dialoom.graphs.recipe import Graph, Recipe
 from dialoom.graphs.reporting.chart import Chart
-from dialoom.graphs.reporting.pivot import Facet
+from dialoom.graphs.reporting.facet import Facet
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 
@@ -51,7 +61,9 @@ def _f1(sample: Conversation) -> float:
     return round(float(sample.outcome.details["scores"]["f1"]), 6)
 
 
-class Apollo(Recipe, WithGate, WithLabels, WithProgress, WithExports):
+class Apollo(
+    Recipe, WithRoles, WithPrompts, WithJudging, WithComparison, WithGate, WithLabels, WithProgress, WithExports
+):
     """An agent with tools, a request, and among past conversations one that says how it is to be done."""
 
     name = "apollo"

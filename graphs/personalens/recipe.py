@@ -6,14 +6,14 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate
+from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithRoles
 from dialoom.graphs.conversation import lines
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.gate.talk import Facts
 from dialoom.graphs.judge import Judge, add_judges
 from dialoom.graphs.outcome import Episode, Judgement, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError
-from dialoom.graphs.reporting.pivot import Facet
+from dialoom.graphs.reporting.facet import Facet
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 
@@ -26,7 +26,7 @@ from .report import tables
 from .scenario import PersonaLensScenario
 
 
-class PersonaLens(Recipe, WithGate, WithExports):
+class PersonaLens(Recipe, WithRoles, WithGate, WithExports):
     """Personalization in multi-turn, task-oriented assistance."""
 
     name = "personalens"
@@ -108,7 +108,7 @@ class PersonaLens(Recipe, WithGate, WithExports):
             messages=lines(state.get("messages", [])),
             ended_by="error" if failed else state["ended_by"],
             counts=counts,
-            judgements=self.ordered(Judgement.model_validate(each) for each in state.get("judgements", [])),
+            judgements=tuple(Judgement.model_validate(each) for each in state.get("judgements", [])),
         )
 
     def facts(self, scenario: PersonaLensScenario) -> Facts:

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dialoom.graphs.outcome import Episode, Judgement
-from dialoom.graphs.reporting.pivot import Facet, Pivot, count, score, score_by_turn, tabulate
+from dialoom.graphs.reporting.facet import Facet
+from dialoom.graphs.reporting.pivot import Pivot, count, score, score_by_turn, tabulate
 from dialoom.graphs.reporting.table import Cell, FacetColumn, Table
 
 from .scenario import SETTINGS

@@ -8,7 +8,15 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithOutline, WithProgress
+from dialoom.graphs.capabilities import (
+    Exporter,
+    WithExports,
+    WithGate,
+    WithOutline,
+    WithProgress,
+    WithPrompts,
+    WithRoles,
+)
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
 from dialoom.graphs.gate.talk import Talk
@@ -31,7 +39,7 @@ from .replies import REPLY_TYPES
 from .scenario import PersonScenario
 
 
-class PersonaLensPeople(Recipe, WithGate, WithOutline, WithProgress, WithExports):
+class PersonaLensPeople(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithProgress, WithExports):
     """People with preferences, past interactions and tasks, written and checked by models."""
 
     name = "personalens-people"

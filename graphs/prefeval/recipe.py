@@ -9,7 +9,16 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithLabels, WithProgress
+from dialoom.graphs.capabilities import (
+    Exporter,
+    WithComparison,
+    WithExports,
+    WithGate,
+    WithLabels,
+    WithProgress,
+    WithPrompts,
+    WithRoles,
+)
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
 from dialoom.graphs.gate.talk import Said, Talk
@@ -17,7 +26,7 @@ from dialoom.graphs.judge import add_judges
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
 from dialoom.graphs.recipe import Graph, Recipe
 from dialoom.graphs.reporting.chart import Chart
-from dialoom.graphs.reporting.pivot import Facet
+from dialoom.graphs.reporting.facet import Facet
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 
@@ -30,7 +39,7 @@ from .scenario import PrefEvalScenario
 from .verdicts import ASSISTANT, CHECKERS, RIGHT, UNPARSED, error_of
 
 
-class PrefEval(Recipe, WithGate, WithLabels, WithProgress, WithExports):
+class PrefEval(Recipe, WithRoles, WithPrompts, WithComparison, WithGate, WithLabels, WithProgress, WithExports):
     """A preference, much unrelated talk, and a question that a usual answer would answer against it."""
 
     name = "prefeval"
@@ -80,7 +89,7 @@ class PrefEval(Recipe, WithGate, WithLabels, WithProgress, WithExports):
         builder = StateGraph(ItemState, context_schema=Stage)
         for work in (nodes.reply, nodes.retrieve, nodes.answer, nodes.criticise, nodes.revise):
             builder.add_node(work.__name__, node(work))
-        judging = add_judges(builder, self, self.judges_used(options))
+        judging = add_judges(builder, self, self.judges if options.judge else ())
 
         def after(state: ItemState) -> list[str]:
             return judging if judging and state["task"] == "generation" else [END]
@@ -122,7 +131,7 @@ class PrefEval(Recipe, WithGate, WithLabels, WithProgress, WithExports):
             ended_by="error" if failed else answered if state.get("answer") else "empty_answer",
             counts={"turns": scenario.turns, "tokens": scenario.tokens},
             details=_details(scenario, state),
-            judgements=self.ordered(judgements),
+            judgements=tuple(judgements),
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
