@@ -90,9 +90,14 @@ class WithRoles(Capability):
     evaluated: ClassVar[str | None] = None
     reply_limits: ClassVar[Mapping[str, int]] = {}
 
-    def roles_used(self, options: Any) -> Mapping[str, float]:  # noqa: ARG002
-        """Return the roles that a run with these options needs, with their default temperatures."""
-        return self.roles
+    def roles_used(self, options: Any) -> Mapping[str, float]:
+        """Return the roles that a run with these options needs, with their temperatures: all but judges not asked."""
+        judging, asked = ({judge.role for judge in judges} for judges in (self.judges, self.judges_used(options)))
+        return {role: value for role, value in self.roles.items() if role in asked or role not in judging}
+
+    def judges_used(self, options: Any) -> Sequence[Judge]:
+        """Return the judges that a run with these options asks; none if an option `judge` is false."""
+        return self.judges if getattr(options, "judge", True) else ()
 
     def models_named(self, options: Any) -> Mapping[str, str]:  # noqa: ARG002
         """Return models that the options themselves name, by role; models given for the run override them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -18,7 +18,7 @@ from .capabilities import WithGate, WithProgress, WithPrompts, WithRoles
 from .conversation import appended, joined, lines, said, utterances
 from .fault import USER
 from .gate.talk import Facts
-from .judge import Judge, add_judges
+from .judge import add_judges
 from .outcome import Judgement, Outcome
 from .recipe import Graph, Recipe, RecipeError
 from .stage import Scene, Stage, Update, node
@@ -141,10 +141,6 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         judging = {judge.role for judge in self.judges} - set(self.turns.order)
         wanted = {judge.role for judge in self.judges_used(options)}
         return {role: value for role, value in self.roles.items() if role not in judging or role in wanted}
-
-    def judges_used(self, options: Any) -> Sequence[Judge]:
-        """Return the judges that a run with these options asks; none if an option `judge` is false."""
-        return self.judges if getattr(options, "judge", True) else ()
 
     def prompt_list(self) -> list[str | Prompt]:
         """Return the prompts of the roles and of the judges."""

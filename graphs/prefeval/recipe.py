@@ -89,7 +89,7 @@ class PrefEval(Recipe, WithRoles, WithPrompts, WithComparison, WithGate, WithLab
         builder = StateGraph(ItemState, context_schema=Stage)
         for work in (nodes.reply, nodes.retrieve, nodes.answer, nodes.criticise, nodes.revise):
             builder.add_node(work.__name__, node(work))
-        judging = add_judges(builder, self, self.judges if options.judge else ())
+        judging = add_judges(builder, self, self.judges_used(options))
 
         def after(state: ItemState) -> list[str]:
             return judging if judging and state["task"] == "generation" else [END]

@@ -6,6 +6,7 @@ from .facet import Facet
 from .outline import Outline, Span
 from .pivot import Column, Pivot, count, difference, mean, score, score_by_turn, share, tabulate
 from .statistics import (
+    FEWEST,
     LEVEL,
     RESAMPLES,
     Estimate,
@@ -18,9 +19,10 @@ from .statistics import (
     share_of,
     wilson,
 )
-from .table import Cell, FacetColumn, Table
+from .table import Cell, FacetColumn, Runs, Table
 
 __all__ = [
+    "FEWEST",
     "LEVEL",
     "RESAMPLES",
     "Cell",
@@ -33,6 +35,7 @@ __all__ = [
     "Outline",
     "PairedDifference",
     "Pivot",
+    "Runs",
     "Series",
     "Span",
     "Table",
