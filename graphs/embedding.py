@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
 from dialoom.graphs.recipe import RecipeError
+from dialoom.graphs.scenario import Scenario
 from dialoom.graphs.stage import Scene
 from dialoom.personas.similarity import Embedder, EmbedderError, Vector, local_embedder, unit, unpacked
 from dialoom.roles import PermanentProviderError
@@ -30,6 +32,32 @@ def embedding_model(embedder: str) -> str | None:
     """The model that plays the role `embedder`; `None` for an embedder that runs here."""
     kind, _, model = embedder.partition(":")
     return f"embed:{model}" if kind == "litellm" else None
+
+
+class EmbedderRole:
+    """A recipe, to be inherited before `Recipe`, with an option `embedder` and a role of that name."""
+
+    roles: ClassVar[Mapping[str, float]]
+
+    def roles_used(self, options: Any) -> Mapping[str, float]:
+        """Return all roles; the embedder only if a model is one."""
+        is_model = embedding_model(options.embedder) is not None
+        return {role: value for role, value in self.roles.items() if is_model or role != "embedder"}
+
+    def models_named(self, options: Any) -> Mapping[str, str]:
+        """Return the embedder's model if the option `embedder` is `litellm:MODEL`."""
+        model = embedding_model(options.embedder)
+        return {"embedder": model} if model else {}
+
+
+class EmbeddedScenario(Scenario):
+    """A scenario with a field `embedder`."""
+
+    @property
+    def loads(self) -> tuple[str, ...]:
+        """An embedder that runs here, unless it only counts words."""
+        embedder: str = getattr(self, "embedder", "")
+        return (embedder,) if embedder.startswith("st:") else ()
 
 
 def embedder_here(embedder: str) -> Embedder | None:
