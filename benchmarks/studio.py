@@ -28,11 +28,11 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-_PATIENCE = 300.0
+_TIMEOUT = 300.0
 _EMPTY = """
 from nicegui import ui
 ui.page("/")(lambda: ui.label("x").classes("body-like"))
-ui.run(port={port}, show=False, reload=False, tailwind=False, show_welcome_message=False)
+ui.run(port={port}, show=False, reload=False, tailwind=False)
 """
 _ROWS = "tbody tr"
 PAGES = {
@@ -96,8 +96,10 @@ def started(command: list[str], folder: Path, pattern: str) -> Iterator[tuple[st
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out)
     try:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while not (found := re.search(pattern, log.read_text())) and time.monotonic() < deadline:
+            if process.poll() is not None:
+                break
             time.sleep(0.1)
         if found is None:
             raise SystemExit(log.read_text())
@@ -140,11 +142,10 @@ def main() -> None:
         (folder / "empty.py").write_text(_EMPTY.format(port=8791) + "\n")
         browser: Any = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page()
-        page.set_default_timeout(1000 * _PATIENCE)
+        page.set_default_timeout(1000 * _TIMEOUT)
         command = [sys.executable, "-m", "dialoom", "studio", "many.db", "long.db", "--no-browser", "--trust"]
-        empty_one = [sys.executable, "-c", _WHEN_THERE + (folder / "empty.py").read_text()]
-        with started(empty_one, folder, "there"), started(command, folder, r"http://\S+") as (address, pid):
-            until_there(page, "http://127.0.0.1:8791/")
+        empty_one = [sys.executable, "empty.py"]
+        with started(empty_one, folder, "NiceGUI ready"), started(command, folder, r"http://\S+") as (address, pid):
             empty = shown(page, "http://127.0.0.1:8791/", ".body-like", chosen.rounds)
             page.goto(address)
             before = resident(pid)
@@ -158,20 +159,6 @@ def main() -> None:
             print(f"server: {before:.0f} MB before, {resident(pid):.0f} MB after all of them")
             print(json.dumps({"scenarios": chosen.scenarios, "empty": empty, **told}))
         browser.close()
-
-
-_WHEN_THERE = "print('there', flush=True)\n"
-
-
-def until_there(page: Page, url: str) -> None:
-    """Wait until a server answers."""
-    deadline = time.monotonic() + _PATIENCE
-    while time.monotonic() < deadline:
-        try:
-            page.goto(url)
-            return
-        except Exception:
-            time.sleep(0.3)
 
 
 if __name__ == "__main__":

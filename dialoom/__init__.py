@@ -18,28 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dialoom.version import __version__
 
 if TYPE_CHECKING:
-    from dialoom.errors import Advice, DialoomError
-    from dialoom.graphs import (
-        Check,
-        DialogueRecipe,
-        Episode,
-        Judge,
-        Judgement,
-        Line,
-        Outcome,
-        Recipe,
-        RecipeOptions,
-        Scenario,
-        Turns,
-    )
-    from dialoom.roles.binding import Model
-    from dialoom.roles.gateway.budget import Budget
-    from dialoom.roles.gateway.keys import load_env_file
-    from dialoom.roles.gateway.litellm_backend import tune_process
-    from dialoom.roles.gateway.presence import ProviderAway, ProviderBack
-    from dialoom.roles.gateway.prices import Price
-    from dialoom.runs.control import Control
-    from dialoom.runs.door import (
+    from dialoom.api import (
         CallSettings,
         PlaySettings,
         Run,
@@ -68,6 +47,27 @@ if TYPE_CHECKING:
         step,
         stream,
     )
+    from dialoom.errors import Advice, DialoomError
+    from dialoom.graphs import (
+        Check,
+        DialogueRecipe,
+        Episode,
+        Judge,
+        Judgement,
+        Line,
+        Outcome,
+        Recipe,
+        RecipeOptions,
+        Scenario,
+        Turns,
+    )
+    from dialoom.roles.binding import Model
+    from dialoom.roles.gateway.budget import Budget
+    from dialoom.roles.gateway.keys import load_env_file
+    from dialoom.roles.gateway.litellm_backend import tune_process
+    from dialoom.roles.gateway.presence import ProviderAway, ProviderBack
+    from dialoom.roles.gateway.prices import Price
+    from dialoom.runs.control import Control
     from dialoom.runs.events import (
         Began,
         Ended,
@@ -112,7 +112,7 @@ _HOMES = {
     "dialoom.roles.gateway.presence": ("ProviderAway", "ProviderBack"),
     "dialoom.roles.gateway.prices": ("Price",),
     "dialoom.runs.control": ("Control",),
-    "dialoom.runs.door": (
+    "dialoom.api": (
         "CallSettings",
         "PlaySettings",
         "Run",

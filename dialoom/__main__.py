@@ -1,5 +1,5 @@
 """`python -m dialoom` is the `dialoom` command."""
 
-from dialoom.runs.cli import main
+from dialoom.cli import main
 
 main()

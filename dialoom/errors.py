@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .text import well_formed
+from dialoom.text import well_formed
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

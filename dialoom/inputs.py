@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import yaml
 
-from .errors import Advice, DialoomError
+from dialoom.errors import Advice, DialoomError
 
 MOST_BYTES = 256 * 2**20
 """Of a file that is read as a whole; JSON of this size takes some gigabytes of memory."""

@@ -19,8 +19,8 @@ from typing import Any
 
 import typer
 
+from dialoom.cli.app import build_app
 from dialoom.graphs import WithExports
-from dialoom.runs.cli.app import build_app
 from dialoom.runs.recipes import GROUP, load_recipe
 
 PROGRAM = "dialoom"

@@ -121,9 +121,10 @@ class Recipe(ABC):
         """The facet, a number, that tells which conversations take long; `None` if none does."""
         return next((facet.name for facet in self.facets if facet.tells_length), None)
 
-    def roles_used(self, options: Any) -> Mapping[str, float]:  # noqa: ARG002
-        """Return the roles that a run with these options needs, with their default temperatures."""
-        return self.roles
+    def roles_used(self, options: Any) -> Mapping[str, float]:
+        """Return the roles that a run with these options needs, with their temperatures: all but judges not asked."""
+        judging, asked = ({judge.role for judge in judges} for judges in (self.judges, self.judges_used(options)))
+        return {role: value for role, value in self.roles.items() if role in asked or role not in judging}
 
     def models_named(self, options: Any) -> Mapping[str, str]:  # noqa: ARG002
         """Return models that the options themselves name, by role; models given for the run override them."""

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from dialoom.runs.cli import main
+from dialoom.cli import main
 from tests.processes import Started
 
 ROOT = Path(__file__).parent.parent

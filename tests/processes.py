@@ -25,7 +25,7 @@ PATIENCE = 240.0
 """Seconds after which a process is taken for hanging; only a net."""
 
 _ROOT = Path(__file__).parent.parent
-COMMAND = "from dialoom.runs.cli import main\nmain()\n"
+COMMAND = "from dialoom.cli import main\nmain()\n"
 
 
 class Started:

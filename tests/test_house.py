@@ -35,7 +35,7 @@ def test_no_modules_import_each_other() -> None:
     But for a run's handle and the operations that give one: the handle imports them when it is asked for something.
     """
     graph = grimp.build_graph("dialoom")
-    graph.remove_import(importer="dialoom.runs.door.run", imported="dialoom.runs.door.operations")
+    graph.remove_import(importer="dialoom.api.run", imported="dialoom.api.operations")
     imported = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     TopologicalSorter(imported).prepare()  # raises and names a circle
 
@@ -45,7 +45,7 @@ def test_only_the_command_line_names_flags_and_commands() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.value!r:.100}"
         for path, tree in _modules()
-        if not path.is_relative_to(ROOT / "runs" / "cli")
+        if not path.is_relative_to(ROOT / "dialoom" / "cli")
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         if WORDS_OF_THE_COMMAND_LINE.search(node.value)
@@ -55,11 +55,11 @@ def test_only_the_command_line_names_flags_and_commands() -> None:
 
 @lru_cache
 def _modules() -> list[tuple[Path, ast.Module]]:
-    """The house's modules, each once: the folders in `dialoom/` are links to those beside it."""
+    """Return the modules, each once: links in `dialoom/` are not followed."""
     return [
         (path, ast.parse(path.read_text(encoding="utf-8")))
         for folder in HOUSE
-        for path in sorted((ROOT / folder).glob("*.py" if folder == "dialoom" else "**/*.py"))
+        for path in sorted((ROOT / folder).rglob("*.py"))
     ]
 
 
@@ -68,7 +68,7 @@ def test_help_imports_nothing_heavy() -> None:
     heavy = ("litellm", "langgraph", "rich.table", "sqlite_utils", "numpy", "matplotlib")
     script = (
         "import sys\n"
-        "from dialoom.runs.cli import main\n"
+        "from dialoom.cli import main\n"
         "for command in ([], ['step'], ['replay'], ['report']):\n"
         "    sys.argv = ['dialoom', *command, '--help']\n"
         "    try: main()\n"

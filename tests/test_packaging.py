@@ -86,7 +86,7 @@ def test_it_works_beside_folders_called_prompts_and_runs(unpacked: Path, tmp_pat
     script = (
         "import sys; sys.path.insert(0, '.'); "
         "sys.argv[1:] = ['run', 'personalens', '--limit', '2', '--model', 'offline/attentive', '-o', 'r.db']; "
-        "from dialoom.runs.cli import main; import dialoom; print(dialoom.__file__); main()"
+        "from dialoom.cli import main; import dialoom; print(dialoom.__file__); main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

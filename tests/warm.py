@@ -9,9 +9,9 @@ import tempfile
 import threading
 
 import dialoom
-import dialoom.runs.cli
+import dialoom.cli
 
-for _module in pkgutil.walk_packages(dialoom.runs.cli.__path__, f"{dialoom.runs.cli.__name__}."):
+for _module in pkgutil.walk_packages(dialoom.cli.__path__, f"{dialoom.cli.__name__}."):
     importlib.import_module(_module.name)
 with tempfile.TemporaryDirectory() as _folder:  # LiteLLM, LangGraph and others import much when they are first used
     _run = dialoom.play("personalens", path=f"{_folder}/run.db", options={"limit": 1})

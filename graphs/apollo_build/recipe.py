@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypedDict
 
-from dialoom.graphs.apollo.gold_played import gold_refusal
+from dialoom.graphs.apollo.loop import gold_refusal
 from dialoom.graphs.capabilities import Exporter, WithExports
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError

@@ -10,11 +10,11 @@ from pydantic import BaseModel
 
 from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithOutline, WithProgress
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, EmbedderRole, Embeddings, embedder_here
+from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
 from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.generation import Loop, generation_graph, unwritten
 from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Graph, RecipeError
 from dialoom.graphs.reporting.outline import Outline, Span
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.shared import Shared
@@ -29,7 +29,7 @@ from .scenario import PeopleOptions, PersonScenario
 from .writing import PersonState, lines
 
 
-class PersonaLensPeople(EmbedderRole, Recipe, WithGate, WithOutline, WithProgress, WithExports):
+class PersonaLensPeople(EmbeddingRecipe, WithGate, WithOutline, WithProgress, WithExports):
     """People with preferences, past interactions and tasks, written and checked by models."""
 
     name = "personalens-people"

@@ -5,6 +5,7 @@ from .comparison import side_by_side
 from .outline import Outline, Span
 from .pivot import Column, Facet, Pivot, count, difference, mean, score, score_by_turn, share, tabulate
 from .statistics import (
+    FEWEST,
     LEVEL,
     RESAMPLES,
     Estimate,
@@ -17,9 +18,10 @@ from .statistics import (
     share_of,
     wilson,
 )
-from .table import Cell, FacetColumn, Table
+from .table import Cell, FacetColumn, Runs, Table
 
 __all__ = [
+    "FEWEST",
     "LEVEL",
     "RESAMPLES",
     "Cell",
@@ -32,6 +34,7 @@ __all__ = [
     "Outline",
     "PairedDifference",
     "Pivot",
+    "Runs",
     "Series",
     "Span",
     "Table",

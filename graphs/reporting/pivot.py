@@ -318,15 +318,7 @@ def chart_of(pivot: Pivot, table: Table) -> Chart | None:
         place = list(table.columns).index(title)
         cells = [row[place] for row in table.rows]
         estimates = [cell if isinstance(cell, Estimate) else None for cell in cells]
-        chart.series.append(
-            Series(
-                title,
-                list(range(len(cells))),
-                [each.mean if each else None for each in estimates],
-                [each.low if each else None for each in estimates],
-                [each.high if each else None for each in estimates],
-            )
-        )
+        chart.series.append(Series.of(title, list(range(len(cells))), estimates))
     return chart
 
 

@@ -301,7 +301,7 @@ def test_a_full_disk_is_one_clear_message(players: list[str], tmp_path: Path) ->
     limited = (
         "import resource\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))\n"
-        "from dialoom.runs.cli import main\n"
+        "from dialoom.cli import main\n"
         "main()\n"
     )
     write_release(tmp_path / "release")

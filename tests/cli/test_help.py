@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from dialoom.runs.cli.app import build_app
-from dialoom.runs.cli.command_list import SECTIONS
+from dialoom.cli.app import build_app
+from dialoom.cli.command_list import SECTIONS
 from tests.conftest import Command
 
 LISTED = [name for section in SECTIONS.values() for name in section]
@@ -89,7 +89,7 @@ def test_completing_runs_no_code_of_a_file(dialoom: Command, players: list[str],
 def test_completing_imports_nothing_heavy(words: tuple[str, ...], tmp_path: Path) -> None:
     """A person waits for it with a finger on the key. Pydantic is what Typer itself reads values with."""
     script = (
-        "import sys; from dialoom.runs.cli import main\n"
+        "import sys; from dialoom.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "print([m for m in ('litellm', 'langgraph', 'langchain_core', 'numpy', 'httpx') if m in sys.modules])"

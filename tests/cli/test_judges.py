@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import dialoom as door
+from dialoom.cli.settings import merged
 from dialoom.graphs.reporting.statistics import rank_correlation
-from dialoom.runs.cli.settings import merged
 from dialoom.runs.report.judges import alpha
 from tests.conftest import Command, MadeOnce
 from tests.invented import ALARM, write_release

@@ -35,7 +35,7 @@ def test_looking_loads_nothing_that_playing_needs(dialoom: Command, tmp_path: Pa
     """The libraries that take seconds to load are left alone, so that the answer comes at once."""
     dialoom("run", "personalens", "--limit", 1, "-o", "run.db")
     code = (
-        "import sys, dialoom.runs.cli as cli\n"
+        "import sys, dialoom.cli as cli\n"
         "sys.argv = ['dialoom', 'show', 'run.db', '1']\n"
         "try: cli.main()\n"
         "except SystemExit as left: assert not left.code\n"

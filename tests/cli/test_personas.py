@@ -33,7 +33,7 @@ def watched(text):
     return written
 
 sys.stderr.write = watched
-from dialoom.runs.cli import main
+from dialoom.cli import main
 main()
 """
 

@@ -6,9 +6,9 @@ import io
 
 import pytest
 
+from dialoom.cli.console import HarmlessConsole
+from dialoom.cli.progress import ProgressDisplay, Standing
 from dialoom.roles.gateway.limits import LimitState
-from dialoom.runs.cli.console import HarmlessConsole
-from dialoom.runs.cli.progress import ProgressDisplay, Standing
 from dialoom.runs.store import Usage
 
 USAGE = Usage(calls=9000, input_tokens=1_200_000, output_tokens=34_000, cost=1.5)

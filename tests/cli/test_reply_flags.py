@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dialoom.runs.cli.parameters import joined, parameters
+from dialoom.cli.parameters import joined, parameters
 from tests.conftest import Command
 from tests.invented import write_release
 from tests.server import completion, serving
@@ -145,8 +145,8 @@ def test_progress_tells_which_call_has_been_under_way_for_longest(
     dialoom: Command, plan: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For people once it is long, for programs always."""
-    monkeypatch.setattr("dialoom.runs.cli.watcher._EVERY", 0.01)
-    monkeypatch.setattr("dialoom.runs.cli.progress._LONG", 0.0)
+    monkeypatch.setattr("dialoom.cli.watcher._EVERY", 0.01)
+    monkeypatch.setattr("dialoom.cli.progress._LONG", 0.0)
     (tmp_path / "slow.py").write_text(
         "import asyncio\nasync def assistant(messages):\n    await asyncio.sleep(0.2)\n    return 'Well.'\n"
     )

@@ -153,7 +153,7 @@ def test_without_matplotlib_the_report_says_how_to_get_it(runs: Path) -> None:
     """Everything else is written."""
     (runs / "lacking" / "matplotlib").mkdir(parents=True)
     (runs / "lacking" / "matplotlib" / "__init__.py").write_text("raise ModuleNotFoundError('matplotlib')\n")
-    shadowed = f"import sys; sys.path.insert(0, {str(runs / 'lacking')!r}); from dialoom.runs.cli import main; main()"
+    shadowed = f"import sys; sys.path.insert(0, {str(runs / 'lacking')!r}); from dialoom.cli import main; main()"
     with Started(runs, "report", "rising.db", "steady.db", "-o", "out", script=shadowed) as process:
         said, errors = process.communicate()
         assert process.returncode == 0, errors

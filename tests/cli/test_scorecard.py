@@ -242,9 +242,9 @@ def test_judges_that_are_several_are_a_panel_and_their_agreement_is_told(tmp_pat
 
     suite = yaml.safe_load(SUITE)
     system = suite["systems"][0] | {"options": {"profiles": str(tmp_path / "release")}}
-    judges = [f"python:tests.runs.door.players:{name}" for name in ("judge", "sterner")]
+    judges = [f"python:tests.api.players:{name}" for name in ("judge", "sterner")]
     (tmp_path / "one.yaml").write_text(yaml.safe_dump(suite | {"systems": [system], "models": {}}))
-    cast: Any = {"assistant": mine, "user": "python:tests.runs.door.players:user", "judge": judges}
+    cast: Any = {"assistant": mine, "user": "python:tests.api.players:user", "judge": judges}
     card = scorecard(tmp_path / "card", suite=tmp_path / "one.yaml", models=cast)
     assert card.is_complete and card.assistants == ["object:mine"]
     assert [figure.value.mean for figure in card.figures] == [2.5, 1.0]  # type: ignore[union-attr]

@@ -18,7 +18,7 @@ from tests.processes import Started
 
 OPENERS = {
     "dialoom/outputs.py",
-    "runs/cli/stepping/editing.py",  # a folder of its own that is gone afterwards
+    "dialoom/cli/stepping/editing.py",  # a folder of its own that is gone afterwards
     "runs/workers/worker.py",  # the folder of its own files, which goes with them
 }
 """The modules that open files to write, beside those that open databases."""

@@ -15,8 +15,8 @@ import pytest
 from rich.progress import Progress, TextColumn
 
 import dialoom as door
+from dialoom.cli.console import HarmlessConsole
 from dialoom.graphs import Table
-from dialoom.runs.cli.console import HarmlessConsole
 from dialoom.runs.report.writing import markdown, write
 from dialoom.shown import cell_text, csv_cell, harmless, json_line
 from tests.conftest import ROOT, Command

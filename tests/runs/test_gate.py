@@ -12,8 +12,8 @@ import pytest
 
 import dialoom
 from dialoom import play, review
+from dialoom.cli.stepping.views import transcript_answer
 from dialoom.graphs.review import REVIEWED
-from dialoom.runs.cli.stepping.views import transcript_answer
 from dialoom.runs.stepping import Stop
 from tests.conftest import ROOT, Command, command_in, lines_of
 from tests.invented import write_release

@@ -40,7 +40,7 @@ def watch(statement):
             os.kill(os.getpid(), signal.SIGKILL)
 
 sqlite3.connect = watched
-from dialoom.runs.cli import main
+from dialoom.cli import main
 main()
 """
 

@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field, field_validator
 
 import dialoom
 from dialoom.roles.offline import Draws, MarkedRequest, SilentUnderstudyError, Words, play, understudy
-
-from .door.counting import counting
+from tests.api.counting import counting
 
 
 def test_a_role_that_no_understudy_plays_is_told_at_once(tmp_path: Path) -> None:

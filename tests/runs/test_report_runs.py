@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dialoom.cli.tables import print_tables
 from dialoom.graphs import Chart, Estimate, FittedLine, Series, Table
 from dialoom.graphs.reporting.chart import Kind
-from dialoom.runs.cli.tables import print_tables
 from dialoom.runs.report import draw, markdown, text_of, write
 from dialoom.runs.report.page import page
 

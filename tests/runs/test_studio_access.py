@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dialoom.runs.errors import RunError
-from dialoom.runs.studio.access import Doorkeeper, Keys
-from dialoom.runs.studio.server import address_of, serve
+from dialoom.studio.access import Doorkeeper, Keys
+from dialoom.studio.server import address_of, serve
 from tests.conftest import Command
 
 OWN = "http://127.0.0.1:8790"
@@ -181,7 +181,7 @@ async def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyP
         compared.append((given, held))
         return given == held
 
-    monkeypatch.setattr("dialoom.runs.studio.access.hmac.compare_digest", compare)
+    monkeypatch.setattr("dialoom.studio.access.hmac.compare_digest", compare)
     asked = _Asked()
     token, cookie = asked.keys.token, asked.cookie
     await asked.ask("/", "token=guess")

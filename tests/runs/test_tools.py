@@ -16,8 +16,8 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
 import dialoom
+from dialoom.cli.stepping.editing import as_messages, as_text
 from dialoom.graphs.conversation import calls_of, lines, messages_of
-from dialoom.runs.cli.stepping.editing import as_messages, as_text
 from dialoom.runs.stepping import Session, SteppingError, case_of, replay
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.store import RunFile, StoreError

@@ -26,7 +26,7 @@ import sys
 from pathlib import Path
 from dialoom.roles.gateway.keys import load_env_file
 load_env_file(Path("keys.env"))
-from dialoom.runs.cli import main
+from dialoom.cli import main
 main()
 """
 

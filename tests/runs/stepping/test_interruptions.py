@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from dialoom.api import step
 from dialoom.roles import ProviderError
-from dialoom.runs.door import step
 from dialoom.runs.stepping import Session, SteppingError
 from dialoom.runs.store import RunStore, StoreError
 from tests.conftest import Command, MadeOnce, quick_players

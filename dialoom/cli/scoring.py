@@ -1,0 +1,106 @@
+"""What `dialoom scorecard` does: the door's operation under a progress display, and what came of it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dialoom.api import ascorecard, open_scorecard
+from dialoom.graphs.suites import DEFAULT_SUITE, shipped_suites
+from dialoom.inputs import read_text
+from dialoom.runs.errors import RunError
+from dialoom.runs.report import HOW_TO_INSTALL, can_draw
+from dialoom.runs.scorecard import MADE, Scorecard, Size
+
+from .exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
+from .playing import carried_out
+from .settings import call_settings, players, several_players
+from .tables import print_tables
+from .terminal import say
+from .watcher import Watcher
+
+
+def make_scorecard(
+    folder: Path,
+    suite: str | None,
+    is_full: bool,
+    named: Mapping[str, list[str] | None],
+    concurrency: int,
+    retry_failed: bool,
+    given: Mapping[str, Any],
+) -> int:
+    """Play what is left of a scorecard and print its figures; returns the exit code.
+
+    Args:
+        folder: Where it is kept.
+        suite: A name or a file; by default the shipped one.
+        is_full: Whether all of the suite is played.
+        named: Who plays and how they sample, as flags do.
+        concurrency: How many dialogues are under way at once.
+        retry_failed: Try failed scenarios again.
+        given: How calls are made.
+    """
+    settings = {**players(named), **_several(named), **call_settings(given, concurrency)}
+    again = f"dialoom {shlex.join(sys.argv[1:])}"
+    watcher = Watcher(
+        settings["control"],
+        again=lambda _: again,
+        retry=lambda _: f"{again} --retry-failed",
+        log_format=given.get("log_format"),
+    )
+
+    def playing(**watched: Any) -> Any:
+        size: Size = "full" if is_full else "quick"
+        return ascorecard(
+            folder, suite=suite or DEFAULT_SUITE, size=size, retry_failed=retry_failed, **{**settings, **watched}
+        )
+
+    card: Scorecard = carried_out(playing, watcher)
+    _show(card)
+    _say_written(card, folder)
+    if card.pending:
+        return watcher.exit_code() or EXIT_STOPPED
+    return EXIT_SOME_FAILED if card.failed else EXIT_DONE
+
+
+def compare_scorecards(folders: list[Path], out: Path | None, is_trusted: bool) -> None:
+    """Print scorecards side by side, or write the page of all of them."""
+    card = open_scorecard(*folders, trust=is_trusted)
+    if out is None:
+        _show(card)
+    else:
+        if any(out.resolve() == folder.resolve() for folder in folders) and len(folders) > 1:
+            raise RunError(f"-o {out}: that is one of the scorecards; give another folder for the page of all")
+        card.write(out)
+        _say_written(card, out)
+
+
+def print_suite(suite: str | None) -> None:
+    """Print a suite's file as it is."""
+    named = suite or DEFAULT_SUITE
+    say(read_text(shipped_suites().get(named, Path(named))), nl=False)
+
+
+def _several(named: Mapping[str, Any]) -> dict[str, Any]:
+    """The models, of which there may be several of a role; for every role there is one."""
+    found = several_players(named)
+    every, by_role = found["model"], found["models"]
+    return {
+        "model": None if every is None else every[-1],
+        "models": {role: models if len(models) > 1 else models[0] for role, models in by_role.items()},
+    }
+
+
+def _show(card: Scorecard) -> None:
+    """What came out; how it was made is on the page, where there is room."""
+    say(card.report.title)
+    print_tables(table for table in card.report.tables if table.name not in MADE)
+
+
+def _say_written(card: Scorecard, folder: Path) -> None:
+    say(f"the page: {folder / 'index.html'}")
+    if card.report.charts and not can_draw():
+        say(f"no charts: they are drawn with matplotlib, which is not installed: {HOW_TO_INSTALL}")

@@ -1,0 +1,145 @@
+"""`dialoom step` and `dialoom replay`: opening what they work on, and their exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from dialoom.api import CallSettings, aplan, open_run, step
+from dialoom.cli.exit_codes import EXIT_DONE, EXIT_SOME_FAILED
+from dialoom.cli.settings import call_settings, merged
+from dialoom.cli.terminal import say, say_json
+from dialoom.cli.trusting import trust
+from dialoom.graphs import Recipe
+from dialoom.inputs import MOST_YAML_BYTES, read_text
+from dialoom.roles.gateway.litellm_backend import tune_process
+from dialoom.runs.errors import RunError
+from dialoom.runs.events import Event, NodeSaid, Noted, Planned
+from dialoom.runs.recipes import is_file_spec
+from dialoom.runs.selection import every
+from dialoom.runs.stepping import Session, read_case, replay
+from dialoom.runs.store import RunFile
+
+from .commands import CommandInterpreter
+from .loop import converse, is_terminal, play_script
+from .printer import Printer
+
+
+def step_run(
+    path: Path, scenario: str, branch: str, script: Path | None, is_json: bool, given: Mapping[str, Any]
+) -> int:
+    """Step through a scenario of a run; returns the exit code."""
+    return _stepped(path, scenario, branch, _lines(script), script, is_json, call_settings(given))
+
+
+def first_where(path: Path, where: str, is_trusted: bool) -> str:
+    """The number of the first scenario that an expression holds of; says how many there are.
+
+    Raises:
+        RunError: If there is none, or the expression is wrong.
+    """
+    with RunFile(path, trust=trust(is_trusted)) as run:
+        numbers = [position + 1 for position, _ in every(run, None, where)]
+    if not numbers:
+        raise RunError(f"where {where!r} holds of no scenario of {path}", setting="where")
+    if rest := numbers[1:]:
+        some = ", ".join(map(str, rest[:10])) + (", ..." if len(rest) > 10 else "")
+        say(f"scenario {numbers[0]} is the first of {len(numbers):,}; the others are {some}", err=True)
+    return str(numbers[0])
+
+
+def step_recipe(spec: str, recipe: Recipe, given: dict[str, Any], common: dict[str, Any]) -> int:
+    """Plan a new run and step through its first scenario; returns the exit code."""
+    script, is_json = common.pop("script"), common.pop("json")
+    lines = _lines(script)
+    if common["out"] is None:
+        common["out"] = Path("step.db" if is_file_spec(spec) else f"step-{spec}.db")
+    out = common["out"]
+    if out.exists():
+        raise RunError(f"{out} exists; go on in it with 'dialoom step {out} 1', or give another file with -o")
+    settings, _ = merged(recipe, given, common)
+    tune_process()
+    asyncio.run(aplan(spec, **{**settings, "on_event": _told}))
+    calls = {key: settings[key] for key in CallSettings.__annotations__ if key in settings}
+    return _stepped(out, "1", "main", lines, script, is_json, calls)
+
+
+def replay_case(path: Path, is_json: bool, is_trusted: bool) -> int:
+    """Play a saved case again; returns the exit code."""
+    replayed = asyncio.run(replay(read_case(path), trust(is_trusted)))
+    if is_json:
+        data = {"steps": replayed.steps, "replies": replayed.calls, "departures": list(replayed.departures)}
+        say_json(data)
+    elif replayed.departures:
+        for line in replayed.departures:
+            say(line)
+        say(f"{path}: not the same path")
+    else:
+        say(f"{path}: the same path, {replayed.steps} steps with {replayed.calls} recorded replies")
+    return EXIT_SOME_FAILED if replayed.departures else EXIT_DONE
+
+
+def _lines(script: Path | None) -> Iterable[str] | None:
+    """The script's lines, those of standard input, or `None` for a person at a terminal.
+
+    Raises:
+        DataError: If the script cannot be read.
+    """
+    if script is None:
+        if is_terminal():
+            return None
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+        return sys.stdin
+    return read_text(script, MOST_YAML_BYTES, streams=True).splitlines()
+
+
+def _stepped(
+    path: Path,
+    scenario: str,
+    branch: str,
+    lines: Iterable[str] | None,
+    script: Path | None,
+    is_json: bool,
+    calls: Mapping[str, Any],
+) -> int:
+    printer = Printer(is_json)
+    tune_process()
+    with asyncio.Runner() as runner:
+        opened = AsyncExitStack()
+        opening = step(path, scenario, branch=branch, **{**calls, "on_event": _told})
+        session: Session = runner.run(opened.enter_async_context(opening))
+        try:
+            interpreter = CommandInterpreter(session, printer.passed, inputs=[path, *([script] if script else [])])
+            if lines is not None:
+                return play_script(runner, interpreter, lines, printer, str(script or "standard input"))
+            say(f"{session.scenario} in {path}: {_state(path, session.scenario)}")
+            say("'help' lists the commands")
+            printer.answer(runner.run(interpreter.stopped(runner.run(session.here()))))
+            return converse(runner, interpreter, printer)
+        finally:
+            runner.run(opened.aclose())
+
+
+def _told(event: Event) -> None:
+    """What planning and nodes have to say goes where answers do not."""
+    match event:
+        case Noted(text) | NodeSaid(_, text):
+            say(text, err=True)
+        case Planned(path, _, scenarios):
+            say(f"planned {scenarios:,} scenarios in {path}", err=True)
+
+
+def _state(path: Path, scenario: str) -> str:
+    """What has become of a scenario, and why."""
+    episode = open_run(path).episode(scenario)
+    if episode is None:
+        return "still to be played"
+    if episode.state == "failed":
+        return f"failed, {' '.join((episode.error or 'nobody knows why').split())}"
+    return f"{episode.state}, ended by {episode.outcome.ended_by}"

@@ -1,0 +1,314 @@
+"""What a stop, its calls and its prompts look like: as JSON for programs, and as text for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from dialoom.cli.fault_lines import at_message, of_the_rest
+from dialoom.graphs import DialogueFault, Line, Outline
+from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
+from dialoom.prompts.messages import call_text, tool_name
+from dialoom.runs.stepping import Cost, NextRequest, Stop
+from dialoom.runs.stepping.changes import ABSENT, Change, change_text
+from dialoom.runs.stepping.differences import SpokenLine, spoken
+from dialoom.runs.stepping.values import plain
+from dialoom.runs.stepping.wording import cost_text, named
+from dialoom.runs.store.branches import StepCall
+from dialoom.runs.store.ledger import SAID
+
+from .layout import Clipped, Fitted, Inset, cut
+
+COLOURS = {"user": "cyan", "assistant": "green"}
+_LINES = 4
+"""So many lines of the conversation are shown at a stop; `transcript` shows all."""
+_TAIL = 3
+"""So many lines of a request."""
+_ANSWER = 12
+"""So many lines of an answer."""
+_CHANGES = 8
+"""So many changes of the state."""
+_FURTHER_IN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command comes to.
+
+    Attributes:
+        data: For programs.
+        shown: For people.
+    """
+
+    data: Mapping[str, Any]
+    shown: Sequence[RenderableType]
+
+
+def note(text: str, **data: Any) -> Answer:
+    """An answer of one line."""
+    return Answer({"note": text, **data}, [Text(text)])
+
+
+def stop_answer(stop: Stop, parsed: Mapping[int, Any], is_full: bool = False) -> Answer:
+    """Where a session stands.
+
+    Args:
+        stop: The stop.
+        parsed: What was understood of structured replies, by the calls' rows.
+        is_full: Whether requests and the conversation are shown whole.
+    """
+    shown: list[RenderableType] = [_heading(stop)]
+    shown += [Inset(each) for each in _calls(stop.calls, parsed, is_full)]
+    shown += [Inset(each) for each in _changes(stop.changes, is_full)]
+    if conversation := _conversation(stop.transcript, None if is_full else _LINES, stop.faults):
+        shown += [Text("  the conversation", style="dim"), Inset(Group(*conversation), _FURTHER_IN)]
+    shown.append(Inset(_coming(stop)))
+    return Answer(stop_data(stop, parsed), shown)
+
+
+def stop_data(stop: Stop, parsed: Mapping[int, Any]) -> dict[str, Any]:
+    """A stop, for programs."""
+    return {
+        "branch": stop.branch,
+        "number": stop.number,
+        "checkpoint": stop.checkpoint,
+        "kind": stop.kind,
+        "ran": list(stop.ran),
+        "next": list(stop.next),
+        "why": dict(stop.why),
+        "counts": dict(stop.counts),
+        "changes": [{"path": each.path, "line": change_text(each, None)} for each in stop.changes],
+        "calls": [call_data(call, parsed.get(call.id)) for call in stop.calls],
+        "transcript": [{"role": role, "content": content} for role, content in spoken(stop.transcript)],
+        "faults": [each.model_dump() for each in stop.faults],
+    }
+
+
+def call_data(call: StepCall, parsed: Any) -> dict[str, Any]:
+    """A call, for programs."""
+    return {
+        "node": call.node,
+        "role": call.role,
+        "model": call.model,
+        "prompt": call.prompt,
+        "sample": call.sample,
+        "request": list(call.messages),
+        **({"tools": list(call.tools)} if call.tools else {}),
+        "is_edited": call.is_edited,
+        "reply": call.reply,
+        **({"tool_calls": list(call.tool_calls)} if call.tool_calls else {}),
+        "parsed": parsed,
+        "input_tokens": call.input_tokens,
+        "output_tokens": call.output_tokens,
+        "cost": call.cost,
+        "seconds": call.seconds,
+        "replays": call.replays,
+        "is_common": call.is_common,
+    }
+
+
+def calls_answer(stop: Stop, parsed: Mapping[int, Any]) -> Answer:
+    """The calls that led to a stop, with their whole requests."""
+    if not stop.calls:
+        return note(f"no call led to checkpoint {stop.number}", calls=[])
+    data = {"calls": [call_data(call, parsed.get(call.id)) for call in stop.calls]}
+    return Answer(data, _calls(stop.calls, parsed, is_full=True))
+
+
+def asked_answer(asked: Sequence[NextRequest]) -> Answer:
+    """The prompts of the step to come."""
+    data = [
+        {
+            "node": each.node,
+            "role": each.role,
+            "model": each.request.model,
+            "prompt": each.request.prompt_id,
+            "messages": list(each.request.messages),
+            **({"tools": list(each.request.tools)} if each.request.tools else {}),
+        }
+        for each in asked
+    ]
+    shown: list[RenderableType] = []
+    for each in asked:
+        head = f"{each.role} is asked by {each.node} ({each.request.model}, {each.request.prompt_id})"
+        shown.append(Text(head, style="bold"))
+        shown += [Inset(each) for each in (*_tools(each.request.tools), *map(_message, each.request.messages))]
+    return Answer({"asked": data}, shown or [Text("the next step asks nobody")])
+
+
+def transcript_answer(transcript: Sequence[Line] | Outline, faults: Sequence[DialogueFault] = ()) -> Answer:
+    """The whole conversation."""
+    lines = [{"role": role, "content": content} for role, content in spoken(transcript)]
+    return Answer({"transcript": lines}, _conversation(transcript, None, faults) or [Text("nothing was said yet")])
+
+
+def state_answer(path: str, value: Any) -> Answer:
+    """A value in the state."""
+    known = plain(value)
+    text = known if isinstance(known, str) else json.dumps(known, ensure_ascii=False, indent=2)
+    return Answer({"path": path, "value": known}, [Text(text)])
+
+
+def help_answer(commands: Sequence[tuple[str, str, str]]) -> Answer:
+    """Commands: the key, how it is written, what it does."""
+    table = RichTable.grid(padding=(0, 2, 0, 0))
+    table.add_column(justify="right", style="bold")
+    for _ in range(2):
+        table.add_column()
+    for command in commands:
+        table.add_row(*map(Text, command))
+    data = [{"name": usage.split()[0], "key": key, "usage": usage, "help": help_} for key, usage, help_ in commands]
+    return Answer({"commands": data}, [table])
+
+
+def spoken_line(line: SpokenLine | None) -> RenderableType:
+    """Who says what; a line of an outline is set in as far as it stands."""
+    if line is None:
+        return Text("")
+    role, content = line
+    if role:
+        return Text.assemble((f"{role}: ", f"bold {COLOURS.get(role, 'magenta')}"), content)
+    words = content.lstrip(" ")
+    return Inset(Text(words), len(content) - len(words))
+
+
+def _heading(stop: Stop) -> Text:
+    what = {"edit": "the state was edited", "input": "the input", "fork": "gone back to"}.get(stop.kind, "")
+    ran = named(stop.ran)
+    counts = "".join(f" · {word} {count}" for word, count in stop.counts.items())
+    told = f"{ran} ran" if ran else what or "nothing was played yet"
+    return Text.assemble((f"{stop.branch} {stop.number}", "bold"), (counts, "dim"), (f" · {told}", "bold"))
+
+
+def _coming(stop: Stop) -> Text:
+    if stop.is_end:
+        return Text("the end: nothing comes next", style="bold")
+    reasons: dict[str, list[str]] = {}
+    for node in stop.next:
+        reasons.setdefault(stop.why.get(node, ""), []).append(node)
+    text = Text("next: ", style="bold")
+    parts = [f"{', '.join(nodes)} ({why})" if why else ", ".join(nodes) for why, nodes in reasons.items()]
+    return text.append("; ".join(parts), style="not bold")
+
+
+def _calls(calls: Sequence[StepCall], parsed: Mapping[int, Any], is_full: bool) -> list[RenderableType]:
+    """One call with the end of its request; of several, a line each with what they came to; or all of it."""
+    if is_full or len(calls) < 2:
+        return [_call(call, parsed.get(call.id), is_full) for call in calls]
+    lines: list[RenderableType] = [_in_a_line(call, parsed.get(call.id)) for call in calls]
+    return [*lines, Text(f"{cost_text(Cost.of(calls))}: 'calls' shows them whole", style="dim")]
+
+
+def _in_a_line(call: StepCall, parsed: Any) -> Fitted:
+    said = _with_calls(call.reply or "", call.tool_calls) if parsed is None else parsed
+    answer = _flat(_understood(said).plain, ", ")
+    return Fitted(lambda room: cut(f"{call.node}: {answer}", room), COLOURS.get(call.role, "magenta"))
+
+
+def _call(call: StepCall, parsed: Any, is_full: bool) -> Group:
+    """A call, whole or with the last lines of its request."""
+    messages = call.messages if is_full else call.messages[-1:]
+    hidden = len(call.messages) - len(messages)
+    edited = " (written by a person)" if call.is_edited else ""
+    parts: list[RenderableType] = [_call_head(call), Text(f"asked{edited}:", style="dim")]
+    if hidden:
+        count = f"{hidden} {'message' if hidden == 1 else 'messages'}"
+        parts.append(Text(f"  ... {count} before this one: 'calls' shows all", style="dim"))
+    parts += [Inset(each) for each in _tools(call.tools if is_full else ())]
+    parts += [Inset(_message(each, None if is_full else _TAIL)) for each in messages]
+    if parsed is None or is_full:
+        answer = _with_calls(call.reply or "", call.tool_calls)
+        parts += [Text("answered:", style="dim"), _answer(Text(answer), is_full)]
+    if parsed is not None:
+        parts += [Text("understood:" if is_full else "answered:", style="dim"), _answer(_understood(parsed), is_full)]
+    return Group(*parts)
+
+
+def _answer(answer: Text, is_full: bool) -> Inset:
+    return Inset(answer if is_full else Clipped(answer, _ANSWER, "'calls' shows all"))
+
+
+def _call_head(call: StepCall) -> Text:
+    if call.model == SAID:
+        took = "nothing was sent"
+    else:
+        tokens = "/".join("?" if each is None else f"{each:,}" for each in (call.input_tokens, call.output_tokens))
+        cost = "price unknown" if call.cost is None else f"${call.cost:,.4f}"
+        took = f"{tokens} tokens in/out, {cost}, {call.seconds or 0:.2f} s"
+    replayed = f", replayed {call.replays} x" if call.replays else ""
+    common = ", asked once for all that ask the same" if call.is_common else ""
+    where = "" if call.node == call.role else f" in {call.node}"
+    colour = COLOURS.get(call.role, "magenta")
+    return Text.assemble((call.role, f"bold {colour}"), (f"{where} ({call.model}): {took}{replayed}{common}", "dim"))
+
+
+def _understood(parsed: Any) -> Text:
+    if not isinstance(parsed, dict):
+        return Text(str(parsed))
+    text = Text()
+    for number, (key, value) in enumerate(parsed.items()):
+        text.append("\n" if number else "").append(f"{key}: ", style="dim")
+        text.append(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return text
+
+
+def _message(message: ChatMessage, lines: int | None = None) -> Text:
+    rows = _with_calls(message["content"], message.get("tool_calls", ())).splitlines()
+    if lines is not None and len(rows) > lines:
+        rows = ["...", *rows[-lines:]]
+    return Text.assemble((f"{message['role']}: ", "dim"), "\n".join(rows))
+
+
+def _with_calls(words: str, calls: Sequence[FunctionCall]) -> str:
+    """What is said and, in lines of their own, what is called."""
+    return "\n".join([*filter(None, [words]), *(f"calls {call_text(call)}" for call in calls)])
+
+
+def _tools(tools: Sequence[ToolDefinition]) -> list[Text]:
+    """The names of the tools that a request offers."""
+    names = ", ".join(map(tool_name, tools))
+    return [Text.assemble(("tools: ", "dim"), names)] if tools else []
+
+
+def _changes(found: Sequence[Change], is_full: bool) -> list[RenderableType]:
+    """What has changed in the state, a line each, unless all is to be shown."""
+    if is_full:
+        return [Text(change_text(each, None), style=_style(each)) for each in found]
+    shown: list[RenderableType] = [_change(each) for each in found[:_CHANGES]]
+    if left := len(found) - len(shown):
+        shown.append(Text(f"... {left} more {'change' if left == 1 else 'changes'}: 'full' shows all", style="dim"))
+    return shown
+
+
+def _change(change: Change) -> Fitted:
+    return Fitted(lambda room: change_text(change, room), _style(change))
+
+
+def _style(change: Change) -> str:
+    if change.before is ABSENT:
+        return "green"
+    return "red" if change.after is ABSENT else "yellow"
+
+
+def _conversation(
+    transcript: Sequence[Line] | Outline, last: int | None, faults: Sequence[DialogueFault] = ()
+) -> list[RenderableType]:
+    lines = spoken(transcript)
+    left = 0 if last is None else max(0, len(lines) - last)
+    shown: list[RenderableType] = [Text(f"... {left} before: 'transcript' shows them", style="dim")] if left else []
+    if isinstance(transcript, Outline):  # whose lines are no messages
+        return [*shown, *map(spoken_line, lines[left:]), *of_the_rest(faults, ())]
+    for place, line in enumerate(lines[left:], start=left):
+        shown += [spoken_line(line), *at_message(faults, place)]
+    return [*shown, *of_the_rest(faults, lines)]
+
+
+def _flat(text: str, between: str) -> str:
+    """A text of several lines as one."""
+    return between.join(" ".join(line.split()) for line in text.splitlines() if line.strip())

@@ -1,0 +1,62 @@
+"""`dialoom studio`: runs in a browser."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .terminal import say
+from .trusting import TrustFlag
+
+
+def studio(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="The run's file; several side by side.", show_default=False)
+    ],
+    host: Annotated[str, typer.Option(help="On which of this machine's addresses it listens.")] = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(help="On which port [default: 8790, or a free one]", min=0, max=65535, show_default=False),
+    ] = None,
+    allow_remote: Annotated[
+        bool,
+        typer.Option(
+            "--allow-remote",
+            help="Let other machines in, for a --host beyond this one. What is sent, all texts of the run and the "
+            "token too, is not encrypted: whoever is between can read it, and then step and write as you can.",
+        ),
+    ] = False,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser, if there is one.")] = True,
+    trust: TrustFlag = False,
+) -> None:
+    """Look at runs in a browser: progress, scenarios, conversations, reports; step through them, fork and compare.
+
+    It prints the address that lets in one browser. Nothing is fetched from the network. Ctrl-C ends it.
+    """
+    from dialoom.studio.server import serve
+
+    addresses: list[str] = []
+
+    def told(address: str) -> None:
+        addresses.append(address)
+        if len(addresses) > 1:
+            say(f"used. For another browser: {address}")
+            return
+        say(f"the studio is at {address}")
+        say("the address lets in one browser; Ctrl-C ends the studio")
+        if browser:
+            _open(address)
+
+    with suppress(KeyboardInterrupt):
+        serve(runs, host=host, port=port, allow_remote=allow_remote, trust=trust, on_address=told)
+
+
+def _open(address: str) -> None:
+    """In the user's browser; where there is none, the address was printed."""
+    import webbrowser
+
+    with suppress(webbrowser.Error):
+        webbrowser.open(address)

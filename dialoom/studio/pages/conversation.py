@@ -1,0 +1,282 @@
+"""A conversation: what was said, beside it who and what it is about, what was judged, and a box to label it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from dialoom.errors import DialoomError
+from dialoom.graphs import DialogueFault, Outline
+from dialoom.graphs.fault import dialogue_faults
+from dialoom.roles.gateway.calls import BROKEN_OFF
+from dialoom.runs.agreement import Item
+from dialoom.runs.store import Neighbours
+from dialoom.runs.viewing import Conversation, SpokenMessage
+from dialoom.studio.calls import call_fold, figures
+from dialoom.studio.chosen import is_blind, kept, list_of, query_of
+from dialoom.studio.elements import definitions, folded, on_opening, said
+from dialoom.studio.judgements import JudgementBox, judged_word
+from dialoom.studio.keys import listen
+from dialoom.studio.labelling import after_this
+from dialoom.studio.page import Page, View
+from dialoom.studio.parts import element, link, text
+from dialoom.studio.sets import lacks_its_judgements
+from dialoom.studio.wording import many
+from dialoom.studio.written import written
+
+PATH = "/runs/{run}/scenarios/{scenario}"
+STEP_PATH = f"{PATH}/step"
+_MANY, _ENDS = 120, 40
+"""Of so many messages only the first and the last are shown at once."""
+_WORDS = 3
+"""A text with so many spaces is more than a name."""
+_LONG_NOTE = 400
+"""Letters from which on what nobody says in the conversation, such as a tool's output, is folded."""
+
+
+async def build(view: View) -> None:
+    """The page."""
+    run = view.run.run
+    if lacks_its_judgements(view):
+        return
+    shown, beside, after = await asyncio.gather(
+        asyncio.to_thread(run.conversation, view.scenario, view.one("judging") or None),
+        _neighbours(view),
+        _to_label(view),
+    )
+    _head(view, shown, beside or Neighbours(*_in_the_plan(shown)), beside is not None)
+    with element("div", "talk"):
+        with element("section", "lines", aria_label="What was said"):
+            _lines(view, shown)
+        with element("aside", "beside", aria_label="About this conversation"):
+            _about(shown)
+            JudgementBox(view, shown, run.judgement_sets, after).build()
+            _shown_to(view, shown)
+            _calls(view, shown)
+    listen()
+
+
+async def _neighbours(view: View) -> Neighbours | None:
+    """What stands beside it in the list that one has come from; `None` if that is the plan, or it is not in it."""
+    if not list_of(view):
+        return None
+    where, said = view.one("where") or None, view.one("said") or None
+    here = view.run.run.position(view.scenario)
+    query = await asyncio.to_thread(query_of, view, here)
+    return await asyncio.to_thread(view.run.run.neighbours, view.scenario, query, where=where, said=said)
+
+
+async def _to_label(view: View) -> int | None:
+    """The next that is to be labelled; a file of labels that cannot be read is told of where labels are."""
+    if not view.one("as"):
+        return None
+    with suppress(DialoomError):
+        return await asyncio.to_thread(after_this, view)
+    return None
+
+
+def _in_the_plan(shown: Conversation) -> tuple[int | None, int | None, int, int]:
+    position, count = shown.number - 1, shown.of
+    return position - 1 if position else None, position + 1 if shown.number < count else None, shown.number, count
+
+
+def _head(view: View, shown: Conversation, beside: Neighbours, is_chosen: bool) -> None:
+    """Where it stands among the others, and how it ended."""
+    episode = shown.episode
+    with element("div", "row-of head"):
+        place = f"{beside.place:,} of {beside.total:,}"
+        text("div", f"{place} chosen, number {shown.number:,}" if is_chosen else place, "number quiet")
+        ended = episode.outcome.ended_by or {"pending": "not finished yet"}.get(episode.state, episode.state)
+        text("div", ended.replace("_", " "), f"badge {'bad' if episode.state == 'failed' else ''}")
+        if episode.branch is not None:
+            text("div", episode.branch.told(), "badge accent")
+        if count := dialogue_faults(episode.outcome.faults or ()):
+            text("div", many(count, "fault"), "badge warn")
+        text("div", _taken(shown), "quiet small number")
+        with element("nav", "row-of push", aria_label="Other conversations"):
+            if is_chosen or view.one("as"):
+                link("The list", view.path("/runs/{run}/scenarios", kept(view)))
+            for label, position, rel in (("← Previous", beside.before, "prev"), ("Next →", beside.after, "next")):
+                if position is not None:
+                    link(label, view.path(PATH, kept(view), scenario=position + 1), "button", rel=rel)
+    if episode.error:
+        said(episode.error, "said problem")
+
+
+def _taken(shown: Conversation) -> str:
+    calls = [call for call in shown.calls if call["judging"] is None and call["branch"] is None]
+    tokens = [(call["input_tokens"], call["output_tokens"]) for call in calls if call["reply"] is not None]
+    costs = [call["cost"] for call in calls if call["reply"] is not None]
+    total = sum((one or 0) + (other or 0) for one, other in tokens)
+    told = "tokens unknown" if any(None in pair for pair in tokens) else f"{total:,} tokens"
+    cost = "price unknown" if None in costs else f"${sum(costs):,.4f}"
+    return f"{many(len(calls), 'call')} · {told} · {cost}"
+
+
+def _lines(view: View, shown: Conversation) -> None:
+    if not shown.messages and shown.outline is not None:
+        outline_lines(shown.outline)
+    elif not shown.messages:
+        text("div", "Nothing was said yet.", "empty")
+    sides, blind = _sides(shown), is_blind(view)
+    if len(shown.messages) <= _MANY:
+        _messages(view, shown, shown.messages, sides, blind)
+    else:
+        _messages(view, shown, shown.messages[:_ENDS], sides, blind)
+        middle = shown.messages[_ENDS:-_ENDS]
+        with folded(f"{len(middle):,} messages between these") as part:
+            pass
+        on_opening(part, lambda: _messages(view, shown, middle, sides, blind))
+        _messages(view, shown, shown.messages[-_ENDS:], sides, blind)
+    for fault in shown.faults:
+        fault_line(fault)
+
+
+def _messages(
+    view: View, shown: Conversation, messages: Sequence[SpokenMessage], sides: Mapping[str, str], blind: bool
+) -> None:
+    with written("div", "as-is"):
+        for message in messages:
+            _message(view, shown, message, sides.get(message.line.role, "note"), blind)
+
+
+def _sides(shown: Conversation) -> dict[str, str]:
+    """On which side each role's bubbles stand: whoever was asked as a model speaks, the first of them on the right."""
+    speakers = dict.fromkeys(each.line.role for each in shown.messages if each.call is not None)
+    speakers |= dict.fromkeys(each.line.role for each in shown.messages if each.line.role in ("user", "assistant"))
+    others = [role for role in speakers if role != "user"]
+    first = "user" if "user" in speakers else (others.pop(0) if len(others) > 1 else "")
+    return {**dict.fromkeys(others, "left"), **({first: "right"} if first else {}), "tool": "tool"}
+
+
+def _message(view: View, shown: Conversation, message: SpokenMessage, side: str, blind: bool) -> None:
+    line = message.line
+    classes = f"message {'tool' if line.tool_call_id is not None else side}"
+    with element(
+        "article", classes, id=f"m{message.place + 1}", tabindex="0", aria_label=f"Message {message.place + 1}"
+    ):
+        with element("div", "meta"):
+            text("div", line.role, "who")
+            link(f"{message.place + 1}", f"#m{message.place + 1}", "place")
+            if message.call is not None:
+                text("div", figures(message.call), "number taken")
+                branch = "" if shown.episode.branch is None else shown.episode.branch.name
+                before = {"branch": branch, "before": str(message.call["step"])}
+                link("change it", view.path(STEP_PATH, {**kept(view), **before}), "change", title="step from here")
+        words = line.spoken
+        if side in ("note", "tool") and len(words) > _LONG_NOTE:
+            with folded(" ".join(words[:120].split()) + " …", "bubble"):
+                said(words, "said", [fault.words for fault in message.faults])
+        else:
+            with element("div", "bubble"):
+                said(words, "said", [fault.words for fault in message.faults])
+        if line.finish_reason is not None:
+            text("div", f"({BROKEN_OFF.get(line.finish_reason, line.finish_reason)})", "quiet small")
+        for fault in message.faults:
+            fault_line(fault)
+        if not blind:
+            for item in message.judged:
+                _judged(item)
+        if message.call is not None:
+            call_fold(view.run.run, "request and reply", message.call, shown.call_before(message.call))
+
+
+def _judged(item: Item) -> None:
+    judgement = item.judgement
+    with folded(f"{judgement.metric} {judged_word(judgement)}", "judged"):
+        said(judgement.explanation or "no explanation", "said small")
+
+
+def fault_line(fault: DialogueFault) -> None:
+    """A fault: whose, which, how sure, and the words that show it."""
+    with element("div", "fault"):
+        text("span", fault.kind.replace("_", " "), "badge warn")
+        place = f" after {fault.where}" if fault.where else ""
+        sure = "" if fault.sureness == 1 else f", {fault.sureness:.0%} sure"
+        text("span", f"of the {fault.who}'s{place}{sure}", "small quiet")
+        if fault.words:
+            text("span", " ".join(fault.words.split()), "small said")
+
+
+def outline_lines(outline: Outline) -> None:
+    """An outline as lines, each set in as far as it stands."""
+    with element("div", "outline"):
+        with element("div", "line said"):
+            for span in outline.spans:
+                text("span", span.text, f"span {span.style}")
+        for part in outline.parts:
+            outline_lines(part)
+
+
+def _about(shown: Conversation) -> None:
+    """Who the person is, the task, the situation."""
+    with element("section", "card about", tabindex="0", aria_label="Who and what"):
+        text("h2", "Who and what")
+        described = shown.scenario.described()
+        in_words = {name: value for name, value in described.items() if _is_in_words(value)}
+        told = {**shown.scenario.portrait(), **in_words}
+        definitions({name: _in_a_line(value) for name, value in told.items()})
+        if preferences := shown.scenario.preferences():
+            text("h3", f"{len(preferences)} preferences")
+            definitions(dict(preferences))
+        definitions({name: value for name, value in described.items() if name not in in_words})
+        with folded("All that was planned") as part:
+            pass
+        on_opening(part, lambda: definitions(shown.scenario.model_dump(mode="json")))
+
+
+def _in_a_line(value: Any) -> Any:
+    """Several short texts as one; what each of them is called stands in all that was planned."""
+    if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
+        return ", ".join(dict.fromkeys(each for each in value.values() if each))
+    return value
+
+
+def _is_in_words(value: Any) -> bool:
+    """Whether it tells something, and does not only name it, as an id or a setting does."""
+    return isinstance(value, Mapping) or (isinstance(value, str) and value.count(" ") >= _WORDS)
+
+
+def _shown_to(view: View, shown: Conversation) -> None:
+    """What each side was shown at the beginning."""
+    first = shown.first_calls()
+    if is_blind(view):
+        spoken = {each.line.role for each in shown.messages}
+        first = {role: call for role, call in first.items() if role in spoken}
+    if not first:
+        return
+    with element("section", "card"):
+        text("h2", "What each side was shown")
+        for role, call in first.items():
+            call_fold(view.run.run, f"{role}, at first", call, None)
+
+
+def _calls(view: View, shown: Conversation) -> None:
+    """Every call, those of judges and of branches too."""
+    calls = list(shown.calls)
+    if is_blind(view):
+        spoken = {each.call["call"] for each in shown.messages if each.call is not None}
+        calls = [call for call in calls if call["call"] in spoken]
+    with element("section", "card"), folded(f"All {len(calls)} calls") as part:
+        pass
+
+    def fill() -> None:
+        with written("div", "stack"):
+            for call in calls:
+                call_fold(view.run.run, _named(call), call, shown.call_before(call))
+
+    on_opening(part, fill)
+
+
+def _named(call: Mapping[str, Any]) -> str:
+    told = [call["role"] if call["node"] in (call["role"], None) else f"{call['role']} in {call['node']}"]
+    told += [f"asked again ({call['ask']})"] if call["ask"] > 1 else []
+    told += [f"judging {call['judging']!r}"] if call["judging"] is not None else []
+    told += [f"branch {call['branch']!r}"] if call["branch"] is not None else []
+    told += ["no answer"] if call["reply"] is None else []
+    return ", ".join(told)
+
+
+PAGE = Page(PATH, "Conversation", "scenario", build)

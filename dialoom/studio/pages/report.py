@@ -1,0 +1,264 @@
+"""The report of a run, or of several beside each other: tables and charts; a row leads to its conversations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from nicegui import ui
+
+from dialoom import Report, Run
+from dialoom.errors import DialoomError
+from dialoom.graphs import Chart, Table
+from dialoom.graphs.reporting import Estimate
+from dialoom.runs.agreement import labels_beside
+from dialoom.runs.report import text_of
+from dialoom.runs.store import Choices
+from dialoom.studio import charts
+from dialoom.studio.counted import counted
+from dialoom.studio.forms import Entry, choice, form, submit
+from dialoom.studio.judgements import agreement_up_to_now
+from dialoom.studio.page import Page, View
+from dialoom.studio.parts import element, link, text
+from dialoom.studio.reports import AbandonedError
+from dialoom.studio.sets import lacks_its_judgements
+from dialoom.studio.studio import StudioRun
+from dialoom.studio.written import written
+
+_SOON = 1.0
+"""Seconds after which the page says that the report is being computed."""
+_EVERY = 0.5
+"""Seconds between two figures of the progress."""
+_FEW_ROWS = 12
+"""Of a table that is drawn without being asked for."""
+
+
+async def build(view: View) -> None:
+    """What to report on, and the report."""
+    runs = [view.run, *(view.studio.run(name) for name in view.query.get("with", ()))]
+    text("h1", f"Report of {', '.join(run.name for run in runs)}", "hidden-label")
+    where_entry = _chooser(view, runs)
+    if lacks_its_judgements(view):
+        return
+    judging, where = view.one("judging") or None, view.one("where") or None
+    try:
+        found = await _computed(view, [run.run for run in runs], judging, where)
+    except AbandonedError:
+        return
+    except DialoomError as error:
+        if error.setting != "where":
+            raise
+        where_entry.refuse(str(error))
+        return
+    if not found.tables:
+        text("p", "Nothing is finished yet.", "empty")
+        return
+    known = {
+        label: _Shown(run.name, await run.choices()) for label, run in zip(found.labels or ("",), runs, strict=True)
+    }
+    text("p", found.title, "quiet small")
+    warned = _shared(table.headnotes for table in found.tables)
+    of_charts, of_tables = [chart.notes for chart in found.charts], [table.footnotes for table in found.tables]
+    noted = [note for note in _shared([*of_charts, *of_tables]) if note not in warned]
+    above = [*warned, *noted]
+    _warnings(warned)
+    _notes(noted)
+    if len(found.tables) > 3:
+        _contents(view, found)
+    counts = charts.counts_of(found.tables)
+    for chart in found.charts:
+        _chart(chart, counts, above)
+    drawn = view.one("drawn") or next((each.name for each in found.tables if _is_drawn_at_once(each)), "")
+    for table in found.tables:
+        _table(view, table, known, drawn == table.name, above)
+    for run in runs:
+        if labels_beside(run.run.path).exists():
+            told = "Agreement of judge and people" + (f", {run.name}" if len(runs) > 1 else "")
+            agreement_up_to_now(run.run, judging, told)
+
+
+async def _computed(view: View, runs: Sequence[Run], judging: str | None, where: str | None) -> Report:
+    """Return the report; if it takes long, the page is sent first and tells how far it is."""
+    found = await view.studio.reports.find(runs, judging, where)
+    if isinstance(found, Report):
+        return found
+    found.join(ui.context.client)
+    done, _ = await asyncio.wait([found.task], timeout=_SOON)
+    if done:
+        return await found.result()
+    scenarios = sum(map(len, runs))
+
+    def told() -> str:
+        return f"Computing the report of {scenarios:,} scenarios: {found.read:,} read so far, some several times …"
+
+    progress = text("p", told(), "empty", role="status")
+    timer = ui.timer(_EVERY, lambda: progress.set_text(told()))
+    await ui.context.client.connected()
+    try:
+        return await found.result()
+    finally:
+        timer.cancel()
+        progress.delete()
+
+
+class _Shown(NamedTuple):
+    """A run of the report, and what its scenarios can be chosen by."""
+
+    name: str
+    choices: Choices
+
+
+def _shared(lines: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines that several tables or charts have, which stand once, above all of them."""
+    lines = list(lines)
+    having = Counter(line for own in lines for line in {*own})
+    in_order = dict.fromkeys(line for own in lines for line in own)
+    return [line for line in in_order if having[line] > 1]
+
+
+def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
+    """Which other runs stand beside it, whose judgements, and of which scenarios; the field for these."""
+    recipe = view.run.run.config.recipe
+    beside = [each for each in view.studio.runs.values() if each.name != view.run.name]
+    alike = [each.name for each in beside if each.run.config.recipe == recipe]
+    sets = [each.name for each in view.run.run.judgement_sets]
+    with form(view.path(PAGE.path), "What to report on"):
+        for run in runs[1:]:
+            element("input", type="hidden", name="with", value=run.name)
+        with element("div", "filters"):
+            if len(sets) > 1:
+                choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
+            label = "Only scenarios where this holds"
+            where = Entry("where", label, view.one("where"), "not changed", classes="grow")
+            submit("Show")
+    if alike:
+        with element("div", "row-of small"):
+            text("span", "Beside", "quiet")
+            shown = [run.name for run in runs[1:]]
+            for name in alike:
+                others = [each for each in shown if each != name] if name in shown else [*shown, name]
+                made = link(name, view.path(PAGE.path, {**view.query, "with": others}), "chip")
+                made.props["aria-current"] = "true" if name in shown else "false"
+    return where
+
+
+def _contents(view: View, found: Report) -> None:
+    with element("nav", "row-of small", aria_label="Tables"):
+        for table in found.tables:
+            link(table.title, f"{view.path(PAGE.path, view.query)}#{table.name}")
+
+
+def _chart(chart: Chart, counts: charts.Counts, above: Sequence[str]) -> None:
+    with element("section", "card"):
+        text("h2", chart.title)
+        ui.echart(charts.options_of(chart, counts)).classes("chart")
+        _notes([note for note in chart.notes if note not in above])
+
+
+def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool, above: Sequence[str]) -> None:
+    estimated = _estimated(table)
+    with element("section", id_=table.name):
+        with element("div", "section-head"):
+            text("h2", table.title)
+            if estimated and table.rows:
+                query = {**view.query, "drawn": "none" if is_drawn else table.name}
+                link(
+                    "Without charts" if is_drawn else "As charts",
+                    view.path(PAGE.path, query) + f"#{table.name}",
+                    "small",
+                )
+        _warnings([warning for warning in table.headnotes if warning not in above])
+        if is_drawn:
+            _drawn(table, estimated)
+        with element("div", "scroll", tabindex="0", role="region", aria_label=table.title), element("table", "data"):
+            with element("thead"), element("tr"):
+                for place, column in enumerate(table.columns):
+                    text("th", column, "number" if _is_number(table, place) else "", scope="col")
+            with written("tbody"):
+                for row in table.rows:
+                    _row(view, table, row, known)
+        _notes([note for note in table.footnotes if note not in above])
+
+
+def _row(view: View, table: Table, row: Sequence[object], known: Mapping[str, _Shown]) -> None:
+    """A row; its figures lead to the conversations that they are of, where the report says which these are."""
+    label = "" if "" in known or str(row[0]) not in known else str(row[0])
+    run = known.get(label)
+    with element("tr"):
+        for place, cell in enumerate(row):
+            column = table.columns[place]
+            target = None
+            if place and cell != 0 and run is not None:
+                query = counted(table, row, column, run.choices, label, view.one("where"))
+                if query is not None:
+                    query = {**query, "judging": view.one("judging")}
+                    target = view.path("/runs/{run}/scenarios", query, run=run.name)
+            if isinstance(cell, Estimate):
+                with element("td", "number"):
+                    told = text_of(cell, column, table.decimals.get(column))
+                    mean, _, rest = told.partition(" ")
+                    _figure(mean, target)
+                    text("span", rest, "of")
+                continue
+            is_number = _is_number(table, place)
+            words = text_of(cell, column, table.decimals.get(column))  # type: ignore[arg-type]
+            if is_number and target is not None:
+                with element("td", "number"):
+                    _figure(words, target)
+            else:
+                text("td", words, "number" if is_number else "said")
+
+
+def _figure(words: str, target: str | None) -> None:
+    if target is None:
+        text("span", words)
+    else:
+        link(words, target, "cell", title="its conversations")
+
+
+def _estimated(table: Table) -> list[int]:
+    """The columns that hold estimates."""
+    return [place for place in range(len(table.columns)) if any(isinstance(row[place], Estimate) for row in table.rows)]
+
+
+def _is_drawn_at_once(table: Table) -> bool:
+    return bool(_estimated(table)) and 1 < len(table.rows) <= _FEW_ROWS
+
+
+def _drawn(table: Table, estimated: Sequence[int]) -> None:
+    """A small chart of each column of estimates."""
+    keys = [" · ".join(map(str, _key(row))) or f"row {number}" for number, row in enumerate(table.rows, start=1)]
+    with element("div", "charts"):
+        for column in estimated:
+            with element("figure", "card small-chart"):
+                text("figcaption", table.columns[column], "small quiet")
+                made = ui.echart(charts.small(table, column, keys))
+                made.style(f"height: {charts.height_of(len(table.rows))}px").classes("chart")
+
+
+def _key(row: Sequence[object]) -> Sequence[object]:
+    """What a row begins with, up to its first estimate: its texts, or if there are none its first number."""
+    words = [cell for cell in row if isinstance(cell, str)]
+    return words or [cell for cell in row[:1] if isinstance(cell, int)]
+
+
+def _is_number(table: Table, place: int) -> bool:
+    cells = [row[place] for row in table.rows]
+    return bool(cells) and not any(isinstance(cell, str) for cell in cells)
+
+
+def _warnings(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        text("p", warning, "warning", role="note")
+
+
+def _notes(notes: Sequence[str]) -> None:
+    if notes:
+        with element("div", "notes"):
+            for note in notes:
+                text("p", note)
+
+
+PAGE = Page("/runs/{run}/report", "Report", "run", build)

@@ -1,0 +1,271 @@
+"""All runs side by side, and one of them: how far they are, live while another process plays."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from nicegui import ui
+
+from dialoom.runs.progress import RunProgress
+from dialoom.runs.store import Status, Usage
+from dialoom.studio import wording
+from dialoom.studio.page import Page, View
+from dialoom.studio.parts import badge, card, cells, element, figure, link, table, text
+from dialoom.studio.studio import StudioRun
+from dialoom.studio.watching import Watch
+
+_EVERY = 1.0
+"""Seconds from one look to the next, of a browser; the file is read for all of them together."""
+
+Refresh = Callable[[RunProgress], None]
+"""Puts what is now in the place of what was."""
+
+
+async def build(view: View) -> None:
+    """All runs."""
+    runs = [*view.studio.runs.values()]
+    await asyncio.gather(*(run.watch.look() for run in runs))
+    text("h1", wording.many(len(runs), "run"), "hidden-label")
+    with element("div", "cards"):
+        for run in runs:
+            with card():
+                progress, config = await run.watch.look(), run.run.config
+                with element("div", "section-head"):
+                    with element("h2"):
+                        link(run.name, view.path(RUN_PAGE.path, run=run.name))
+                    text("span", f"{config.recipe} · seed {config.seed}", "quiet small")
+                refreshes = [_standing(progress), _figures(run.watch, progress)]
+                with element("div", "row-of small"):
+                    link("Scenarios", view.path("/runs/{run}/scenarios", run=run.name))
+                    link("Report", view.path("/runs/{run}/report", run=run.name))
+            _watch(run, refreshes)
+
+
+async def build_one(view: View) -> None:
+    """One run."""
+    run = view.run
+    progress, config = await run.watch.look(), run.run.config
+    with element("div", "section-head"):
+        text("h1", run.name)
+        text("span", f"{config.recipe} · seed {config.seed} · {run.run.path}", "quiet small said")
+    refreshes = []
+    with card():
+        refreshes += [_standing(progress), _figures(run.watch, progress)]
+    refreshes.append(_budget(progress))
+    refreshes.append(_usages("Calls by role", "role", _by_role(progress.status, config.model_names), progress, _roles))
+    refreshes.append(_usages("Calls by model", "model", progress.by_model, progress, _models))
+    refreshes.append(_causes(view, progress))
+    _watch(run, refreshes)
+
+
+def _watch(run: StudioRun, refreshes: Iterable[Refresh]) -> None:
+    """Look again and again for as long as the page is open."""
+    shown = [*refreshes]
+
+    async def look() -> None:
+        progress = await run.watch.look()
+        for refresh in shown:
+            refresh(progress)
+
+    ui.timer(_EVERY, look)
+
+
+def _standing(progress: RunProgress) -> Refresh:
+    """A bar, and in words what it shows."""
+    with element("div", "row-of"):
+        state = badge("")
+        done = text("span", "", "number")
+        failed = text("span", "", "number quiet")
+    with element("div", "meter", role="progressbar", aria_label="Scenarios done", aria_valuemin="0") as meter:
+        bars = element("div"), element("div", "failed")
+
+    def refresh(progress: RunProgress) -> None:
+        status = progress.status
+        words, kind = _state(progress)
+        state.set_text(words)
+        state.classes(replace=f"badge {kind}")
+        done.set_text(f"{status.done:,} of {wording.many(status.total, 'scenario')} done")
+        failed.set_text(f"{status.failed:,} failed" if status.failed else "")
+        meter.props(f"aria-valuenow={status.done} aria-valuemax={status.total}")
+        for bar, value in zip(bars, (status.done, status.failed), strict=True):
+            bar.style(f"width: {100 * value / max(status.total, 1):.3f}%")
+
+    refresh(progress)
+    return refresh
+
+
+def _state(progress: RunProgress) -> tuple[str, str]:
+    """What the run does, in a word, and how that is shown."""
+    if progress.is_played:
+        return "playing", "accent live"
+    if progress.status.pending:
+        return ("stopped", "warn") if progress.status.done or progress.status.failed else ("not begun", "")
+    return ("done, some failed", "bad") if progress.status.failed else ("done", "good")
+
+
+def _figures(watch: Watch, progress: RunProgress) -> Refresh:
+    """The figures that matter at a glance."""
+    with element("dl", "figures"):
+        rate, left = figure("rate", "", "")
+        in_flight, waiting = figure("in flight", "", "")
+        cost, cost_rate = figure("cost", "", "")
+        tokens, token_rate = figure("tokens", "", "")
+        calls, troubles = figure("calls", "", "")
+        (unparsed,) = figure("unparsed", "")
+
+    def refresh(progress: RunProgress) -> None:
+        usage, now = progress.status.usage, watch.rate
+        rate.set_text(wording.ABSENT if now is None else f"{now.scenarios * 60:,.1f}/min")
+        left.set_text(_left(progress.status.pending, 0.0 if now is None else now.scenarios))
+        in_flight.set_text(f"{usage.unanswered:,}" if progress.is_played else wording.ABSENT)
+        lost = usage.unanswered and not progress.is_played
+        waiting.set_text(f"{wording.many(usage.unanswered, 'call')} lost" if lost else "")
+        cost.set_text(wording.money(usage.cost))
+        cost_rate.set_text("" if now is None or now.cost is None else f"{wording.money(now.cost * 3600)}/h")
+        tokens.set_text(_tokens(usage))
+        token_rate.set_text("" if now is None or now.tokens is None else f"{now.tokens:,.0f}/s")
+        calls.set_text(wording.short(usage.calls))
+        attempts = sum(each.attempts for each in progress.bounds.troubles.values())
+        troubles.set_text(f"{wording.many(attempts, 'attempt')} failed" if attempts else "")
+        unparsed.set_text(f"{progress.unparsed:,}")
+
+    refresh(progress)
+    return refresh
+
+
+def _left(pending: int, rate: float) -> str:
+    return f"{wording.span(pending / rate)} left" if pending and rate else ""
+
+
+def _tokens(usage: Usage) -> str:
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return wording.UNKNOWN
+    return wording.short(usage.input_tokens + usage.output_tokens)
+
+
+def _budget(progress: RunProgress) -> Refresh:
+    """What was taken of each bound; nothing where there is none."""
+    budget = progress.bounds.limits.budget
+    if not budget.is_bounded:
+        return lambda _progress: None
+    most = {"calls": budget.max_calls, "tokens": budget.max_tokens, "cost": budget.max_cost}
+    bounds = {name: float(value) for name, value in most.items() if value is not None}
+    shown = []
+    with card("Budget"), element("div", "stack"):
+        for _ in bounds:
+            with element("div"):
+                told = text("div", "", "number small")
+                with element("div", "meter") as meter:
+                    bar = element("div")
+            shown.append((told, meter, bar))
+
+    def refresh(progress: RunProgress) -> None:
+        taken: Any = progress.bounds.taken
+        for (name, bound), (told, meter, bar) in zip(bounds.items(), shown, strict=True):
+            value = float(getattr(taken, name))
+            is_money = name == "cost"
+            told.set_text(
+                f"{wording.money(value)} of {wording.money(bound)}"
+                if is_money
+                else f"{value:,.0f} of {bound:,.0f} {name}"
+            )
+            meter.classes(replace="meter over" if value >= bound else "meter")
+            bar.style(f"width: {min(100.0, 100 * value / bound) if bound else 100:.3f}%")
+
+    refresh(progress)
+    return refresh
+
+
+_COLUMNS = ("calls", "in flight", "failed", "replayed", "input tokens", "cached", "output tokens", "cost", "broken off")
+
+
+def _usages(
+    title: str,
+    what: str,
+    first: Mapping[str, Usage],
+    progress: RunProgress,
+    read: Callable[[RunProgress, Iterable[str]], Mapping[str, Usage]],
+) -> Refresh:
+    """A table of what calls took, a row for each of those that there are; later ones get theirs as they come."""
+    rows: dict[str, list[Any]] = {}
+    with element("section"):
+        with element("div", "section-head"):
+            text("h2", title)
+        with table([(what, False), *((name, name != "broken off") for name in _COLUMNS)], title) as body:
+            pass
+
+    def refresh(progress: RunProgress) -> None:
+        for name, usage in read(progress, rows).items():
+            if name not in rows:
+                with body:
+                    rows[name] = cells([(name, False), *(("", column != "broken off") for column in _COLUMNS)])
+            for cell, words in zip(rows[name][1:], _usage_cells(usage, progress.is_played), strict=True):
+                cell.set_text(words)
+
+    for name in first:
+        with body:
+            rows[name] = cells([(name, False), *(("", column != "broken off") for column in _COLUMNS)])
+    refresh(progress)
+    return refresh
+
+
+def _roles(progress: RunProgress, known: Iterable[str]) -> Mapping[str, Usage]:
+    return _by_role(progress.status, known)
+
+
+def _models(progress: RunProgress, _known: Iterable[str]) -> Mapping[str, Usage]:
+    return progress.by_model
+
+
+def _by_role(status: Status, roles: Iterable[str]) -> dict[str, Usage]:
+    """Of each role, called or not, and of each later set of judgements."""
+    usages = {role: status.by_role.get(role, Usage()) for role in roles}
+    return usages | dict(status.by_role) | {f"judging {name}": usage for name, usage in status.by_judging.items()}
+
+
+def _usage_cells(usage: Usage, is_played: bool) -> list[str]:
+    return [
+        wording.count(usage.calls),
+        wording.count(usage.unanswered) if is_played else wording.ABSENT,
+        wording.count(usage.failed),
+        wording.count(usage.replays),
+        wording.count(usage.input_tokens),
+        wording.count(usage.cached_tokens),
+        wording.count(usage.output_tokens),
+        wording.money(usage.cost),
+        ", ".join(f"{number:,} {what}" for what, number in usage.broken_off.items()),
+    ]
+
+
+def _causes(view: View, progress: RunProgress) -> Refresh:
+    """Of what scenarios have failed, as it comes; with an example of each."""
+    section = element("section")
+    shown: list[Any] = []
+
+    def refresh(progress: RunProgress) -> None:
+        if shown == [progress.causes]:
+            return
+        shown[:] = [progress.causes]
+        section.clear()
+        if not progress.causes:
+            return
+        with section:
+            text("h2", "Failures")
+            with table([("scenarios", True), ("fault", False), ("what failed", False), ("first", False)], "Failures"):
+                for cause in progress.causes:
+                    with element("tr"):
+                        text("td", f"{cause.scenarios:,}", "number")
+                        text("td", cause.fault or "", "nowrap")
+                        text("td", cause.error[:400], "said")
+                        with element("td", "nowrap"):
+                            target = "/runs/{run}/scenarios/{scenario}"
+                            link(f"number {cause.first + 1:,}", view.path(target, scenario=cause.first + 1))
+
+    refresh(progress)
+    return refresh
+
+
+PAGE = Page("/", "Runs", "studio", build)
+RUN_PAGE = Page("/runs/{run}", "Progress", "run", build_one, is_wide=False)

@@ -1,0 +1,298 @@
+"""The scenarios of a run, a page at a time: chosen, searched and ordered; the address says all of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from nicegui import ui
+
+from dialoom.errors import DialoomError
+from dialoom.runs.agreement import Labelled
+from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
+from dialoom.runs.store.listing import ANY, NONE, STATES
+from dialoom.runs.viewing import snippet
+from dialoom.studio import wording
+from dialoom.studio.chosen import FACET, LABELLED, LEAST, MOST, UNLABELLED, is_narrowed, kept, named, query_of
+from dialoom.studio.forms import Entry, choice, form, submit
+from dialoom.studio.labelling import labels_by, start, told
+from dialoom.studio.page import Page, View
+from dialoom.studio.parts import badge, begun_with, element, link, table_head, text
+from dialoom.studio.sets import lacks_its_judgements, metrics_of
+from dialoom.studio.shell import problem
+from dialoom.studio.written import written
+
+_LIMIT = 50
+_SOON = 0.4
+"""Seconds after which a page says that it is being looked for."""
+_EVERY = 0.5
+"""Seconds from one word of progress to the next."""
+_STATE_KINDS = {"done": "good", "failed": "bad", "pending": ""}
+_ERROR = 160
+"""Letters of an error in the list."""
+_MOST_FACETS = 8
+"""Columns of facets; a recipe's scenarios may have more."""
+
+
+async def build(view: View) -> None:
+    """The filters, and the page that they give; what takes long comes when the page is there."""
+    page_number = max(view.number("page", 1), 1)
+    text("h1", f"Scenarios of {view.run.name}", "hidden-label")
+    filters = element("div", "stack")
+    results = element("div", "stack")
+    metrics, labels = await asyncio.gather(asyncio.to_thread(metrics_of, view), asyncio.to_thread(labels_by, view))
+    with filters:
+        asked = _Filters(view, metrics or [])
+        if lacks_its_judgements(view):
+            return
+    try:
+        found = await _found(view, (page_number - 1) * _LIMIT, results)
+        telling = await view.run.telling_facets()
+    except DialoomError as error:
+        results.clear()
+        with results:
+            asked.refuse(error)
+    else:
+        results.clear()
+        with results:
+            _results(view, found, page_number, metrics or [], telling, labels)
+    if view.run.known_choices is None:
+        with filters:
+            ui.timer(0.01, asked.count, once=True)
+
+
+async def _found(view: View, offset: int, results: Any) -> ScenarioPage:
+    """The page that is asked for; how far that is, if it takes long, is said in the meantime."""
+    search = _Search(view, offset)
+    if not await search.is_soon_done():
+        with results:
+            search.tell()
+        await ui.context.client.connected()
+    return await search.found
+
+
+class _Search:
+    """A page that is looked for: in a thread, which ends when the browser has gone away."""
+
+    def __init__(self, view: View, offset: int) -> None:
+        self._client = ui.context.client
+        self._told = "looking"
+        where, said = view.one("where") or None, view.one("said") or None
+        look = partial(view.run.run.scenarios, query_of(view), where=where, said=said, on_progress=self._on_progress)
+        self.found = asyncio.ensure_future(asyncio.to_thread(look, offset=offset, limit=_LIMIT))
+
+    async def is_soon_done(self) -> bool:
+        """Whether it is done before anybody wonders."""
+        done, _ = await asyncio.wait([self.found], timeout=_SOON)
+        return bool(done)
+
+    def tell(self) -> None:
+        """Say how far it is, as it goes on."""
+        shown = text("p", f"{self._told} …", "empty", role="status")
+        ui.timer(_EVERY, lambda: shown.set_text(f"{self._told} …"))
+
+    def _on_progress(self, what: str, done: int, of: int) -> None:
+        if self._client.is_deleted:
+            raise asyncio.CancelledError
+        self._told = f"{what}: {done:,} of {of:,}"
+
+
+class _Filters:
+    """One form; it is sent as an address."""
+
+    def __init__(self, view: View, metrics: Sequence[str]) -> None:
+        self._view = view
+        with form(view.path(PAGE.path), "Filters"):
+            for name in ("sort", "order", "as", "metrics"):
+                if view.one(name):
+                    element("input", type="hidden", name=name, value=view.one(name))
+            with element("div", "filters"):
+                said = Entry("said", "Said", view.one("said"), "words, or “words in a row”", classes="grow")
+                self._first = element("div", "as-is")
+                submit("Show")
+                if any(view.one(name) for name in view.query if name != "page"):
+                    link("Clear", view.path(PAGE.path), "button")
+            more = element("details")
+            if any(name.startswith((FACET, LEAST, MOST)) or name in ("where", "judging") for name in view.query):
+                more.props("open")
+            with more:
+                text("summary", "More filters")
+                with element("div", "filters"):
+                    self._facets = element("div", "as-is")
+                    _bounds(view, metrics)
+                    hint = "turns > 5 and not faults.user"
+                    where = Entry("where", "Where this holds", view.one("where"), hint, classes="grow")
+        self._entries = {"said": said, "where": where}
+        _choices(view, view.run.known_choices or {}, self._first, self._facets)
+
+    async def count(self) -> None:
+        """How many scenarios there are of each that can be chosen."""
+        _choices(self._view, await self._view.run.choices(), self._first, self._facets)
+
+    def refuse(self, error: DialoomError) -> None:
+        """Say what cannot be told, at the field that it stands in."""
+        if (entry := self._entries.get(error.setting or "")) is None:
+            problem(error)
+            return
+        entry.refuse(str(error))
+        text("p", "What is asked for cannot be told: mend it above.", "empty")
+
+
+def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
+    """The fields with values to choose from."""
+    for place in (first, facets):
+        place.clear()
+    with first:
+        choice("state", "State", choices.get("state", dict.fromkeys(STATES)), view.one("state"))
+        choice("ended_by", "Ended by", choices.get("ended_by", {}), view.one("ended_by"))
+        kinds = {**choices.get("fault", {}), **choices.get("fault_of", {})}
+        if view.one("as"):
+            choice("labels", f"Labels of {view.one('as')}", dict.fromkeys((LABELLED, UNLABELLED)), view.one("labels"))
+        choice("fault", "Fault", {ANY: None, NONE: None, **kinds}, view.one("fault"))
+    values_of = {name.removeprefix("facet:"): values for name, values in choices.items() if name.startswith("facet:")}
+    with facets:
+        several = {name: values for name, values in values_of.items() if len(values) > 1}
+        for name in {**several, **named(view, FACET)}:
+            choice(FACET + name, name, values_of.get(name, {}), view.one(FACET + name))
+
+
+def _bounds(view: View, metrics: Sequence[str]) -> None:
+    """The least and the highest score of each metric, and whose scores they are."""
+    for metric in metrics:
+        with element("div", "field"):
+            text("span", metric)
+            with element("div", "row-of tight"):
+                for prefix, what in ((LEAST, "at least"), (MOST, "at most")):
+                    _bound(f"{prefix}{metric}", f"{metric} {what}", view.one(f"{prefix}{metric}"), what)
+    sets = [each.name for each in view.run.run.judgement_sets]
+    if len(sets) > 1:
+        choice("judging", "Judgements", dict.fromkeys(sets), view.one("judging"))
+
+
+def _bound(name: str, label: str, value: str, hint: str) -> None:
+    field = element("input", "input narrow", type="text", inputmode="decimal", name=name, aria_label=label)
+    field.props["placeholder"] = hint
+    begun_with(field, value)
+
+
+def _results(
+    view: View,
+    page: ScenarioPage,
+    number: int,
+    metrics: Sequence[str],
+    telling: Sequence[str],
+    labels: Mapping[int, Labelled],
+) -> None:
+    """How many there are, and those of this page."""
+    planned = wording.many(len(view.run.run), "scenario")
+    with element("div", "row-of"):
+        text("div", f"{page.total:,} of {planned} fit" if is_narrowed(view) else planned, "number")
+        if metrics and len(view.run.run.judgement_sets) > 1:
+            text("div", f"judgements {view.one('judging') or view.run.run.judgement_sets[0].name!r}", "quiet small")
+        if metrics and page.rows:
+            start(view)
+        with element("div", "push"):
+            _pager(view, page, number)
+    if not page.rows:
+        text("p", "None fits." if page.total == 0 else "There are no more.", "empty")
+        return
+    counts = [*_names(row.counts for row in page.rows)][:1]
+    facets = [name for name in telling if name not in counts and not _is_chosen(view, name, page.rows)][:_MOST_FACETS]
+    scrolled = element("div", "scroll", tabindex="0", role="region", aria_label="Scenarios")
+    with scrolled, element("table", "data dense"):
+        with element("thead"), element("tr"):
+            _heads(view, facets, metrics, counts)
+        with written("tbody"):
+            for row in page.rows:
+                _row(view, row, facets, metrics, counts, page.said.get(row.position), labels.get(row.position))
+    with element("div", "row-of"), element("div", "push"):
+        _pager(view, page, number)
+
+
+def _heads(view: View, facets: Sequence[str], metrics: Sequence[str], counts: Sequence[str]) -> None:
+    columns = [
+        ("#", "number", True),
+        ("scenario", "id", False),
+        ("state", "state", False),
+        ("ended by", "ended_by", False),
+    ]
+    columns += [(name, f"facet:{name}", False) for name in facets]
+    columns += [(name.replace("_", " "), f"score:{name}", True) for name in metrics]
+    columns += [(name.replace("_", " "), f"count:{name}", True) for name in counts]
+    columns += [("faults", "faults", True), ("tokens used", "tokens", True), ("cost", "cost", True)]
+    now, order = view.one("sort") or "number", view.one("order") or "asc"
+    for title, key, is_number in columns:
+        is_now = key == now
+        turned = "desc" if (is_now and order == "asc") or (not is_now and is_number and key != "number") else "asc"
+        query = {**view.query, "sort": key, "order": turned, "page": None}
+        table_head(title, is_number, view.path(PAGE.path, query), order if is_now else None)
+
+
+def _row(
+    view: View,
+    row: ScenarioRow,
+    facets: Sequence[str],
+    metrics: Sequence[str],
+    counts: Sequence[str],
+    said: str | None,
+    labels: Labelled | None,
+) -> None:
+    with element("tr"):
+        text("td", f"{row.position + 1:,}", "number quiet")
+        with element("th", "of-id" if said is None else "of-id found", scope="row"):
+            link(row.id, view.path("/runs/{run}/scenarios/{scenario}", kept(view), scenario=row.id))
+            if said is not None:
+                text("div", snippet(said, view.one("said")), "quiet small said")
+            elif row.error:
+                text("div", row.error[:_ERROR], "quiet small said")
+        with element("td"):
+            badge(row.state, _STATE_KINDS.get(row.state, ""))
+            if row.is_changed:
+                badge("changed", "warn")
+            if view.one("as") and row.state == "done":
+                badge(told(labels), "accent" if labels else "")
+        text("td", row.ended_by.replace("_", " "), "small")
+        for name in facets:
+            text("td", _told(row.facets.get(name)), "small of-facet")
+        for name in metrics:
+            text("td", wording.score(row.scores.get(name)), "number")
+        for name in counts:
+            text("td", wording.ABSENT if name not in row.counts else f"{row.counts[name]:,}", "number")
+        text(
+            "td", wording.ABSENT if row.faults is None else f"{row.faults:,}", "number bad" if row.faults else "number"
+        )
+        text("td", wording.count(row.tokens), "number")
+        text("td", wording.money(row.cost), "number")
+
+
+def _pager(view: View, page: ScenarioPage, number: int) -> None:
+    last = max(1, -(-page.total // _LIMIT))
+    if last == 1 and number == 1:
+        return
+    with element("nav", "pager", aria_label="Pages of scenarios"):
+        for words, target, can in (("Earlier", number - 1, number > 1), ("Later", number + 1, number < last)):
+            if words == "Later":
+                text("span", f"{number:,} of {last:,}", "number quiet small")
+            made = link(words, view.path(PAGE.path, {**view.query, "page": str(target)}) if can else "#", "button")
+            if not can:
+                made.props('aria-disabled="true" tabindex="-1"')
+
+
+def _names(mappings: Any) -> dict[str, None]:
+    return {str(name): None for mapping in mappings for name in mapping}
+
+
+def _is_chosen(view: View, name: str, rows: Sequence[ScenarioRow]) -> bool:
+    """Whether the filter has left one value of a facet, which it names itself."""
+    return FACET + name in view.query and len({str(row.facets.get(name)) for row in rows}) == 1
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return wording.ABSENT if value is None else str(value)
+
+
+PAGE = Page("/runs/{run}/scenarios", "Scenarios", "run", build, is_wide=True)

@@ -1,0 +1,326 @@
+"""One conversation step by step: look, go back, change something, play on, compare, and keep what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from nicegui import ui
+
+from dialoom.errors import DialoomError
+from dialoom.runs.errors import Fault, fault_of
+from dialoom.runs.stepping import Difference
+from dialoom.runs.stepping.wording import label
+from dialoom.runs.store.signature import signature
+from dialoom.studio import acting, history, stops
+from dialoom.studio.acting import Action, Spot, Work
+from dialoom.studio.chosen import kept
+from dialoom.studio.elements import button, folded
+from dialoom.studio.fields import Field, entered
+from dialoom.studio.looking import Looked, checked, compared, looked, number_before, number_where, saved
+from dialoom.studio.page import Page, View
+from dialoom.studio.parts import card, element, text
+from dialoom.studio.shell import problem
+from dialoom.studio.step_forms import Forms, promoting
+from dialoom.studio.wording import many
+
+from .conversation import STEP_PATH as PATH
+from .conversation import fault_line
+
+_CONDITION = 2_000
+"""Letters of a condition at the most; the address keeps it."""
+_POLL = 2.0
+"""Seconds after which the page looks whether somebody else has played on."""
+
+
+class StepPage:
+    """The page of one browser: where it stands is in its address, what was done is in the run's file."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.run = view.run.run
+        number = view.one("at")
+        self.place = Spot(view.one("branch") or "main", view.number("at", 0) if number else None)
+        self.compare = view.one("with")
+        self.breaks = tuple(dict.fromkeys(each for each in view.query.get("break", ()) if each.strip()))
+        self._work: Work | None = None
+        self._seen: Any = None
+        self._stamp: Any = signature(self.run.path)
+        self._is_closed = False
+
+    async def build(self) -> None:
+        """Make it, and keep it up to date."""
+        if self.place.number is None and self.view.one("before"):
+            step = self.view.number("before", 0)
+            number = await number_before(self.run, self.view.scenario, self.place.branch, step)
+            self.place = Spot(self.place.branch, number)
+        seen = await looked(self.run, self.view.scenario, self.place)
+        self._content = element("div", "stepping")
+        self._status = element("div", "stack status", aria_live="polite")
+        await self._show(seen)
+        ui.timer(_POLL, self._poll)
+
+    async def go(self, place: Spot, compare: str | None = None) -> None:
+        """Stand somewhere else."""
+        self.place = place
+        self.compare = self.compare if compare is None else compare
+        with self._status:  # what was clicked may be gone by now, this stays
+            ui.navigate.history.replace(self.address(place.number))
+        await self._look()
+
+    def address(self, number: int | None, branch: str | None = None, compare: str | None = None) -> str:
+        """The address of a place in this conversation."""
+        at = "" if number is None else str(number)
+        wanted = self.compare if compare is None else compare
+        stands = {"branch": branch or self.place.branch, "at": at, "with": wanted, "break": self.breaks}
+        return self.view.path(PATH, {**kept(self.view), **stands})
+
+    async def act(self, make: Callable[[], Action], place: Spot | None = None) -> None:
+        """Carry something out, and show where one stands then."""
+        if self._work is not None:
+            return
+        self._status.clear()
+        try:
+            self._work = Work(self.run, self.view.scenario, place or self.place, make())
+            self._say_working()
+            target = await self._work.done()
+        except asyncio.CancelledError:
+            await self._look("Broken off; what was answered is kept.")
+        except DialoomError as error:
+            self._told(error)
+        except Exception as error:  # a node of a recipe in the making may do anything
+            if fault_of(error) is Fault.BUG:
+                self._told(DialoomError(f"nobody foresaw this {type(error).__name__}: {error}"))
+            else:
+                self._told(DialoomError(str(error)))
+        else:
+            await self.go(target)
+        finally:
+            self._work = None
+
+    def _say_working(self) -> None:
+        with self._status, element("div", "row-of card working"):
+            shown = text("span", "Playing …", "badge live accent")
+            button("Stop", self._stop, "button")
+            work = self._work
+
+            def tell() -> None:
+                if work is not None and work.passed:
+                    shown.set_text(f"Playing … {many(work.passed, 'step')}")
+
+            ui.timer(0.3, tell)
+
+    def _stop(self) -> None:
+        if self._work is not None:
+            self._work.stop()
+
+    def _told(self, error: DialoomError) -> None:
+        self._status.clear()
+        with self._status:
+            problem(error)
+
+    async def _look(self, note: str = "") -> None:
+        self._status.clear()
+        try:
+            seen = await looked(self.run, self.view.scenario, self.place)
+        except DialoomError as error:
+            self._told(error)
+            return
+        if note:
+            with self._status:
+                text("div", note, "card quiet")
+        await self._show(seen)
+
+    async def _poll(self) -> None:
+        """Somebody else may have played on: then the tree and the branches are shown anew."""
+        stamp = signature(self.run.path)
+        if self._work is not None or (stamp == self._stamp and not self._is_closed):
+            return
+        self._stamp = stamp
+        try:
+            seen = await looked(self.run, self.view.scenario, self.place)
+        except DialoomError:
+            return
+        if self._work is None and _signature(seen) != self._seen:
+            await self._show(seen)
+
+    async def _show(self, seen: Looked) -> None:
+        self._seen, self._is_closed = _signature(seen), bool(seen.closed)
+        self._content.clear()
+        with self._content:
+            if seen.closed:
+                text("div", seen.closed, "card closed").props('role="status"')
+            if seen.stop is None:
+                self._not_begun(seen)
+                return
+            with element("div", "step-grid"):
+                with element("div", "beside", aria_label="The tree and the branches", role="region"):
+                    self._tree(seen)
+                    self._branches(seen)
+                with element("div", "stack stop"):
+                    self._moves(seen)
+                    self._places(seen)
+                    await self._compared(seen)
+                    self._stop_card(seen)
+                    if not seen.closed:
+                        Forms(self, seen).build()
+
+    def _not_begun(self, seen: Looked) -> None:
+        with card("Not begun yet"):
+            text("p", "Nothing of this conversation was played yet.", "quiet")
+            if not seen.closed:
+                button("Begin", lambda: self.act(acting.begin, Spot()), "button primary")
+
+    def _tree(self, seen: Looked) -> None:
+        assert seen.stop is not None
+        with card("The tree of checkpoints"):
+            history.draw(
+                seen.history, seen.stop.number, seen.line, lambda each: label(each.stop), lambda n: self.address(n)
+            )
+
+    def _branches(self, seen: Looked) -> None:
+        with card("Branches"), element("ul", "branches"):
+            for each in seen.branches:
+                with element("li"):
+                    with element("div", "row-of"):
+                        link = ui.link(each.name, self.address(None, each.name))
+                        if each.name == self.place.branch:
+                            link.props('aria-current="true"')
+                        if each.name == seen.outcome_branch:
+                            text("span", "the outcome", "badge good")
+                        text("span", f"at {each.number}{', its end' if each.is_end else ''}", "quiet small push")
+                    told = [f"{role}: {model}" for role, model in each.models.items()]
+                    told += [f"from {each.origin}"] if each.origin else []
+                    told += [f"sample {each.sample}"] if each.sample else []
+                    if told:
+                        text("div", ", ".join(told), "quiet small said")
+                    if each.name != self.place.branch:
+                        target = self.address(self.place.number, compare=each.name)
+                        ui.link(f"Compare {self.place.branch} with it", target).classes("small")
+
+    def _moves(self, seen: Looked) -> None:
+        """Back and forward, which only look; next, to the end and until a place, which play."""
+        with element("div", "row-of moves", role="toolbar", aria_label="Moves"):
+            for words, number in (("← Back", seen.neighbour(-1)), ("Forward →", seen.neighbour(1))):
+                if number is None:
+                    text("span", words, "button", aria_disabled="true")
+                else:
+                    ui.link(words, self.address(number)).classes("button")
+            if seen.closed or seen.stop is None or seen.stop.is_end:
+                return
+            button("Next step", lambda: self.act(acting.go_on), "button primary")
+            words = "Play to a breakpoint" if self.breaks else "Play to the end"
+            button(words, lambda: self.act(lambda: acting.play_on(*self.breaks)))
+
+    def _places(self, seen: Looked) -> None:
+        """To a place that a condition tells: look there, play until there, and stop there every time."""
+        with element("div", "row-of moves", role="toolbar", aria_label="Places"):
+            place = Field(
+                "Where", hint="turn 3, a role, a node, an expression", classes="field inline", most=_CONDITION
+            )
+            button("Go there", lambda: self._go_where(place))
+            if not seen.closed and seen.stop is not None and not seen.stop.is_end:
+                entered(place, lambda: self.act(lambda: acting.play_on(place.value, *self.breaks)))
+                button("Play until there", lambda: self.act(lambda: acting.play_on(place.value, *self.breaks)))
+            else:
+                entered(place, lambda: self._go_where(place))
+            if not seen.closed:
+                button("Break there", lambda: self._break(place))
+            for number, each in enumerate(self.breaks, start=1):
+                with element("span", "chip"):
+                    text("span", f"breakpoint: {each}")
+                    button("×", partial(self._clear, each), "bare", aria_label=f"Clear breakpoint {number}")
+
+    async def _go_where(self, place: Field) -> None:
+        try:
+            number = await number_where(self.run, self.view.scenario, self.place.branch, place.value)
+        except DialoomError as error:
+            self._told(error)
+        else:
+            await self.go(Spot(self.place.branch, number))
+
+    async def _break(self, place: Field) -> None:
+        """Stop there whenever the conversation is played on; the address keeps it."""
+        try:
+            where = place.value
+            await checked(self.run, self.view.scenario, where)
+        except DialoomError as error:
+            self._told(error)
+        else:
+            self.breaks = tuple(dict.fromkeys((*self.breaks, where.strip())))
+            await self.go(self.place)
+
+    async def _clear(self, each: str) -> None:
+        self.breaks = tuple(one for one in self.breaks if one != each)
+        await self.go(self.place)
+
+    def _stop_card(self, seen: Looked) -> None:
+        assert seen.stop is not None
+        with card(classes="stack"):
+            stops.heading(seen.stop)
+            stops.calls(seen.stop, seen.parsed)
+            stops.changed(seen.stop.changes)
+            if seen.outcome is not None and seen.outcome.judgements and seen.stop.is_end:
+                with folded(many(len(seen.outcome.judgements), "judgement"), is_open=True):
+                    stops.judgements(seen.outcome.judgements)
+            with element("div", "stack so-far"):
+                text("h2", "The conversation")
+                stops.transcript(seen.stop.transcript)
+                for fault in seen.stop.faults:
+                    fault_line(fault)
+
+    async def _compared(self, seen: Looked) -> None:
+        if not self.compare or self.compare == self.place.branch:
+            return
+        try:
+            found = await compared(self.run, self.view.scenario, self.compare, self.place.branch)
+        except DialoomError as error:
+            problem(error)
+            return
+        with card("Side by side", "stack"):
+            stops.difference(found, None if seen.closed else partial(self._side, seen, found))
+            ui.link("Close", self.address(self.place.number, compare="")).classes("small")
+
+    def _side(self, seen: Looked, found: Difference, place: int) -> None:
+        """What can be done with a side of a comparison: if it is at its end, it can become the outcome."""
+        branch, (_, is_end) = found.names[place], found.stands[place]
+        if branch == seen.outcome_branch:
+            text("span", "the outcome", "badge good")
+        elif is_end:
+            promoting(branch, seen.outcome_branch, partial(self._promote, branch, found.names[1 - place]))
+
+    async def _promote(self, branch: str, other: str) -> None:
+        """Make a side of the comparison the outcome, and stay at the comparison."""
+        self.compare = other
+        await self.act(acting.promote, Spot(branch))
+
+    async def save(self) -> None:
+        """Hand this branch to the browser as a case that can be replayed."""
+        try:
+            case = await saved(self.run, self.view.scenario, self.place)
+        except DialoomError as error:
+            self._told(error)
+            return
+        with self._status:
+            ui.download.content(case, f"{self.view.scenario}-{self.place.branch}.json")
+
+
+def _signature(seen: Looked) -> Any:
+    """What is another once somebody else has done something."""
+    numbers = tuple(each.number for each in seen.history)
+    return (
+        numbers,
+        tuple((each.name, each.number, each.sample) for each in seen.branches),
+        seen.outcome_branch,
+        seen.closed,
+    )
+
+
+async def build(view: View) -> None:
+    """The page."""
+    await StepPage(view).build()
+
+
+PAGE = Page(PATH, "Step", "scenario", build, is_wide=True)

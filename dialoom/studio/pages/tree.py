@@ -1,0 +1,123 @@
+"""A tree: steps below each other, the options of each side by side, and where it forks, branches side by side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import groupby
+
+from dialoom.graphs import Outline, Span
+from dialoom.graphs.capabilities import WithOutline
+from dialoom.runs.viewing import Conversation
+from dialoom.studio.elements import said
+from dialoom.studio.page import Page, View
+from dialoom.studio.parts import element, text
+from dialoom.studio.sets import lacks_its_judgements
+from dialoom.studio.written import written
+
+from .conversation import fault_line, outline_lines
+
+_FIRST_WORDS = 90
+"""Letters of a step's line that are seen while it is folded."""
+
+_FOLD_ALL = """() => {
+  const steps = [...document.querySelectorAll(".tree details.step")];
+  const open = !steps.every((each) => each.open);
+  steps.forEach((each) => { each.open = open; });
+}"""
+
+
+async def build(view: View) -> None:
+    """The page."""
+    if lacks_its_judgements(view):
+        return
+    shown = await asyncio.to_thread(view.run.run.conversation, view.scenario, view.one("judging") or None)
+    outline = shown.outline
+    if outline is None:
+        text("div", "This is one conversation, and no tree.", "empty")
+        return
+    with element("div", "row-of head"):
+        text("h1", outline.text)
+        if outline.is_tree:
+            text("div", _size(outline), "quiet small")
+            with element("button", "button push", type="button") as fold_all:
+                text("span", "Open or fold all")
+            fold_all.on("click", js_handler=_FOLD_ALL)
+    if not outline.is_tree:
+        with element("div", "card"):
+            for part in outline.parts:
+                outline_lines(part)
+        return
+    with element("section", "tree-scroll", tabindex="0", aria_label="The tree"), written("div", "tree"):
+        _parts(view, shown, outline.parts)
+
+
+def _size(outline: Outline) -> str:
+    steps, forks, ends = _counted(outline.parts)
+    return f"{steps} steps · {forks} {'fork' if forks == 1 else 'forks'} · {ends} {'end' if ends == 1 else 'ends'}"
+
+
+def _counted(parts: Sequence[Outline]) -> tuple[int, int, int]:
+    """Steps, forks and ends of a stretch."""
+    branches = [_counted(part.parts) for part in parts if part.kind == "branch"]
+    steps = sum(part.kind == "step" for part in parts) + sum(each[0] for each in branches)
+    return steps, bool(branches) + sum(each[1] for each in branches), sum(each[2] for each in branches) or 1
+
+
+def _parts(view: View, shown: Conversation, parts: Sequence[Outline]) -> None:
+    """Steps one below the other; branches that stand together side by side."""
+    for kind, group in groupby(parts, key=lambda part: part.kind):
+        if kind == "branch":
+            with element("div", "fork"):
+                for part in group:
+                    with element("div", "branch taken" if part.is_taken else "branch"):
+                        text("div", part.text, "badge accent" if part.is_taken else "badge")
+                        _parts(view, shown, part.parts)
+        else:
+            for part in group:
+                _step(shown, part) if kind == "step" else outline_lines(part)
+
+
+def _step(shown: Conversation, step: Outline) -> None:
+    """A step: its line and which option was gone on from; opened, the options side by side and what else is known."""
+    options = [part for part in step.parts if part.kind == "option"]
+    faults = [fault for fault in shown.episode.outcome.faults or () if fault.where == step.where]
+    with element("details", f"step {'taken' if step.is_taken else ''}"):
+        with element("summary"):
+            _head(step)
+            if faults:
+                text("span", f"{len(faults)} {'fault' if len(faults) == 1 else 'faults'}", "badge warn")
+        said(step.text, "said user-line")
+        if options:
+            with element("div", "pair"):
+                for option in options:
+                    _option(option)
+        for part in step.parts:
+            if part.kind != "option":
+                outline_lines(part)
+        for fault in faults:
+            fault_line(fault)
+
+
+def _head(step: Outline) -> None:
+    """The beginning of a step's line; its number stays when the step is opened."""
+    number, *rest = step.spans if step.spans[:1] and step.spans[0].style == "heading" else [Span(""), *step.spans]
+    words = " ".join("".join(span.text for span in rest).split())
+    text("span", number.text)
+    text("span", words if len(words) <= _FIRST_WORDS else words[:_FIRST_WORDS] + " …", "head-words")
+
+
+def _option(option: Outline) -> None:
+    with element("div", "option taken" if option.is_taken else "option"):
+        for span in option.spans:
+            if span.style == "note":
+                text("div", span.text.strip().rstrip(":"), "label")
+            else:
+                said(span.text)
+
+
+def _has_outline(view: View) -> bool:
+    return isinstance(view.run.run.recipe, WithOutline)
+
+
+PAGE = Page("/runs/{run}/scenarios/{scenario}/tree", "Tree", "scenario", build, has_tab=_has_outline, is_wide=True)
