@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.graphs.recipe import Recipe, RecipeError
+from dialoom.graphs.scenario import Scenario
 from dialoom.graphs.stage import Scene
 from dialoom.personas.similarity import Embedder, EmbedderError, Vector, local_embedder, unit, unpacked
 from dialoom.roles import PermanentProviderError
@@ -68,6 +69,16 @@ class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
         """Return the roles that a run needs: an embedder only where a model is one."""
         wanted, used = self.models_named(options), super().roles_used(options)
         return {role: value for role, value in used.items() if role != "embedder" or wanted}
+
+
+class EmbeddedScenario(Scenario):
+    """A scenario with a field `embedder`."""
+
+    @property
+    def loads(self) -> tuple[str, ...]:
+        """An embedder that runs here, unless it only counts words."""
+        embedder: str = getattr(self, "embedder", "")
+        return (embedder,) if embedder.startswith("st:") else ()
 
 
 def highest(scores: NDArray[Any], count: int) -> list[int]:

@@ -243,7 +243,8 @@ COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] 
     ("docs/apollo-writing.md", "What was written, and when it passed all checks"): (_write, "report write.db"),
     ("docs/apollo-writing.md", "Accuracy by length of the history"): (_write, "report tools.db"),
     ("docs/gate.md", "user"): (_swapped, "show run.db 1"),
-    ("docs/personalens-people.md", "What checks found"): (_people, "report people.db"),
+    ("docs/personalens-people.md", "What checks have rejected"): (_people, "report people.db"),
+    ("docs/personalens-people.md", "What was written, and when it passed all checks"): (_people, "report people.db"),
     ("docs/personas.md", "personas build --target 71 --threshold 0.25 -o p.jsonl"): (
         _nothing,
         "personas build --target 71 --threshold 0.25 -o p.jsonl",
