@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from dialoom.prompts import Prompt
 from dialoom.roles import UnparsedReplyError
 
-from .capabilities import WithGate, WithProgress
+from .capabilities import WithGate, WithProgress, WithPrompts, WithRoles
 from .conversation import appended, joined, lines, said, utterances
 from .fault import USER
 from .gate.talk import Facts
@@ -108,7 +108,7 @@ class Turns:
         return self.limit_reason if is_last else ""
 
 
-class DialogueRecipe(Recipe, WithGate, WithProgress):
+class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
     """A recipe whose roles speak in turn. Second judging, reports, frames, exports and labels need no further code.
 
     A subclass gives a name, prompts, turns and scenarios; judges and checks as wanted. `prompts` maps each role to
@@ -199,7 +199,7 @@ class DialogueRecipe(Recipe, WithGate, WithProgress):
             messages=lines(messages),
             ended_by="error" if failed else state.get("ended_by", ""),
             counts={f"{self.turns.unit}s": sum(message.name == last for message in messages)},
-            judgements=self.ordered(Judgement.model_validate(value) for value in state.get("judgements", [])),
+            judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:

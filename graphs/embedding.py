@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.graphs.recipe import Recipe, RecipeError
+from dialoom.graphs.scenario import Scenario
 from dialoom.graphs.stage import Scene
 from dialoom.personas.similarity import Embedder, EmbedderError, Vector, local_embedder, unit, unpacked
 from dialoom.roles import PermanentProviderError
@@ -51,7 +53,7 @@ def embedder_here(embedder: str) -> Embedder | None:
         raise RecipeError(f"embedder: {error}", setting="embedder") from error
 
 
-class EmbeddingRecipe(Recipe):
+class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
     """A recipe that compares texts by what its option `embedder` names, and whose role `embedder` a model may play."""
 
     def embeds(self, options: Any) -> bool:  # noqa: ARG002
@@ -67,6 +69,16 @@ class EmbeddingRecipe(Recipe):
         """Return the roles that a run needs: an embedder only where a model is one."""
         wanted, used = self.models_named(options), super().roles_used(options)
         return {role: value for role, value in used.items() if role != "embedder" or wanted}
+
+
+class EmbeddedScenario(Scenario):
+    """A scenario with a field `embedder`."""
+
+    @property
+    def loads(self) -> tuple[str, ...]:
+        """An embedder that runs here, unless it only counts words."""
+        embedder: str = getattr(self, "embedder", "")
+        return (embedder,) if embedder.startswith("st:") else ()
 
 
 def highest(scores: NDArray[Any], count: int) -> list[int]:

@@ -9,7 +9,14 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithLabels, WithProgress
+from dialoom.graphs.capabilities import (
+    Exporter,
+    WithComparison,
+    WithExports,
+    WithGate,
+    WithLabels,
+    WithProgress,
+)
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
 from dialoom.graphs.gate.talk import Said, Talk
@@ -29,7 +36,7 @@ from .planning import items
 from .scenario import PrefEvalScenario
 
 
-class PrefEval(EmbeddingRecipe, WithGate, WithLabels, WithProgress, WithExports):
+class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgress, WithExports):
     """A preference, much unrelated talk, and a question that a usual answer would answer against it."""
 
     name = "prefeval"
@@ -117,7 +124,7 @@ class PrefEval(EmbeddingRecipe, WithGate, WithLabels, WithProgress, WithExports)
             ended_by="error" if failed else answered if state.get("answer") else "empty_answer",
             counts={"turns": scenario.turns, "tokens": scenario.tokens},
             details=_details(scenario, state),
-            judgements=self.ordered(judgements),
+            judgements=tuple(judgements),
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:

@@ -10,13 +10,14 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode
 
 from .chart import Chart, Series
+from .facet import Facet
 from .statistics import Estimate, Tally, intervals, paired_difference
 from .table import Cell, FacetColumn, Table
 
@@ -25,44 +26,6 @@ Show = Literal["estimate", "mean", "count"]
 
 MOST_VALUES = 12
 """A facet with more values has no table of its own by default: it names scenarios rather than groups of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Facet:
-    """A facet of scenarios whose values are rows; of a facet whose value is a list, each item is a row.
-
-    Attributes:
-        name: The facet.
-        title: The column's name; by default the facet's.
-        order: Its values in the order of the rows; others come last, sorted.
-        labels: What its values are called in the table.
-        splits: Whether exports may be split into train and test by it: all scenarios of a value are on one side.
-        unit: What its values are called in the plural, if intervals are made over them, e.g. `people`.
-        tells_length: Whether it is a number that grows with the length of the conversation: workers then begin with the
-            longest ones.
-    """
-
-    name: str
-    title: str = ""
-    order: Sequence[str] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    splits: bool = False
-    unit: str = ""
-    tells_length: bool = False
-
-    @property
-    def column(self) -> str:
-        """The column's name."""
-        return self.title or self.name
-
-    def values(self, episode: Episode) -> list[str]:
-        """Return a scenario's values, as the facets' text."""
-        value = episode.facets.get(self.name)
-        return [str(each) for each in value] if isinstance(value, list | tuple) else [str(value)]
-
-    def rank(self, value: str) -> tuple[int, str]:
-        """Return the place of a value among the rows."""
-        return (self.order.index(value) if value in self.order else len(self.order), value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +187,7 @@ def tabulate(
     Args:
         pivots: The declarations.
         episodes: The scenarios.
-        unit: The facet over whose values intervals are made, as `Recipe.unit`; `None` for scenarios.
+        unit: The facet over whose values intervals are made, as `unit_facet` gives it; `None` for scenarios.
         units: What these are called, in the plural.
         keep_empty: Return tables without rows as well.
     """
