@@ -7,6 +7,7 @@ drill-down of the studio (which scenarios a figure counts) and a bar chart follo
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ MOST_VALUES = 12
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of figures. Use `score`, `mean`, `share`, `count` and `difference` to make one.
+    """A column of figures. Use `score`, `mean`, `share`, `ratio`, `count` and `difference` to make one.
 
     Attributes:
         title: The column's name; one that ends in `%` shows fractions as percentages.
@@ -38,6 +39,7 @@ class Column:
         where: Which scenarios contribute, as an expression over what a run holds of each; empty if all do.
         scale: The lowest and the highest value that there can be.
         turns: For a score of turns: the values by turn. Each turn becomes a column.
+        parts: For a ratio: what a scenario adds above and below; `None` above if that is not known, and then of no sum.
         pair: For a difference: the value with the side that it belongs to (0 or 1) and what it is paired by.
         judged: Whether a judge gives the values: a figure whose values are all equal is then marked.
     """
@@ -48,6 +50,7 @@ class Column:
     where: str = ""
     scale: tuple[float, float] | None = None
     turns: Callable[[Episode], Mapping[int, Value]] | None = None
+    parts: Callable[[Episode], tuple[float | None, float] | None] | None = None
     pair: Callable[[Episode], tuple[Hashable, int, float] | None] | None = None
     judged: bool = False
 
@@ -107,6 +110,11 @@ def mean(title: str, value: Callable[[Episode], Value], where: str = "", interva
 def share(title: str, of: Callable[[Episode], bool | None], where: str = "") -> Column:
     """Return a column of a share of scenarios with Wilson's interval; the title should end in `%`."""
     return Column(title, of, "estimate", where)
+
+
+def ratio(title: str, parts: Callable[[Episode], tuple[float | None, float] | None], where: str = "") -> Column:
+    """Return a column of one sum over another, such as tokens per reply; `parts` gives what a scenario adds to each."""
+    return Column(title, show="mean", where=where, parts=parts)
 
 
 def count(title: str = "scenarios", of: Callable[[Episode], bool] = lambda _episode: True, where: str = "") -> Column:
@@ -365,12 +373,17 @@ class _Cell:
         self.by_turn: dict[int, Tally] = defaultdict(partial(Tally, judged=judged))
         self.pairs: dict[Hashable, dict[int, float]] = defaultdict(dict)
         self.people: dict[Hashable, Any] = {}
+        self.below = 0.0
 
     def add(self, column: Column, episode: Episode, person: Any) -> None:
         if column.turns is not None:
             for turn, value in column.turns(episode).items():
                 if value is not None:
                     self.by_turn[turn].add(value, person)
+        elif column.parts is not None:
+            if (parts := column.parts(episode)) is not None:
+                self.total += math.nan if parts[0] is None else parts[0]
+                self.below += parts[1]
         elif column.pair is not None:
             if (pair := column.pair(episode)) is not None:
                 key, side, value = pair
@@ -397,6 +410,8 @@ class _Cell:
             whole = [(self.people[key], sides[1] - sides[0]) for key, sides in self.pairs.items() if len(sides) == 2]
             found = paired_difference(whole)
             return None if found is None else found.estimate
+        if column.parts is not None:
+            return self.total / self.below if self.below and not math.isnan(self.total) else None
         if column.show == "count":
             return self.counts
         if column.show == "mean":
