@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.graphs.recipe import Recipe, RecipeError
 from dialoom.graphs.scenario import Scenario
 from dialoom.graphs.stage import Scene
@@ -52,7 +53,7 @@ def embedder_here(embedder: str) -> Embedder | None:
         raise RecipeError(f"embedder: {error}", setting="embedder") from error
 
 
-class EmbeddingRecipe(Recipe):
+class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
     """A recipe that compares texts by what its option `embedder` names, and whose role `embedder` a model may play."""
 
     def embeds(self, options: Any) -> bool:  # noqa: ARG002

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import TemplateError, Undefined
 
 from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe
-from dialoom.graphs.capabilities import WithGate
+from dialoom.graphs.capabilities import WithGate, WithJudging
 from dialoom.graphs.fault import BY_JUDGES, KINDS, USER, dialogue_faults
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.errors import RunError
@@ -127,7 +127,7 @@ class Where:
             value, names = compiled(text)
         except TemplateError as error:
             raise RunError(f"{setting} {text!r:.200} is no expression: {error.message}", setting="where") from error
-        known = dict.fromkeys((*OF_EACH, *run.recipe.metrics, *run.named_figures()))
+        known = dict.fromkeys((*OF_EACH, *WithJudging.of(run.recipe).metrics, *run.named_figures()))
         if not names:
             raise RunError(f"{setting} {text!r} names nothing; there are {', '.join(known)}", setting=setting)
         if unknown := sorted(names.difference(known)):

@@ -8,7 +8,15 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithLabels, WithProgress
+from dialoom.graphs.capabilities import (
+    Exporter,
+    WithComparison,
+    WithExports,
+    WithGate,
+    WithJudging,
+    WithLabels,
+    WithProgress,
+)
 from dialoom.graphs.check import Check
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
@@ -38,7 +46,7 @@ def _attempt(scenario: ApolloScenario, outcome: Outcome) -> Iterator[Case]:
     yield Case(None, {**_asked_about(scenario), "transcript": nodes.last_attempt(scenario, outcome)})
 
 
-class Apollo(EmbeddingRecipe, WithGate, WithLabels, WithProgress, WithExports):
+class Apollo(EmbeddingRecipe, WithJudging, WithComparison, WithGate, WithLabels, WithProgress, WithExports):
     """An agent with tools, a request, and among past conversations one that says how it is to be done."""
 
     name = "apollo"

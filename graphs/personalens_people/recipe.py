@@ -8,7 +8,13 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithOutline, WithProgress
+from dialoom.graphs.capabilities import (
+    Exporter,
+    WithExports,
+    WithGate,
+    WithOutline,
+    WithProgress,
+)
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
 from dialoom.graphs.gate.talk import Talk

@@ -9,7 +9,14 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithOutline, WithProgress
+from dialoom.graphs.capabilities import (
+    Exporter,
+    WithExports,
+    WithGate,
+    WithOutline,
+    WithProgress,
+    WithPrompts,
+)
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
 from dialoom.graphs.gate.talk import Talk
@@ -29,7 +36,7 @@ from .replies import REPLY_TYPES
 from .scenario import ANSWERERS, AS_CHOSEN, UNTIL, PairsOptions, PairsScenario
 
 
-class PrefEvalPairs(EmbeddingRecipe, WithGate, WithOutline, WithProgress, WithExports):
+class PrefEvalPairs(EmbeddingRecipe, WithPrompts, WithGate, WithOutline, WithProgress, WithExports):
     """Preferences and questions that put them to the test, written and filtered by models."""
 
     name = "prefeval-pairs"

@@ -2,8 +2,9 @@
 
 from .chart import Chart, FittedLine, Series
 from .comparison import side_by_side
+from .facet import Facet
 from .outline import Outline, Span
-from .pivot import Column, Facet, Pivot, count, difference, mean, score, score_by_turn, share, tabulate
+from .pivot import Column, Pivot, count, difference, mean, ratio, score, score_by_turn, share, tabulate
 from .statistics import (
     FEWEST,
     LEVEL,
@@ -46,6 +47,7 @@ __all__ = [
     "mean",
     "mean_of_shares",
     "paired_difference",
+    "ratio",
     "score",
     "score_by_turn",
     "share",

@@ -12,6 +12,7 @@ from dialoom.errors import first_problem
 from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe
 from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.fault import is_sound
+from dialoom.graphs.reporting.facet import split_facet
 from dialoom.runs.errors import RunError
 from dialoom.runs.selection import known_kinds
 
@@ -133,7 +134,7 @@ class ExportRequest:
             raise RunError(f"test_share is for rows; {files}", setting="test_share")
 
     def _check_share(self, recipe: Recipe) -> None:
-        if recipe.split_by is None:
+        if split_facet(recipe.facets) is None:
             raise RunError(
                 f"test_share: recipe {recipe.name!r} names nothing by which its rows could be split",
                 setting="test_share",

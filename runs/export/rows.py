@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialoom.graphs import Recipe, Scenario
+from dialoom.graphs.reporting.facet import split_facet
 from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.selection import means_of, selected
 from dialoom.runs.shortcuts import PairSample
@@ -59,8 +60,9 @@ class Rows:
         self.judging = run.judgement_set(request.judging)
         self.pairs = PairSample()
         self.split = None
-        if request.test_share is not None and self.recipe.split_by is not None:
-            self.split = Split.of(run, self.recipe.split_by, request.test_share)
+        self._split_by = split_facet(self.recipe.facets)
+        if request.test_share is not None and self._split_by is not None:
+            self.split = Split.of(run, self._split_by, request.test_share)
 
     def read(self, part: str, count: RowCount) -> Iterator[Any]:
         """The items of a part (`train`, `test`, or the only one), counted as they go by."""
@@ -78,7 +80,7 @@ class Rows:
                 count.left_out += 1
                 continue
             before = count.rows
-            group = None if self.recipe.split_by is None else key_of(episode.facets, self.recipe.split_by)
+            group = None if self._split_by is None else key_of(episode.facets, self._split_by)
             for item in make(episode, self.run.scenario(self.recipe, self.run.resolve(episode.id))):
                 count.rows += 1
                 self.pairs.add(item, group or episode.id)

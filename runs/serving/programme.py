@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import Recipe, RecipeError, Scenario, Stage, stream
+from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
 from dialoom.roles.binding import does_take_tools
@@ -41,9 +42,9 @@ class Programme:
     def __init__(self, recipe: Recipe, options: Any, models: Mapping[str, str], overrides: Path | None) -> None:
         self.recipe = recipe
         self.options = options
-        self._roles = recipe.roles_used(options)
-        self._models = {**recipe.models_named(options), **self._known(models)}
-        self._library = PromptLibrary.load(recipe.prompt_list(), overrides, recipe.templates)
+        self._roles = WithRoles.of(recipe).roles_used(options)
+        self._models = {**WithRoles.of(recipe).models_named(options), **self._known(models)}
+        self._library = WithPrompts.of(recipe).library(overrides)
         self._ledger = MemoryLedger()
 
     def stage(self, request: StageRequest) -> Stage:
@@ -67,7 +68,7 @@ class Programme:
         library = PromptLibrary(prompt for prompt in self._library.values() if prompt.front.role in models)
         gateway = Gateway(self._ledger)
         gateway.prepare(binding.model for binding in models.values())
-        cast = Cast(library, models, gateway, self.recipe.reply_types)
+        cast = Cast(library, models, gateway, WithPrompts.of(self.recipe).reply_types)
         return Stage(scenario, cast, scenario.id, request.seed, request.sample)
 
     def _bound(self, request: StageRequest) -> dict[str, ModelBinding]:
@@ -85,7 +86,7 @@ class Programme:
             role: ModelBinding(
                 model=model,
                 temperature=self._roles[role],
-                max_reply=self.recipe.reply_limits.get(role),
+                max_reply=WithRoles.of(self.recipe).reply_limits.get(role),
                 takes_tools=does_take_tools(model),
             )
             for role, model in named.items()
