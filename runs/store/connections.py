@@ -11,8 +11,6 @@ from dialoom.errors import Advice
 
 from .damage import SIGNS, check_judgements, damaged
 from .errors import StoreError
-from .lock import WriteLock
-from .migrations import migrate, version_of
 from .schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 from .views import VIEWS
 
@@ -20,10 +18,6 @@ BUSY_SECONDS = 60.0
 """How long a connection waits for another's transaction."""
 
 Synchronous = Literal["normal", "full"]
-
-_OLDER = (
-    "an older dialoom has made it, and it is brought up to date once nobody writes it: wait for that one or stop it"
-)
 
 
 def ensure_file(path: Path) -> None:
@@ -40,26 +34,20 @@ def ensure_file(path: Path) -> None:
         raise StoreError(f"{path} is empty: its run was stopped before it began; remove it and start it again")
 
 
-def open_for_reading(path: Path, locked: bool = False) -> sqlite3.Connection:
-    """A connection that cannot write. It sees whole transactions only and never holds up the writer.
-
-    Args:
-        path: The run's file; one of an older layout is brought up to date first.
-        locked: Whether the caller holds the file's lock.
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """Return a connection that cannot write; it sees whole transactions only and never blocks the writer.
 
     Raises:
-        StoreError: If there is no such file, or it is no run, or one of a newer dialoom.
+        StoreError: If there is no such file, or it is no run, or one of another layout.
     """
     ensure_file(path)
     try:
         with ExitStack() as opened:
             connection = opened.enter_context(closing(_connect_reader(path)))
-            if _version(path, connection) == SCHEMA_VERSION:
-                check_judgements(path, connection)
-                opened.pop_all()  # it stays open
-                return connection
-        _migrate(path, locked)
-        return open_for_reading(path, locked)
+            _check_layout(path, connection)
+            check_judgements(path, connection)
+            opened.pop_all()  # it stays open
+            return connection
     except SIGNS as error:
         raise damaged(path, error) from error
 
@@ -110,38 +98,19 @@ def _connect(uri: str) -> sqlite3.Connection:
     return connection
 
 
-def _version(path: Path, connection: sqlite3.Connection) -> int:
-    """The file's version, if it is a run's and not a newer one."""
+def _check_layout(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse a file that is no run, has another layout, or holds anything that acts of its own accord."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise StoreError(f"{path} is an SQLite file, but not a run of dialoom")
-    version = version_of(connection)
-    _check_schema(path, connection)
-    if version > SCHEMA_VERSION:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != SCHEMA_VERSION:
         raise StoreError(
-            f"{path} was made by a newer dialoom (run-file version {version}, this one knows up to {SCHEMA_VERSION}); "
-            "update dialoom to use it"
+            f"{path} has run-file layout {version}, this dialoom reads layout {SCHEMA_VERSION}; "
+            "use the dialoom that made it, or play the run again"
         )
-    return version
-
-
-def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse what acts of its own accord: a trigger, or another view or a virtual table in the place of one of ours."""
-    is_present = version_of(connection) == SCHEMA_VERSION
     for kind, name, definition in connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
-        if is_present and name in VIEWS and definition == VIEWS[name]:
+        if name in VIEWS and definition == VIEWS[name]:
             continue
         is_other = kind == "view" or "VIRTUAL" in str(definition or "")[:30].upper()
-        if kind == "trigger" or (is_other and name in TABLES) or (is_present and name in VIEWS):
+        if kind == "trigger" or name in VIEWS or (is_other and name in TABLES):
             raise StoreError(f"{path} is no run as dialoom makes it: it holds {kind} {name!r:.80}, so it is not used")
-
-
-def _migrate(path: Path, locked: bool) -> None:
-    with ExitStack() as opened:
-        if not locked:
-            opened.enter_context(closing(WriteLock(path, _OLDER)))
-        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-        version = migrate(opened.enter_context(closing(connection)))
-    if version < SCHEMA_VERSION:
-        raise StoreError(
-            f"{path} has run-file version {version}, from before the first that this dialoom reads ({SCHEMA_VERSION})"
-        )

@@ -64,7 +64,6 @@ class RunFile:
 
     Args:
         path: The file.
-        locked: Whether the caller holds its lock (only a writer does).
         recipe: The recipe, where it was given as an object; else it is found by its name.
         trust: What of the code and the addresses that the file names may be used; by default what this user has given
             on this machine when the run was made.
@@ -79,15 +78,13 @@ class RunFile:
         RunError: If another recipe made the run than the one that is given.
     """
 
-    def __init__(
-        self, path: Path, locked: bool = False, recipe: Recipe | None = None, trust: Trust | None = None
-    ) -> None:
+    def __init__(self, path: Path, recipe: Recipe | None = None, trust: Trust | None = None) -> None:
         self.path = path
         self._recipe = recipe
         self._trust = trust or Trust()
         self.on_read: Callable[[], None] | None = None
         with ExitStack() as opened:
-            self._reader = opened.enter_context(closing(open_for_reading(path, locked)))
+            self._reader = opened.enter_context(closing(open_for_reading(path)))
             self._scenarios = ScenarioTable(path, self._reader)
             self.queue = WorkQueue(self._reader, self._scenarios, {})
             self.branches = BranchReader(self._reader)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
-from . import views
+from .views import create_views
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
 APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
-SCHEMA_VERSION = 9
-"""Of the layout below. To change it: add one, change the tables here, and add the step to `migrations.STEPS`."""
+SCHEMA_VERSION = 1
+"""The version of the layout below. A file of another version is refused; migrations begin with the first release."""
 
 TABLES = frozenset(
     "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches "
@@ -69,7 +69,7 @@ def create(connection: sqlite3.Connection) -> None:
         _branches(database)
         _calls(database)
         _checkpoints(database)
-        views.create(connection)
+        create_views(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -168,6 +168,6 @@ def create_passages(database: Database) -> None:
 
 
 def _checkpoints(database: Database) -> None:
-    from .checkpoints import tables  # here, as LangGraph comes with the package, and readers do without
+    from .checkpoints.tables import create_tables  # here, as LangGraph comes with the package, and readers do without
 
-    tables.create(database)
+    create_tables(database)

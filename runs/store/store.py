@@ -80,7 +80,7 @@ class RunStore(RunFile):
         ensure_file(path)
         with ExitStack() as opened:
             self._lock = opened.enter_context(closing(WriteLock(path)))
-            super().__init__(path, locked=True, recipe=recipe, trust=trust)
+            super().__init__(path, recipe=recipe, trust=trust)
             opened.callback(super().close)
             try:
                 self._writer = Writer(lambda: open_for_writing(path, synchronous))

@@ -5,12 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from .errors import is_about_the_file, store_error
-from .writer import Writer
-
-Result = TypeVar("Result")
+from .writer import Result, Writer
 
 
 class Transactions:

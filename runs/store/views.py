@@ -54,7 +54,7 @@ VIEWS: dict[str, str] = {
 """The definition of each view, by its name."""
 
 
-def create(connection: sqlite3.Connection) -> None:
+def create_views(connection: sqlite3.Connection) -> None:
     """Make them."""
     for definition in VIEWS.values():
         connection.execute(definition)

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from sqlite_utils import Database
 
-from .older import frame_checkpoints, is_older
 
-
-def create(database: Database) -> None:
+def create_tables(database: Database) -> None:
     """Make the tables where they are missing."""
     if database.table("checkpoints").exists():
-        if is_older(database.conn):
-            with database.conn:
-                database.conn.execute("BEGIN")
-                frame_checkpoints(database.conn)
         return
     database.table("threads").create({"id": int, "name": str, "namespace": str}, pk="id", not_null={"name"})
     database.table("threads").create_index(["name", "namespace"], unique=True)

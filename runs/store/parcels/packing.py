@@ -9,8 +9,8 @@ from typing import Any
 
 from dialoom.runs.store.documents import text_of
 
-from . import references
 from .parcel import LENT, Parcel, Row
+from .references import with_elements, with_messages, with_texts, with_write
 
 _OF_SCENARIO = ("outcomes", "judged", "judgements", "rejudgings", "common_uses")
 _DOCUMENT = re.compile(r'"\$(?:doc|shared)":"([0-9a-f]{32})"')
@@ -54,7 +54,7 @@ class _Packing:
             parcel.rows[table] = self._rows(f"SELECT * FROM {table} WHERE scenario = ?", parcel.position)
         for outcome in parcel.of("outcomes"):
             self._messages(outcome["messages"])
-            self._look(references.with_texts, outcome["details"] or "null")
+            self._look(with_texts, outcome["details"] or "null")
         self._pack_calls(is_dealt)
         self._checkpoints()
         if is_dealt:
@@ -100,15 +100,15 @@ class _Packing:
         rows["checkpoints"] = self._in("SELECT * FROM checkpoints WHERE thread IN ({}) ORDER BY number", threads)
         rows["pending_writes"] = self._in("SELECT * FROM pending_writes WHERE thread IN ({})", threads)
         for checkpoint in rows["checkpoints"]:
-            self._look(references.with_elements, checkpoint["held"])
+            self._look(with_elements, checkpoint["held"])
         for write in rows["pending_writes"]:
-            self._look(references.with_write, write["value"])
+            self._look(with_write, write["value"])
         frames = {row["frame"] for row in rows["checkpoints"]}
         rows["checkpoint_frames"] = self._in("SELECT * FROM checkpoint_frames WHERE id IN ({})", frames)
         rows["checkpoint_lists"] = list(self._with_lists())
         rows["checkpoint_values"] = self._in("SELECT * FROM checkpoint_values WHERE id IN ({})", self._values)
         for value in rows["checkpoint_values"]:
-            self._look(references.with_texts, value["content"])
+            self._look(with_texts, value["content"])
 
     def _with_lists(self) -> Iterator[Row]:
         """Lists with those that they build on, which stand before them: a list is made after what it is made of."""
@@ -119,7 +119,7 @@ class _Packing:
                 found[row["id"]] = row
                 if row["prefix"] is not None:
                     self._lists.append(row["prefix"])
-                self._look(references.with_elements, row["elements"])
+                self._look(with_elements, row["elements"])
         yield from (found[id_] for id_ in sorted(found))
 
     def _with_passages(self) -> Iterator[Row]:
@@ -142,11 +142,11 @@ class _Packing:
             wanted = {each for row in rows for each in _DOCUMENT.findall(text_of(row["content"]))} - known
 
     def _messages(self, column: str) -> None:
-        references.with_messages(column, self._text, self._passage)
+        with_messages(column, self._text, self._passage)
 
     def _look(self, walk: Callable[..., str], column: str) -> None:
         """Note the ids that a column holds."""
-        if walk is references.with_texts:
+        if walk is with_texts:
             walk(column, self._text)
         else:
             walk(column, self._text, self._value, self._list)

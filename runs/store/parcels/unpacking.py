@@ -10,8 +10,8 @@ from dialoom.runs.store.ledger import insert_call, insert_use
 from dialoom.runs.store.passages import Passages
 from dialoom.runs.store.texts import Texts, rows_of
 
-from . import references
 from .parcel import Parcel, Row
+from .references import with_elements, with_messages, with_texts, with_write
 
 _RESULTS = ("outcomes", "judged", "judgements", "rejudgings")
 
@@ -83,7 +83,7 @@ class Unpacking:
             self._connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
             for row in self._parcel.of(table):
                 if table == "outcomes":
-                    details = row["details"] and references.with_texts(row["details"], self._text)
+                    details = row["details"] and with_texts(row["details"], self._text)
                     row = row | {"messages": self._messages(row["messages"]), "details": details}
                 _insert(self._connection, "", table, row)
 
@@ -134,7 +134,7 @@ class Unpacking:
         threads = self._threads()
         frames = {row["id"]: self._hashed("checkpoint_frames", row) for row in self._parcel.of("checkpoint_frames")}
         for row in self._parcel.of("checkpoint_values"):
-            content = references.with_texts(row["content"], self._text)
+            content = with_texts(row["content"], self._text)
             self._values[row["id"]] = self._hashed("checkpoint_values", row | {"content": content})
         for row in self._parcel.of("checkpoint_lists"):
             prefix = None if row["prefix"] is None else self._lists[row["prefix"]]
@@ -152,7 +152,7 @@ class Unpacking:
             }
             _insert(self._connection, "", "checkpoints", row | changed)
         for row in self._parcel.of("pending_writes"):
-            value = references.with_write(row["value"], self._text, self._value, self._list)
+            value = with_write(row["value"], self._text, self._value, self._list)
             _insert(self._connection, "", "pending_writes", row | {"thread": threads[row["thread"]], "value": value})
 
     def _threads(self) -> dict[int, int]:
@@ -170,10 +170,10 @@ class Unpacking:
         return int(known[0]) if known else _insert(self._connection, "", table, row | {"id": None})
 
     def _messages(self, column: str) -> str:
-        return references.with_messages(column, self._text, self._passage)
+        return with_messages(column, self._text, self._passage)
 
     def _elements(self, column: str) -> str:
-        return references.with_elements(column, self._text, self._value, self._list)
+        return with_elements(column, self._text, self._value, self._list)
 
     def _optional(self, text: int | None) -> int | None:
         return None if text is None else self._texts[text]
