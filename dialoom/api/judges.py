@@ -9,8 +9,8 @@ from typing import TypeAlias
 from dialoom.graphs import Recipe, stream
 from dialoom.roles.binding import Bindings, ModelBinding, ModelLike, Players, bind
 from dialoom.runs.errors import RunError
-from dialoom.runs.events import Ended
-from dialoom.runs.selection import selected
+from dialoom.runs.progress import Ended
+from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store import RunFile
 
 from .settings import JudgeSettings, players_of

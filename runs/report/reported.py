@@ -10,7 +10,7 @@ from typing import Any
 
 from dialoom.graphs import Recipe
 from dialoom.roles import ModelBinding
-from dialoom.runs.selection import Where
+from dialoom.runs.scenario_pages import Where
 from dialoom.runs.store import JudgementSet, RunFile
 
 _OFFLINE = "Made with an offline model ({roles}): a scripted stand-in, no evidence about any model."

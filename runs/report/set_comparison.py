@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from dialoom.graphs import Estimate, Judgement, Table, Tally, intervals
 from dialoom.graphs.reporting.statistics import FEWEST
-from dialoom.runs.selection import Where
+from dialoom.runs.scenario_pages import Where
 from dialoom.runs.store import JudgementSet, RunFile
 
 from .differences import what_of

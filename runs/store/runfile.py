@@ -20,30 +20,26 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import ASKS
 from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.prices import Prices
-from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import check_same, in_folder, load_recipe
+from dialoom.runs.store.episodes import BranchTaken, RecordedEpisode
 from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
 
 from .branches import BranchReader
-from .calls import CommonCall, read_calls, read_calls_of, read_common_calls, read_unsound
 from .connections import open_for_reading
-from .damage import SIGNS, damaged, is_of_the_store, reading
-from .episodes import read_episode, read_episodes, read_figures, read_outcome
+from .corruption import SIGNS, damaged, is_of_the_store, reading
+from .episodes import SpokenTexts, read_episode, read_episodes, read_figures, read_outcome, read_state
 from .errors import StoreError
-from .judgement_sets import OWN_JUDGEMENTS, JudgementSet, read_judgement_sets
+from .judgement_sets import OWN_JUDGEMENTS, JudgementSet, panel_of, read_judgement_sets
+from .ledger import Asked, CommonCall, read_calls, read_calls_of, read_common_calls, read_request, read_unsound
 from .listing import Choices, Neighbours, ScenarioPage, ScenarioQuery, read_choices, read_neighbours, read_page
-from .panel import panel_of
-from .queue import WorkQueue
-from .requests import Asked, read_request
-from .scenarios import ScenarioTable, thread_of
-from .spoken import SpokenTexts
-from .states import read_state
+from .plan import ScenarioTable, WorkQueue, thread_of
 from .status import (
     FailureCause,
     Status,
     Troubles,
     Usage,
+    counted,
     read_causes,
     read_common_usage,
     read_status,
@@ -51,7 +47,6 @@ from .status import (
     read_usage_by_model,
     read_usage_by_scenario,
 )
-from .taken import counted
 
 if TYPE_CHECKING:  # LangGraph is slow to import, and most of what is read needs no saver
     from langgraph.checkpoint.base import BaseCheckpointSaver

@@ -13,8 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from sqlite_utils import Database
 
-from dialoom.runs.store.connections import BUSY_SECONDS
-from dialoom.runs.store.lock import WriteLock
+from dialoom.runs.store.connections import BUSY_SECONDS, WriteLock
 from dialoom.runs.store.texts import Texts
 from dialoom.runs.store.writer import Writer
 
@@ -22,8 +21,8 @@ from . import upkeep
 from .batch import Batches, UnknownPrefixError
 from .items import Put, id_text, put_of, put_writes_of
 from .memory import Memory
-from .reading_saver import ReadingSaver
-from .tables import create_tables
+from .reading import ReadingSaver
+from .upkeep import create_tables
 from .values import Packer
 
 _HAS_TEXTS = "SELECT 1 FROM sqlite_master WHERE name = 'texts'"
