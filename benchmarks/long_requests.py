@@ -26,7 +26,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.graph import END, START, StateGraph
 
 import dialoom
-from dialoom.graphs import Line, Outcome, Recipe, RecipeOptions, Scenario, Scene, Shared, Stage, node
+from dialoom.graphs import Line, Outcome, Recipe, RecipeOptions, Scenario, Scene, Shared, Stage, WithPrompts, node
 from dialoom.graphs.conversation import appended, lines, messages_of, said, utterances
 from dialoom.prompts import ChatMessage
 
@@ -115,7 +115,7 @@ async def answer(state: State, scene: Scene) -> dict[str, Any]:
     return {"messages": [said("user", question, place), said("assistant", answered, place + 1)]}
 
 
-class Recalling(Recipe):
+class Recalling(Recipe, WithPrompts):
     """Asks after many turns."""
 
     name = "recalling"

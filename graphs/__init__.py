@@ -1,6 +1,18 @@
 """The state machines: who speaks when. One folder per system; each gives a `Recipe`."""
 
-from .capabilities import Exporter, ExportOptions, WithExports, WithGate, WithLabels, WithOutline, WithProgress
+from .capabilities import (
+    Exporter,
+    ExportOptions,
+    WithComparison,
+    WithExports,
+    WithGate,
+    WithJudging,
+    WithLabels,
+    WithOutline,
+    WithProgress,
+    WithPrompts,
+    WithRoles,
+)
 from .check import Check, Conversation
 from .dialogue import DialogueRecipe, DialogueState, Turns
 from .fault import DialogueFault
@@ -42,11 +54,15 @@ __all__ = [
     "Table",
     "Tally",
     "Turns",
+    "WithComparison",
     "WithExports",
     "WithGate",
+    "WithJudging",
     "WithLabels",
     "WithOutline",
     "WithProgress",
+    "WithPrompts",
+    "WithRoles",
     "add_judges",
     "intervals",
     "node",

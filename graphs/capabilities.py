@@ -1,4 +1,4 @@
-"""Optional capabilities: what only the gate, labelling, the debugger or exports ask a recipe.
+"""Optional capabilities: what only some recipes need, or only the gate, labelling, the debugger or exports ask.
 
 A recipe that has one inherits it and overrides what it needs. Whoever asks uses `of`, which gives the defaults for any
 other recipe::
@@ -13,39 +13,221 @@ other recipe::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from dialoom.prompts import Prompt, PromptLibrary
+
+from .check import Check
 from .fault import DialogueFault
 from .gate.talk import Facts, Talk
+from .judge import Graph, Judge, judging_graph
 from .judgement_scope import conversation_to
 from .outcome import Episode, Judgement, Line, Outcome
+from .reporting.chart import Chart
+from .reporting.comparison import side_by_side
+from .reporting.facet import Facet, unit_facet
 from .reporting.outline import Outline
+from .reporting.pivot import Pivot, chart_of, tabulate
+from .reporting.table import Table
 
 
 class Capability:
-    """The base of the capabilities."""
+    """The base of the capabilities. Their defaults may use whatever `Recipe` has."""
 
-    languages: ClassVar[tuple[str, ...]] = ()
+    name: ClassVar[str]
+    roles: ClassVar[Mapping[str, float]]
+    prompts: ClassVar[Sequence[str] | Mapping[str, str]]
+    judges: Sequence[Judge]
+    checks: Sequence[Check]
+    pivots: ClassVar[Sequence[Pivot]]
+    facets: ClassVar[Sequence[Facet]]
 
     @classmethod
     def of(cls, recipe: object) -> Self:
-        """Return a recipe as one that has the capability, or the capability's defaults."""
+        """Return a recipe as one that has the capability, or with the capability's defaults."""
         if isinstance(recipe, cls):
             return recipe
-        kind: type[Self] = type(cls.__name__, (cls,), {"languages": getattr(recipe, "languages", ())})
-        return kind()
+        kind: Any = cls
+        made: Self = _with_defaults(kind)(recipe)
+        return made
+
+
+@cache
+def _with_defaults(capability: type[Capability]) -> Any:
+    """Return a class whose instances are recipes with the defaults of a capability that they do not inherit."""
+
+    class Defaults(capability):  # type: ignore[misc, valid-type]
+        def __init__(self, recipe: object) -> None:
+            self._recipe = recipe
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._recipe, name)
+
+    return Defaults
+
+
+class WithRoles(Capability):
+    """Roles of which the options say more, whose replies are limited, or one of which is under evaluation.
+
+    Example:
+        >>> class Support(DialogueRecipe, WithRoles):
+        ...     evaluated = "assistant"
+        ...     reply_limits = {"assistant": 300}
+        ...
+        ...     def roles_used(self, options):
+        ...         return {role: value for role, value in self.roles.items() if options.judge or role != "judge"}
+
+    Attributes:
+        evaluated: The role under evaluation: reports name a run by its model. `None` if there is none.
+        reply_limits: The most tokens of a reply, of the roles that have a limit unless one is given.
+    """
+
+    evaluated: ClassVar[str | None] = None
+    reply_limits: ClassVar[Mapping[str, int]] = {}
+
+    def roles_used(self, options: Any) -> Mapping[str, float]:
+        """Return the roles that a run with these options needs, with their temperatures: all but judges not asked."""
+        judging, asked = ({judge.role for judge in judges} for judges in (self.judges, self.judges_used(options)))
+        return {role: value for role, value in self.roles.items() if role in asked or role not in judging}
+
+    def judges_used(self, options: Any) -> Sequence[Judge]:
+        """Return the judges that a run with these options asks; none if an option `judge` is false."""
+        return self.judges if getattr(options, "judge", True) else ()
+
+    def models_named(self, options: Any) -> Mapping[str, str]:  # noqa: ARG002
+        """Return models that the options themselves name, by role; models given for the run override them."""
+        return {}
+
+
+class WithPrompts(Capability):
+    """Prompts in a folder of the recipe's own, or with replies of its own types.
+
+    Example:
+        >>> class Support(Recipe, WithPrompts):
+        ...     prompts = ("support/user", "support/router")  # prompts/support/user.md, ...
+        ...     templates = Path(__file__).parent / "prompts"
+        ...     reply_types = {"route": Route}  # a pydantic model; the router's prompt says `reply: route`
+
+    Attributes:
+        templates: The folder that holds the prompts as `<id>.md`; `None` for dialoom's own `prompts/`.
+        reply_types: Reply types of the recipe's own, by the names that its prompts use.
+    """
+
+    templates: ClassVar[Path | None] = None
+    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {}
+
+    def prompt_list(self) -> list[str | Prompt]:
+        """Return the ids of all prompts, those of judges too, or the prompts themselves where the recipe makes them."""
+        judging = [prompt for judge in self.judges if (prompt := judge.prompt_of(self.name)) not in self.prompts]
+        return list(dict.fromkeys([*self.prompts, *judging]))
+
+    def library(self, overrides: Path | None = None) -> PromptLibrary:
+        """Return all prompts by id.
+
+        Args:
+            overrides: A folder of the user's prompts, which replace those of the same id.
+
+        Raises:
+            DataError: If a file cannot be read.
+            PromptError: If one is no prompt, or an override names an id or an input that there is not.
+        """
+        return PromptLibrary.load(self.prompt_list(), overrides, self.templates)
+
+
+class WithJudging(Capability):
+    """Judgements that are not made by `judges` and `checks` alone, or metrics in an order of the recipe's own.
+
+    Example:
+        >>> class Trees(Recipe, WithJudging):
+        ...     metrics = ("pair",)  # a node of the graph makes these judgements itself
+        ...
+        ...     def judging_roles(self):
+        ...         return {"judge": 0.0}
+    """
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What is scored, in the order of reports and exports."""
+        judged = [metric for judge in self.judges for metric in judge.metrics]
+        return tuple(dict.fromkeys([*judged, *(check.metric for check in self.checks)]))
+
+    @property
+    def scales(self) -> Mapping[str, tuple[int, int]]:
+        """The lowest and the highest score by metric, of those that are not verdicts."""
+        scored = [(metric, judge.scale) for judge in self.judges for metric in judge.metrics]
+        scored += [(check.metric, check.scale) for check in self.checks]
+        return {metric: scale for metric, scale in scored if scale is not None}
+
+    def judging(self) -> Graph | None:
+        """Return a graph that only judges (its nodes read `Scene.judged`); `None` if the recipe has no judges."""
+        recipe: Any = self
+        return judging_graph(recipe, self.judges) if self.judges else None
+
+    def judging_roles(self) -> Mapping[str, float]:
+        """Return the roles that judge, with their default temperatures."""
+        return {judge.role: self.roles[judge.role] for judge in self.judges}
+
+
+class WithComparison(Capability):
+    """Tables over several runs at once, or charts, that pivots cannot express.
+
+    Example:
+        >>> class Support(DialogueRecipe, WithComparison):
+        ...     def charts(self, runs):
+        ...         return [growth(label, episodes) for label, episodes in runs]
+    """
+
+    def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
+        """Return the tables of a report over one run or several, from each run's label and its finished scenarios.
+
+        By default the `tables` of a single run, and those of several runs side by side. Each run's scenarios can be
+        read once.
+        """
+        recipe: Any = self
+        if len(runs) == 1:
+            alone: list[Table] = recipe.tables(runs[0][1])
+            return alone
+        return side_by_side([(label, recipe.tables(episodes)) for label, episodes in runs])
+
+    def charts(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Chart]:
+        """Return what a report draws, from each run's label and its finished scenarios, which can be read once.
+
+        By default the charted columns of the recipe's pivots.
+        """
+        charted = [pivot for pivot in self.pivots if pivot.charted]
+        if not charted:
+            return []
+        drawn, unit = [], unit_facet(self.facets)
+        for number, (label, episodes) in enumerate(runs, start=1):
+            for pivot, table in zip(charted, tabulate(charted, episodes, unit, keep_empty=True), strict=True):
+                if (chart := chart_of(pivot, table)) is not None:
+                    if len(runs) > 1:
+                        chart = replace(chart, name=f"{chart.name}-{number}", title=f"{chart.title} ({label})")
+                    drawn.append(chart)
+        return drawn
 
 
 class WithGate(Capability):
     """Conversations that are more than the outcome's messages, or of which the gate's rules should know more.
 
+    Example:
+        >>> class Support(Recipe, WithGate):
+        ...     languages = ("en",)
+        ...
+        ...     def facts(self, scenario):
+        ...         return Facts(languages=self.languages, task=scenario.goal, end_marker="DONE")
+
     Attributes:
+        languages: What is spoken, as ISO 639 codes; the cards of exports name them, too.
         fault_kinds: Kinds of faults of the recipe's own, by name, and what they mean.
     """
 
+    languages: ClassVar[tuple[str, ...]] = ()
     fault_kinds: ClassVar[Mapping[str, str]] = {}
 
     def facts(self, scenario: Any) -> Facts:  # noqa: ARG002
@@ -71,7 +253,13 @@ class WithGate(Capability):
 
 
 class WithLabels(Capability):
-    """Judgements that people are shown in another way than as the conversation."""
+    """Judgements that people are shown in another way than as the conversation.
+
+    Example:
+        >>> class Letters(Recipe, WithLabels):
+        ...     def judged_lines(self, outcome, judgement):
+        ...         return [Line(role="letter", content=outcome.details["letter"])]
+    """
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
         """Return the lines that people read to judge the same thing; nothing in them may tell the judge's score.
@@ -97,7 +285,14 @@ class WithLabels(Capability):
 
 
 class WithOutline(Capability):
-    """Outcomes that are more than one conversation, such as trees."""
+    """Outcomes that are more than one conversation, such as trees.
+
+    Example:
+        >>> class Letters(Recipe, WithOutline):
+        ...     def outline(self, episode):
+        ...         drafts = episode.outcome.details["drafts"]
+        ...         return Outline([Span("drafts")], [Outline([Span(draft)]) for draft in drafts])
+    """
 
     def outline(self, episode: Episode) -> Outline | None:  # noqa: ARG002
         """Return an outcome as an outline; `None` shows its messages."""
@@ -105,7 +300,13 @@ class WithOutline(Capability):
 
 
 class WithProgress(Capability):
-    """Conversations whose progress is not counted in turns of the user."""
+    """Conversations whose progress is not counted in turns of the user.
+
+    Example:
+        >>> class Letters(Recipe, WithProgress):
+        ...     def counted(self, state):
+        ...         return {"draft": len(state["drafts"])}
+    """
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Return how far a conversation is, in units of the recipe's own (`turn`, `round`), for the step debugger.
@@ -156,7 +357,15 @@ class Exporter:
 
 
 class WithExports(Capability):
-    """Export formats of the recipe's own."""
+    """Export formats of the recipe's own.
+
+    Example:
+        >>> def ticket_rows(episode, scenario, prompts, models):
+        ...     yield {"goal": scenario.goal, "solved": episode.outcome.ended_by == "end_marker"}
+        >>> class Support(DialogueRecipe, WithExports):
+        ...     def exporters(self):
+        ...         return {"tickets": Exporter("one row per call", "lines", ticket_rows)}
+    """
 
     def exporters(self) -> Mapping[str, Exporter]:
         """Return the formats by name."""

@@ -59,7 +59,7 @@ def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[
         speaker: Who it is.
     """
     calls, why, carried = reply.tool_calls, reply.finish_reason, reply.carried
-    if not reply.outputs:
+    if not any(reply.outputs):
         return [said(speaker, reply.content, position, why, tool_calls=calls, carried=carried)]
     made: list[BaseMessage] = []
     for call, output in zip(calls, reply.outputs, strict=True):

@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from dialoom.prompts import Prompt
 from dialoom.roles import UnparsedReplyError
 
-from .capabilities import WithGate, WithProgress
+from .capabilities import WithGate, WithProgress, WithPrompts, WithRoles
 from .conversation import appended, joined, lines, said, utterances
 from .fault import USER
 from .gate.talk import Facts
@@ -40,11 +40,13 @@ class DialogueState(TypedDict, total=False):
         messages: The conversation so far.
         judgements: Judgements as plain values.
         ended_by: Why the conversation ended; empty while it goes on.
+        marked_opening: Whether the first message held the end marker, which was removed.
     """
 
     messages: Annotated[list[BaseMessage], appended]
     judgements: Annotated[list[dict[str, Any]], joined]
     ended_by: str
+    marked_opening: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class Turns:
             or an empty text.
         unit: What a turn is called where turns are counted.
         limit_reason: The reason of an ending by `max_turns`.
+        end_reason: The reason of an ending by the end marker.
+        last_word: The role that still answers a message with the end marker; empty for none.
     """
 
     order: tuple[str, ...] = ("user", "assistant")
@@ -69,6 +73,8 @@ class Turns:
     until: Callable[[Any, list[BaseMessage]], str] | None = None
     unit: str = "turn"
     limit_reason: str = MAX_TURNS
+    end_reason: str = END_MARKER
+    last_word: str = ""
 
     def __post_init__(self) -> None:
         if not self.order:
@@ -95,14 +101,14 @@ class Turns:
             is_marked: Whether the message held the end marker.
         """
         if is_marked and role == self.ender:
-            return END_MARKER
+            return self.end_reason
         if self.until is not None and (reason := self.until(scenario, messages)):
             return reason
         is_last = role == self.order[-1] and sum(each.name == role for each in messages) >= self.limit(scenario)
         return self.limit_reason if is_last else ""
 
 
-class DialogueRecipe(Recipe, WithGate, WithProgress):
+class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
     """A recipe whose roles speak in turn. Second judging, reports, frames, exports and labels need no further code.
 
     A subclass gives a name, prompts, turns and scenarios; judges and checks as wanted. `prompts` maps each role to
@@ -173,7 +179,11 @@ class DialogueRecipe(Recipe, WithGate, WithProgress):
             builder.add_node(role, node(self.speaker(role)))
         after = add_judges(builder, self, self.judges_used(options)) or [END]
         for role, following in zip(order, (*order[1:], order[0]), strict=True):
-            builder.add_conditional_edges(role, _next(following, after), [following, *after])
+            last_word = self.turns.last_word if role == self.turns.ender else ""
+            path = _next(following, after, last_word, self.turns.end_reason)
+            builder.add_conditional_edges(
+                role, path, list(dict.fromkeys([following, *filter(None, [last_word]), *after]))
+            )
         builder.add_edge(START, order[0])
         return builder
 
@@ -189,7 +199,7 @@ class DialogueRecipe(Recipe, WithGate, WithProgress):
             messages=lines(messages),
             ended_by="error" if failed else state.get("ended_by", ""),
             counts={f"{self.turns.unit}s": sum(message.name == last for message in messages)},
-            judgements=self.ordered(Judgement.model_validate(value) for value in state.get("judgements", [])),
+            judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
@@ -203,7 +213,7 @@ class DialogueRecipe(Recipe, WithGate, WithProgress):
         return Facts(
             languages=self.languages,
             end_marker=marker or None,
-            user_ends=END_MARKER if marker and self.turns.ender == USER else None,
+            user_ends=self.turns.end_reason if marker and self.turns.ender == USER else None,
             limit=self.turns.limit_reason,
         )
 
@@ -224,21 +234,21 @@ class DialogueRecipe(Recipe, WithGate, WithProgress):
         async def speak(state: DialogueState, scene: Scene) -> Update:
             messages = state["messages"]
             prompt = self.prompt_of(scene.scenario, role)
-            inputs = {**self.inputs(scene.scenario, role), "history": utterances(messages)}
+            inputs = {"opening": not messages, **self.inputs(scene.scenario, role), "history": utterances(messages)}
             wanted = {name: inputs[name] for name in scene.inputs_of(prompt)}
             if role == USER:
                 reply = await scene.ask_user(prompt, lines(messages), self.spoken, **wanted)
             else:
                 reply = str(await scene.ask(prompt, **wanted))
-            is_marked = role == self.turns.ender and bool(messages) and without_marker(reply, self.turns.end_marker)[1]
+            has_marker = role == self.turns.ender and without_marker(reply, self.turns.end_marker)[1]
+            is_marked = has_marker and bool(messages)
             text = self.spoken(reply) if role in (USER, self.turns.ender) else reply
             if not text and not is_marked:
                 raise UnparsedReplyError(prompt, reply, "nothing of the reply is left to be said")
             new = [said(role, text, len(messages), scene.finish_reason)] if text else []
-            return {
-                "messages": new,
-                "ended_by": self.turns.reason(scene.scenario, role, [*messages, *new], is_marked),
-            }
+            reason = self.turns.reason(scene.scenario, role, [*messages, *new], is_marked)
+            opening = {"marked_opening": True} if has_marker and not messages else {}
+            return {"messages": new, "ended_by": state["ended_by"] or reason, **opening}
 
         speak.__name__ = role
         return speak
@@ -278,8 +288,12 @@ def _ending(part: str) -> str:
     return part[end:]
 
 
-def _next(following: str, after: list[str]) -> Callable[[DialogueState], Awaitable[list[str]]]:
+def _next(
+    following: str, after: list[str], last_word: str, end_reason: str
+) -> Callable[[DialogueState], Awaitable[list[str]]]:
     async def path(state: DialogueState) -> list[str]:
+        if last_word and state["ended_by"] == end_reason and state["messages"][-1].name != last_word:
+            return [last_word]
         return after if state["ended_by"] else [following]
 
     return path

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from dialoom.graphs.recipe import RecipeError
+from dialoom.graphs.capabilities import WithPrompts, WithRoles
+from dialoom.graphs.recipe import Recipe, RecipeError
+from dialoom.graphs.scenario import Scenario
 from dialoom.graphs.stage import Scene
 from dialoom.personas.similarity import Embedder, EmbedderError, Vector, local_embedder, unit, unpacked
 from dialoom.roles import PermanentProviderError
@@ -17,6 +22,8 @@ REPLY_TYPE = "embeddings"
 
 _AT_ONCE = 100
 """Texts in one call; providers take from some hundred to some thousand."""
+_DIGITS = 6
+"""Of a similarity: another machine's last bit decides nothing."""
 
 
 class Embeddings(BaseModel):
@@ -44,6 +51,39 @@ def embedder_here(embedder: str) -> Embedder | None:
         return local_embedder(embedder)
     except EmbedderError as error:
         raise RecipeError(f"embedder: {error}", setting="embedder") from error
+
+
+class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
+    """A recipe that compares texts by what its option `embedder` names, and whose role `embedder` a model may play."""
+
+    def embeds(self, options: Any) -> bool:  # noqa: ARG002
+        """Return whether a run with these options compares any texts; by default it does."""
+        return True
+
+    def models_named(self, options: Any) -> Mapping[str, str]:
+        """Return the embedder's model, where the option `embedder` is `litellm:MODEL`."""
+        model = embedding_model(options.embedder)
+        return {"embedder": model} if model and self.embeds(options) else {}
+
+    def roles_used(self, options: Any) -> Mapping[str, float]:
+        """Return the roles that a run needs: an embedder only where a model is one."""
+        wanted, used = self.models_named(options), super().roles_used(options)
+        return {role: value for role, value in used.items() if role != "embedder" or wanted}
+
+
+class EmbeddedScenario(Scenario):
+    """A scenario with a field `embedder`."""
+
+    @property
+    def loads(self) -> tuple[str, ...]:
+        """An embedder that runs here, unless it only counts words."""
+        embedder: str = getattr(self, "embedder", "")
+        return (embedder,) if embedder.startswith("st:") else ()
+
+
+def highest(scores: NDArray[Any], count: int) -> list[int]:
+    """Return the places of so many of the highest similarities, the best first; of equals the first."""
+    return [int(place) for place in np.argsort(-np.round(scores, _DIGITS), kind="stable")[:count]]
 
 
 async def embedded(texts: Sequence[str], scene: Scene, embedder: str, *, common: bool = False) -> list[Vector]:

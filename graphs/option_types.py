@@ -23,11 +23,23 @@ def _each_once(values: tuple[T, ...]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(values))
 
 
+def _from(lowest: int) -> AfterValidator:
+    def check(value: int) -> int:
+        if value < lowest:
+            raise ValueError(f"give numbers from {lowest}")
+        return value
+
+    return AfterValidator(check)
+
+
 def _some(values: tuple[T, ...]) -> tuple[T, ...]:
     if not values:
         raise ValueError("give at least one")
     return values
 
+
+FromZero: TypeAlias = Annotated[int, _from(0)]
+FromOne: TypeAlias = Annotated[int, _from(1)]
 
 AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(_absolute)]
 """A file or folder, found again from wherever the run is resumed."""

@@ -5,21 +5,17 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
 from dialoom.errors import DialoomError
-from dialoom.prompts import Prompt
 
-from .check import Check, checked
-from .judge import Graph, Judge, in_order, judging_graph
-from .outcome import Episode, Judgement, Outcome
-from .reporting.chart import Chart
-from .reporting.comparison import side_by_side
-from .reporting.pivot import Facet, Pivot, chart_of, default_tables, tabulate
+from .check import Check
+from .judge import Graph, Judge
+from .outcome import Episode, Outcome
+from .reporting.facet import Facet, unit_facet, units_of
+from .reporting.pivot import Pivot, default_tables, tabulate
 from .reporting.table import Table
 from .scenario import Scenario
 
@@ -43,9 +39,9 @@ class RecipeOptions(BaseModel):
 class Recipe(ABC):
     """A system: its roles, its scenarios, its graph, and how its results are scored.
 
-    A recipe is an instance of a subclass, in a folder of `graphs/` or any file of the user's. Nothing else in dialoom
-    knows it by name: entry points (`dialoom.recipes`) or `path/to/file.py:NAME` lead to it. What only the gate,
-    labelling, the debugger or exports need is in `dialoom.graphs.capabilities`.
+    A recipe is an instance of a subclass, in a folder of `graphs/` or any file of the user's. Entry points
+    (`dialoom.recipes`) or `path/to/file.py:NAME` lead to it. What only some recipes need is in
+    `dialoom.graphs.capabilities`, and what follows from a recipe in `dialoom.graphs.finishing`.
 
     Attributes:
         name: The name on the command line.
@@ -59,13 +55,6 @@ class Recipe(ABC):
         pivots: The tables of the report.
         facets: Facets of the scenarios that mean more than a group: by which exports are split, over which intervals
             are made, or which tell the length of a conversation.
-        reply_limits: The most tokens of a reply, of the roles that have a limit unless one is given.
-        templates: The folder that holds the prompts as `<id>.md`; `None` for dialoom's own `prompts/`.
-        reply_types: Reply types of the recipe's own, by the names that its prompts use.
-        evaluated: The role under evaluation: reports name a run by its model. `None` if there is none.
-        languages: What is spoken, as ISO 639 codes, for the cards of exports and the gate.
-        metrics: What is scored, in the order of reports and exports; derived from judges and checks.
-        scales: The lowest and the highest score by metric, of those that are not verdicts; derived likewise.
     """
 
     name: ClassVar[str]
@@ -78,56 +67,12 @@ class Recipe(ABC):
     checks: Sequence[Check] = ()
     pivots: ClassVar[Sequence[Pivot]] = ()
     facets: ClassVar[Sequence[Facet]] = ()
-    reply_limits: ClassVar[Mapping[str, int]] = {}
-    templates: ClassVar[Path | None] = None
-    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {}
-    evaluated: ClassVar[str | None] = None
-    languages: ClassVar[tuple[str, ...]] = ()
-    metrics: ClassVar[tuple[str, ...]] = ()
-    scales: ClassVar[Mapping[str, tuple[int, int]]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Derive what a class does not say itself: its summary, metrics and scales."""
+        """Take the summary from the docstring of a class that has none."""
         super().__init_subclass__()
-        own = vars(cls)
-        if "summary" not in own and cls.__doc__:
+        if "summary" not in vars(cls) and cls.__doc__:
             cls.summary = cls.__doc__.strip().splitlines()[0]
-        if "judges" in own or "checks" in own:
-            scored = [(metric, judge.scale) for judge in cls.judges for metric in judge.metrics]
-            scored += [(check.metric, check.scale) for check in cls.checks]
-            if "metrics" not in own:
-                cls.metrics = tuple(dict.fromkeys(metric for metric, _ in scored))
-            if "scales" not in own:
-                cls.scales = {metric: scale for metric, scale in scored if scale is not None}
-
-    @property
-    def split_by(self) -> str | None:
-        """The facet by which an export may be split into train and test; `None` if there is none."""
-        return next((facet.name for facet in self.facets if facet.splits), None)
-
-    @property
-    def unit(self) -> str | None:
-        """The facet over whose values intervals are made, by default that of `split_by`; `None` if over scenarios."""
-        return next((facet.name for facet in self.facets if facet.unit), self.split_by)
-
-    @property
-    def units(self) -> str:
-        """What the values of `unit` are called, in the plural."""
-        named = next((facet.unit for facet in self.facets if facet.unit), "people")
-        return "scenarios" if self.unit is None else named
-
-    @property
-    def longest_first(self) -> str | None:
-        """The facet, a number, that tells which conversations take long; `None` if none does."""
-        return next((facet.name for facet in self.facets if facet.tells_length), None)
-
-    def roles_used(self, options: Any) -> Mapping[str, float]:  # noqa: ARG002
-        """Return the roles that a run with these options needs, with their default temperatures."""
-        return self.roles
-
-    def models_named(self, options: Any) -> Mapping[str, str]:  # noqa: ARG002
-        """Return models that the options themselves name, by role; models given for the run override them."""
-        return {}
 
     @abstractmethod
     def scenarios(self, options: Any, draw: random.Random, note: Callable[[str], None]) -> Iterator[Scenario]:
@@ -155,77 +100,12 @@ class Recipe(ABC):
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return what came of a scenario, from its final state; or from the last one, if it failed."""
 
-    def judges_used(self, options: Any) -> Sequence[Judge]:
-        """Return the judges that a run with these options asks; none if an option `judge` is false."""
-        return self.judges if getattr(options, "judge", True) else ()
-
-    def judging(self) -> Graph | None:
-        """Return a graph that only judges (its nodes read `Scene.judged`); `None` if the recipe has no judges."""
-        return judging_graph(self, self.judges) if self.judges else None
-
-    def judging_roles(self) -> Mapping[str, float]:
-        """Return the roles that judge, with their default temperatures."""
-        return {judge.role: self.roles[judge.role] for judge in self.judges}
-
-    def is_to_judge(self, scenario: Any, outcome: Outcome) -> bool:
-        """Return whether any judge has something to judge: of such outcomes a sample is drawn."""
-        bare = outcome.model_copy(update={"judgements": ()})
-        return not self.judges or any(judge.open_cases(scenario, bare) for judge in self.judges if not judge.after)
-
-    def finished(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return what came of a scenario as `outcome` does, with the judgements of the checks unless it failed."""
-        outcome = self.outcome(scenario, state, failed)
-        return outcome if failed else self.with_checks(scenario, outcome)
-
-    def with_checks(self, scenario: Any, outcome: Outcome) -> Outcome:
-        """Return a finished outcome with the judgements of the recipe's checks among its own."""
-        if not self.checks:
-            return outcome
-        made = checked(self.checks, scenario, outcome)
-        return outcome.model_copy(update={"judgements": self.ordered([*outcome.judgements, *made])})
-
-    def ordered(self, judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
-        """Return judgements in the order of reports and exports."""
-        return in_order(self.metrics, judgements)
-
-    def prompt_list(self) -> list[str | Prompt]:
-        """Return the ids of the prompts that the recipe uses, or the prompts themselves where it makes them."""
-        judging = [prompt for judge in self.judges if (prompt := judge.prompt_of(self.name)) not in self.prompts]
-        return list(dict.fromkeys([*self.prompts, *judging]))
-
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return the report's tables, from finished scenarios read one at a time.
 
         By default those of the recipe's `pivots`; without any, every metric over all and by each facet of few values.
         """
+        unit, units = unit_facet(self.facets), units_of(self.facets)
         if self.pivots:
-            return tabulate(self.pivots, episodes, self.unit, self.units)
-        unjudged = {check.metric for check in self.checks}
-        return default_tables(episodes, self.unit, self.units, unjudged)
-
-    def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
-        """Return the tables of a report over one run or several, from each run's label and its finished scenarios.
-
-        By default the `tables` of a single run, and those of several runs side by side. Each run's scenarios can be
-        read once.
-        """
-        if len(runs) == 1:
-            return self.tables(runs[0][1])
-        return side_by_side([(label, self.tables(episodes)) for label, episodes in runs])
-
-    def charts(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Chart]:
-        """Return what a report draws, from each run's label and its finished scenarios, which can be read once.
-
-        By default the charted columns of the recipe's pivots.
-        """
-        charted = [pivot for pivot in self.pivots if pivot.charted]
-        if not charted:
-            return []
-        drawn = []
-        for number, (label, episodes) in enumerate(runs, start=1):
-            for pivot, table in zip(charted, tabulate(charted, episodes, self.unit, keep_empty=True), strict=True):
-                if (chart := chart_of(pivot, table)) is not None:
-                    if len(runs) > 1:
-                        chart = replace(chart, name=f"{chart.name}-{number}", title=f"{chart.title} ({label})")
-                    drawn.append(chart)
-        return drawn
+            return tabulate(self.pivots, episodes, unit, units)
+        return default_tables(episodes, unit, units, {check.metric for check in self.checks})

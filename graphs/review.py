@@ -36,7 +36,6 @@ class Review(Recipe):
     summary = "What is wrong in how simulated users were played."
     roles: ClassVar[Mapping[str, float]] = {REVIEWER: 0.0}
     prompts = ()
-    metrics = tuple(REVIEWED)
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Recipe
-from dialoom.prompts import PromptLibrary
+from dialoom.graphs.capabilities import WithPrompts
 
 from .config import RunConfig
 from .store import RunFile
@@ -25,7 +25,7 @@ def told_otherwise(run: RunFile, config: RunConfig, recipe: Recipe, prompts: Pat
     keys = [key for key in now | then if then.get(key) != now.get(key)]
     found = [f"{key}: {then.get(key)!r} then, {now.get(key)!r} now" for key in keys]
     if prompts is not None:
-        theirs, ours = run.prompts, PromptLibrary.load(recipe.prompt_list(), prompts, recipe.templates)
+        theirs, ours = run.prompts, WithPrompts.of(recipe).library(prompts)
         found += [f"prompt {id_}: another text" for id_ in ours if theirs[id_].hash != ours[id_].hash]
     return found
 

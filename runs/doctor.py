@@ -20,7 +20,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from pydantic import BaseModel
 
-from dialoom.prompts import ChatMessage, PromptLibrary
+from dialoom.graphs.capabilities import WithPrompts, WithRoles
+from dialoom.prompts import ChatMessage
 from dialoom.roles import BindingError, Completion, Gateway, ModelBinding, ProviderError, Verdict
 from dialoom.roles.binding import OFFLINE, Structured
 from dialoom.roles.gateway import CallPlace, Request
@@ -181,9 +182,9 @@ async def _largest(name: str) -> Mapping[str, int]:
     """Return the tokens of the largest request to each role of a recipe with its usual options."""
     _, recipe = find_recipe(name)
     options = parsed_options(recipe, None)
-    usual = recipe.roles_used(options)
+    usual = WithRoles.of(recipe).roles_used(options)
     models = {role: ModelBinding(model=DEFAULT_MODEL, temperature=each) for role, each in usual.items()}
-    library = PromptLibrary.load(recipe.prompt_list(), None, recipe.templates)
+    library = WithPrompts.of(recipe).library()
     return await largest_requests(recipe, options.model_dump(mode="json"), 0, library, models)
 
 

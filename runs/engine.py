@@ -15,6 +15,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Stage
+from dialoom.graphs.finishing import completed, finished
 from dialoom.graphs.recipe import Graph
 from dialoom.roles import BudgetError, Cast, DrainedError
 from dialoom.roles.gateway.presence import ProviderGone, Tidings
@@ -232,10 +233,9 @@ class Engine:
     def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
         """What a state means; of a scenario that was played, with its faults."""
         if isinstance(work, PlayWork):
-            return self._gate.passed(work.scenario, self._recipe.finished(work.scenario, state, failed))
-        found = (Judgement.model_validate(value) for value in state.get("judgements", []))
-        judged = work.outcome.model_copy(update={"judgements": self._recipe.ordered(found)})
-        return self._recipe.with_checks(work.scenario, judged)
+            return self._gate.passed(work.scenario, finished(self._recipe, work.scenario, state, failed))
+        found = tuple(Judgement.model_validate(value) for value in state.get("judgements", []))
+        return completed(self._recipe, work.scenario, work.outcome.model_copy(update={"judgements": found}))
 
 
 def _sample(work: Work) -> int:

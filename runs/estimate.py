@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe, stream
+from dialoom.graphs.capabilities import WithPrompts
 from dialoom.prompts import PromptLibrary
 from dialoom.roles.cast import NoUnderstudiesError, stand_ins
 from dialoom.roles.gateway.gateway import check_model, check_parameters
@@ -87,7 +88,7 @@ async def estimated(
         for model in dict.fromkeys(binding.model for binding in models.values()):
             await asyncio.to_thread(check_model, model)
         await asyncio.to_thread(check_parameters, models)
-    shipped = await asyncio.to_thread(PromptLibrary.load, recipe.prompt_list(), None, recipe.templates)
+    shipped = await asyncio.to_thread(WithPrompts.of(recipe).library)
     played = _with_understudies(config, shipped)
     try:
         library = await asyncio.to_thread(prepare, recipe, played, overrides)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from itertools import islice
 
 from dialoom.graphs import Recipe, Scenario, Stage, stream
+from dialoom.graphs.capabilities import WithPrompts
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Completion, Gateway, ModelBinding
 from dialoom.roles.cast import stand_ins
@@ -140,7 +141,7 @@ async def largest_requests(
         return sorted(islice(plan, LOOKED_AT), key=lambda each: -len(each.model_dump_json()))[:PLAYED]
 
     with suppress(Exception):  # whatever it is, the run itself will tell it: here it only ends the counting
-        cast = Cast(prompts_of(library, players), players, Gateway(ledger), recipe.reply_types)
+        cast = Cast(prompts_of(library, players), players, Gateway(ledger), WithPrompts.of(recipe).reply_types)
         graph = graph_of(recipe, options).compile()
         async with asyncio.timeout(_SECONDS):
             for scenario in await asyncio.to_thread(longest):

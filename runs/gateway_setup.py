@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dialoom.graphs import Recipe
+from dialoom.graphs.capabilities import WithPrompts
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
@@ -107,7 +108,7 @@ def cast_of(store: RunFile, recipe: Recipe, models: Mapping[str, ModelBinding], 
         TrustError: If one is code or at an address that only the run's author has named.
     """
     store.permit(players_named(models))
-    return Cast(prompts_of(store.prompts, models), models, gateway, recipe.reply_types)
+    return Cast(prompts_of(store.prompts, models), models, gateway, WithPrompts.of(recipe).reply_types)
 
 
 def prompts_of(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> PromptLibrary:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import Recipe, RecipeError, Scenario, Stage, stream
+from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.graphs.recipe import Graph
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import BindingError, CallPlace, Cast, Completion, Gateway, ModelBinding
@@ -96,9 +97,9 @@ class Programme:
     def __init__(self, recipe: Recipe, options: Any, models: Mapping[str, str], overrides: Path | None) -> None:
         self.recipe = recipe
         self.options = options
-        self._roles = recipe.roles_used(options)
-        self._models = {**recipe.models_named(options), **self._known(models)}
-        self._library = PromptLibrary.load(recipe.prompt_list(), overrides, recipe.templates)
+        self._roles = WithRoles.of(recipe).roles_used(options)
+        self._models = {**WithRoles.of(recipe).models_named(options), **self._known(models)}
+        self._library = WithPrompts.of(recipe).library(overrides)
         self._ledger = MemoryLedger()
 
     def stage(self, request: StageRequest) -> Stage:
@@ -122,7 +123,7 @@ class Programme:
         library = PromptLibrary(prompt for prompt in self._library.values() if prompt.front.role in models)
         gateway = Gateway(self._ledger)
         gateway.prepare(binding.model for binding in models.values())
-        cast = Cast(library, models, gateway, self.recipe.reply_types)
+        cast = Cast(library, models, gateway, WithPrompts.of(self.recipe).reply_types)
         return Stage(scenario, cast, scenario.id, request.seed, request.sample)
 
     def _bound(self, request: StageRequest) -> dict[str, ModelBinding]:
@@ -140,7 +141,7 @@ class Programme:
             role: ModelBinding(
                 model=model,
                 temperature=self._roles[role],
-                max_reply=self.recipe.reply_limits.get(role),
+                max_reply=WithRoles.of(self.recipe).reply_limits.get(role),
                 takes_tools=does_take_tools(model),
             )
             for role, model in named.items()

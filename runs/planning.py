@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Recipe, Scenario, stream
+from dialoom.graphs.capabilities import WithJudging, WithPrompts
 from dialoom.graphs.judge import check_judges
+from dialoom.graphs.reporting.facet import split_facet
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.cast import check_cast, check_understudies
@@ -189,11 +191,11 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
         RunError, RecipeError, BindingError, PromptError: Naming what is wrong.
     """
     graph_of(recipe, config.options)
-    library = PromptLibrary.load(recipe.prompt_list(), overrides, recipe.templates)
+    library = WithPrompts.of(recipe).library(overrides)
     check_judges(recipe, library)
     for models in config.casts:
         played = prompts_of(library, models)
-        check_cast(played, models, recipe.reply_types)
+        check_cast(played, models, WithPrompts.of(recipe).reply_types)
         check_understudies(played, models)
         for model in dict.fromkeys(binding.model for binding in models.values()):
             check_model(model)
@@ -265,8 +267,9 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     config = store.config
     notes: list[str] = []
     loads: dict[str, None] = {}
-    judges = {role: config.models[role] for role in recipe.judging_roles() if role in config.models}
-    is_judged = len(judges) == len(recipe.judging_roles())
+    judging = WithJudging.of(recipe).judging_roles()
+    judges = {role: config.models[role] for role in judging if role in config.models}
+    is_judged = len(judges) == len(judging)
     own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges if is_judged else {})
     options = recipe.options_type.model_validate(config.options)
     store.permit(files_named(options))
@@ -279,7 +282,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     scenarios = whole(notes.append)
     if config.sample is not None:  # the plan is made twice, as it may be too much to hold
         chances = stream(config.seed, "", "sample")
-        drawn = draw_sample(whole(lambda _: None), config.sample, recipe.split_by, chances)
+        drawn = draw_sample(whole(lambda _: None), config.sample, split_facet(recipe.facets), chances)
         chosen = frozenset(drawn.positions)
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
         notes.append(drawn.told())

@@ -13,7 +13,7 @@ from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefine
 from jinja2.utils import missing
 
 from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe
-from dialoom.graphs.capabilities import WithGate
+from dialoom.graphs.capabilities import WithGate, WithJudging
 from dialoom.graphs.fault import BY_JUDGES, KINDS, USER, dialogue_faults
 from dialoom.runs.errors import RunError
 from dialoom.sandbox import Sandbox
@@ -193,7 +193,7 @@ class Where:
             value, names = compiled(text)
         except TemplateError as error:
             raise RunError(f"{setting} {text!r:.200} is no expression: {error.message}", setting="where") from error
-        known = dict.fromkeys((*OF_EACH, *run.recipe.metrics, *run.named_figures()))
+        known = dict.fromkeys((*OF_EACH, *WithJudging.of(run.recipe).metrics, *run.named_figures()))
         if not names:
             raise RunError(f"{setting} {text!r} names nothing; there are {', '.join(known)}", setting=setting)
         if unknown := sorted(names.difference(known)):

@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from dialoom import open_run
+from dialoom.graphs.capabilities import WithJudging, WithRoles
 from dialoom.runs.recipes import load_recipe
 
 from .conftest import ROOT, Command, MadeOnce
@@ -242,7 +243,8 @@ COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] 
     ("docs/apollo-writing.md", "What was written, and when it passed all checks"): (_write, "report write.db"),
     ("docs/apollo-writing.md", "Accuracy by length of the history"): (_write, "report tools.db"),
     ("docs/gate.md", "user"): (_swapped, "show run.db 1"),
-    ("docs/personalens-people.md", "What checks found"): (_people, "report people.db"),
+    ("docs/personalens-people.md", "What checks have rejected"): (_people, "report people.db"),
+    ("docs/personalens-people.md", "What was written, and when it passed all checks"): (_people, "report people.db"),
     ("docs/personas.md", "personas build --target 71 --threshold 0.25 -o p.jsonl"): (
         _nothing,
         "personas build --target 71 --threshold 0.25 -o p.jsonl",
@@ -382,9 +384,11 @@ def test_tables_of_settings_are_those_of_the_recipes() -> None:
         assert len(rows) >= 3
         for role, temperature, limit in rows:
             assert recipe.roles[role] == float(temperature), role
-            assert not limit or recipe.reply_limits[role] == int(limit.replace(",", "")), role
+            assert not limit or WithRoles.of(recipe).reply_limits[role] == int(limit.replace(",", "")), role
     scales = re.findall(r"^\| `(\w+)` \|.*?\| (\d) to (\d) \|", read("docs/personalens.md"), re.MULTILINE)
-    assert {metric: (int(low), int(high)) for metric, low, high in scales} == load_recipe("personalens").scales
+    assert {metric: (int(low), int(high)) for metric, low, high in scales} == WithJudging.of(
+        load_recipe("personalens")
+    ).scales
     rules = re.findall(r"\| ([\d, ]+) \| (\d+) - (\d+) floor\(log2\(1 \+ t\)\) \|", read("docs/prefeval.md"))
     assert len(rules) == 4
     for reach, start, step in rules:

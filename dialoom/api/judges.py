@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dialoom.graphs import Recipe, stream
+from dialoom.graphs.capabilities import WithJudging, WithRoles
+from dialoom.graphs.finishing import is_to_judge
 from dialoom.roles.binding import Bindings, ModelBinding, ModelLike, Players, bind
 from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Ended
@@ -38,7 +40,7 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
     found = [
         each.id
         for each in selected(run, None, where)
-        if each.state == "done" and recipe.is_to_judge(run.scenario(recipe, run.resolve(each.id)), each.outcome)
+        if each.state == "done" and is_to_judge(recipe, run.scenario(recipe, run.resolve(each.id)), each.outcome)
     ]
     if not found:
         raise RunError(f"{run.path} has nothing to judge" + (f" where {where}" if where else ""))
@@ -78,7 +80,7 @@ def bound_judges(recipe: Recipe, model: Players | None, settings: JudgeSettings)
     players, bound = players_of(settings), []
     for one, by_role in seated(model, settings.get("models")):
         players["models"] = by_role
-        bound.append(bind(recipe.judging_roles(), one, recipe.reply_limits, **players))
+        bound.append(bind(WithJudging.of(recipe).judging_roles(), one, WithRoles.of(recipe).reply_limits, **players))
     return bound
 
 
@@ -89,7 +91,8 @@ def check_several(recipe: Recipe, models: Mapping[str, Players] | None) -> None:
         RunError: If not.
     """
     several = [role for role, players in (models or {}).items() if isinstance(players, list | tuple)]
-    judges = recipe.judging_roles() if recipe.judging() is not None else {}
+    judging = WithJudging.of(recipe)
+    judges = judging.judging_roles() if judging.judging() is not None else {}
     for role in several:
         if role not in judges:
             told = f"several may judge: {', '.join(judges)}" if judges else f"{recipe.name!r} has no judging of its own"
@@ -108,7 +111,7 @@ def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) 
             "judge once all is played",
             setting="models",
         )
-    panel = [Bindings({role: each.by_role[role] for role in recipe.judging_roles()}) for each in others]
+    panel = [Bindings({role: each.by_role[role] for role in WithJudging.of(recipe).judging_roles()}) for each in others]
     return tuple(dict(judges.by_role) for judges, _ in set_names(panel, None, 1))
 
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
+from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.review import Review
 from dialoom.roles.binding import ModelLike, Players, Temperature, bind
 from dialoom.runs.config import FLAG
@@ -86,7 +87,7 @@ async def aplay(
         structured: How models are held to the form of a reply, for every role or by role: `schema` (a JSON schema),
             `json` (JSON mode), `prompt` (by words alone); by default `auto`, the strictest that a model takes.
         max_reply: The most tokens of a reply, of every role or by role; 0 for no limit. By default the recipe's own
-            limits (`Recipe.reply_limits`). What a reasoning model thinks counts.
+            limits (`WithRoles.reply_limits`). What a reasoning model thinks counts.
         params: Parameters of sampling by role and name, such as `{"judge": {"top_p": 0.9}}`; under the empty name, of
             every role. There are `top_p`, `stop`, `seed`, `reasoning_effort` and others, and `extra_body` for what
             only a provider knows. Functions, graphs and understudies use none of them.
@@ -254,7 +255,7 @@ async def areview(
         ended = None
         if model is not None or settings.get("models"):
             reviewing = Review(store.recipe)
-            bound = bind(reviewing.judging_roles(), model, reviewing.reply_limits, **players_of(settings))
+            bound = bind(WithJudging.of(reviewing).judging_roles(), model, **players_of(settings))
             ended = await judged_anew(store, reviewing, bound, name, retry_failed, calls_of(settings))
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Unpack
 
 from dialoom.graphs import Recipe, RecipeOptions
-from dialoom.prompts import PromptLibrary
+from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.roles.binding import PLACEHOLDER, Bindings, ModelLike, bind
 from dialoom.roles.cast import stand_ins
 from dialoom.runs.config import DEFAULT_MODEL, FLAG, RunConfig
@@ -66,11 +66,11 @@ def resolve(
     check_several(found, settings.get("models"))
     players = players_of(settings)
     unplayed = {} if model is not None else _unplayed(found, chosen)
-    bound = []
+    roles, bound = WithRoles.of(found), []
     for _, by_role in seated(None, settings.get("models")):
-        players["models"] = {**unplayed, **found.models_named(chosen), **by_role}
+        players["models"] = {**unplayed, **roles.models_named(chosen), **by_role}
         usual = DEFAULT_MODEL if model is None else model
-        bound.append(bind(found.roles_used(chosen), usual, found.reply_limits, **players))
+        bound.append(bind(roles.roles_used(chosen), usual, roles.reply_limits, **players))
     bindings, *others = bound
     judges = further_judges(found, bindings, others)
     plain = chosen.model_dump(mode="json")
@@ -97,6 +97,6 @@ def resolve(
 
 def _unplayed(recipe: Recipe, options: RecipeOptions) -> dict[str, str]:
     """Return the roles that have no understudy of their own, with the offline model that plays any role."""
-    library = PromptLibrary.load(recipe.prompt_list(), None, recipe.templates)
-    used = recipe.roles_used(options)
+    library = WithPrompts.of(recipe).library()
+    used = WithRoles.of(recipe).roles_used(options)
     return {role: model for role, model in stand_ins(library).items() if role in used and model == PLACEHOLDER}

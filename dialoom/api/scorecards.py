@@ -12,6 +12,7 @@ from typing import Any, Unpack, cast
 
 from dialoom.errors import DialoomError
 from dialoom.graphs import Recipe
+from dialoom.graphs.capabilities import WithJudging, WithRoles
 from dialoom.graphs.suites import DEFAULT_SUITE
 from dialoom.outputs import file_name, make_folder
 from dialoom.roles.binding import OBJECT, ModelLike, PlayerSettings
@@ -147,9 +148,9 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
     for system in suite.systems:
         with _told_of(suite, system, settings):
             recipe = load_recipe(system.recipe)
-            if recipe.evaluated is None:
+            if WithRoles.of(recipe).evaluated is None:
                 raise RunError(f"recipe {recipe.name!r} evaluates no role")
-            check_contrasts(recipe.metrics, system.contrasts)
+            check_contrasts(WithJudging.of(recipe).metrics, system.contrasts)
             recipes.append(recipe)
     role = _evaluated(suite, recipes)
     known = list(dict.fromkeys(role for recipe in recipes for role in recipe.roles))
@@ -193,7 +194,9 @@ def _told_of(suite: Suite, system: SuiteSystem, settings: JudgeSettings) -> Iter
 
 def _evaluated(suite: Suite, recipes: Sequence[Recipe]) -> str:
     """The role under evaluation, which must be one in all systems."""
-    roles = {system.label: str(recipe.evaluated) for system, recipe in zip(suite.systems, recipes, strict=True)}
+    roles = {
+        system.label: str(WithRoles.of(recipe).evaluated) for system, recipe in zip(suite.systems, recipes, strict=True)
+    }
     if len(set(roles.values())) > 1:
         told = ", ".join(f"{label} {role}" for label, role in roles.items())
         raise RunError(f"suite {suite.suite!r}: its systems evaluate different roles: {told}", setting="suite")
@@ -217,7 +220,7 @@ def _settings(
 ) -> PlaySettings:
     """What a run of a system is told: the suite's settings, the system's and those that are given, which win."""
     sized = system.sized(size)
-    roles = recipe.roles_used(parsed_options(recipe, sized.options))
+    roles = WithRoles.of(recipe).roles_used(parsed_options(recipe, sized.options))
     _check_roles(recipe.roles, system.players())
     players: dict[str, Any] = {}
     for name in PlayerSettings.__annotations__:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe
+from dialoom.graphs.capabilities import WithJudging, WithPrompts
 from dialoom.graphs.recipe import Graph
+from dialoom.graphs.reporting.facet import length_facet
 from dialoom.graphs.review import Review
-from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, ModelLike, rebind
 from dialoom.roles.cast import check_understudies
@@ -128,7 +129,7 @@ async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | 
         await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
     task.tell(Began(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
-    work = store.queue.pending(recipe, only, None if task.policy.is_alone else recipe.longest_first)
+    work = store.queue.pending(recipe, only, None if task.policy.is_alone else length_facet(recipe.facets))
     return await _judged_by_panel(task, await carry_out(task, graph, store.config.models, work, None, is_resumed))
 
 
@@ -202,7 +203,7 @@ async def judged_anew(
     policy = call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
     await asyncio.to_thread(check_judges, bound.by_role, policy)
     if isinstance(judge, Review):
-        library = await asyncio.to_thread(PromptLibrary.load, judge.prompt_list())
+        library = await asyncio.to_thread(WithPrompts.of(judge).library)
         check_understudies(library, bound.by_role)
         store.add_prompts(library.values())
         name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
@@ -250,12 +251,12 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
     if chosen.is_review:
         recipe = Review(recipe)
         task = replace(task, recipe=recipe)
-    if recipe.judging() is None:
+    if WithJudging.of(recipe).judging() is None:
         raise RunError(
             f"recipe {recipe.name!r} has no judging of its own, so its judgements cannot be made again alone",
             advice=Advice("retry_scenario", "play a scenario anew instead", {"path": store.path}),
         )
-    models = {role: chosen.models[role] for role in recipe.judging_roles()}
+    models = {role: chosen.models[role] for role in WithJudging.of(recipe).judging_roles()}
     task.policy.limits.check_prices(binding.model for binding in models.values())
     await asyncio.to_thread(ensure_keys, models, task.policy)
     count = store.retries.unparsed(chosen.name)
@@ -355,7 +356,7 @@ def judging_graph(recipe: Recipe) -> Graph:
     Raises:
         RunError: If the recipe has none.
     """
-    graph = recipe.judging()
+    graph = WithJudging.of(recipe).judging()
     if graph is None:
         raise RunError(f"recipe {recipe.name!r} has no judging of its own")
     return graph

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from dialoom.graphs.reporting.facet import split_facet
+
 from .completion import formats as known_formats
 from .completion import judgings
 from .exit_codes import OF_LOOKING
@@ -193,7 +195,7 @@ def _export(**values: Any) -> None:
             counts = write_described(run, request, Path("/dev/stdout") if is_piped else out)
         else:
             counts = write(run, request, sys.stdout if is_piped else out)
-        status, branches, facet = run.status(), run.branches_taken(), run.recipe.split_by
+        status, branches, facet = run.status(), run.branches_taken(), split_facet(run.recipe.facets)
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""

@@ -15,7 +15,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from dialoom.graphs import Outline, Recipe
-from dialoom.graphs.capabilities import WithOutline
+from dialoom.graphs.capabilities import WithOutline, WithRoles
 from dialoom.graphs.fault import dialogue_faults
 from dialoom.graphs.gate import is_reduced, reduced_shares
 from dialoom.roles.gateway.calls import BROKEN_OFF
@@ -142,7 +142,7 @@ def print_config(path: Path, is_trusted: bool = False) -> None:
     """The resolved configuration, in the form that `--config` takes (less the file's name)."""
     with RunFile(path, trust=trust(is_trusted)) as run:
         config, recipe = run.config, _recipe(run)
-    usual = {} if recipe is None else recipe.reply_limits
+    usual = {} if recipe is None else WithRoles.of(recipe).reply_limits
     limits = {role: each.max_reply or UNBOUNDED for role, each in config.models.items()}
     limits = {role: limit for role, limit in limits.items() if limit != UNBOUNDED or role in usual}
     values: dict[str, Any] = {

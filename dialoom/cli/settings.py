@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import Recipe
+from dialoom.graphs.capabilities import WithJudging
 from dialoom.inputs import read_yaml
 from dialoom.roles.gateway.budget import Budget
 from dialoom.roles.gateway.prices import Price
@@ -86,11 +87,12 @@ def merged(
     chosen = _Common.model_validate(values)
     if chosen.out is None and needs_path:
         raise RunError("-o RUN is missing: give the file in which the run is to be kept, such as -o run.db")
+    judging = WithJudging.of(recipe)
     params = joined(*(parameters(each.get("param")) for each in (from_file, common)))
     return {
         "path": chosen.out,
         **({"folder": chosen.folder} if chosen.folder else {}),
-        **players(chosen.model_dump(), recipe.judging_roles() if recipe.judging() is not None else ()),
+        **players(chosen.model_dump(), judging.judging_roles() if judging.judging() is not None else ()),
         "params": params,
         "options": {**own, **given},
         "seed": chosen.seed or 0,

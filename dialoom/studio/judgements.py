@@ -11,7 +11,7 @@ from nicegui import ui
 from dialoom import Run
 from dialoom.errors import DialoomError
 from dialoom.graphs import Judgement
-from dialoom.graphs.capabilities import WithLabels
+from dialoom.graphs.capabilities import WithJudging, WithLabels
 from dialoom.graphs.judgement_scope import conversation_to
 from dialoom.runs.agreement import GivenLabel, Item, Scale, table_of
 from dialoom.runs.agreement.items import Scales
@@ -58,7 +58,7 @@ class JudgementBox:
         self._is_blind = is_blind(view)
         self._annotator = view.one("as")
         self._metrics = chosen_metrics(view)
-        self._scales = Scales(view.run.run.recipe.scales)
+        self._scales = Scales(WithJudging.of(view.run.run.recipe).scales)
 
     def build(self) -> None:
         """Make it."""

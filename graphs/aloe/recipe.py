@@ -6,12 +6,22 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithLabels, WithOutline, WithProgress
+from dialoom.graphs.capabilities import (
+    Exporter,
+    WithExports,
+    WithGate,
+    WithJudging,
+    WithLabels,
+    WithOutline,
+    WithProgress,
+    WithPrompts,
+    WithRoles,
+)
 from dialoom.graphs.gate.talk import Said, Talk
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
 from dialoom.graphs.recipe import Graph, Recipe
+from dialoom.graphs.reporting.facet import Facet
 from dialoom.graphs.reporting.outline import Outline
-from dialoom.graphs.reporting.pivot import Facet
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 
@@ -24,7 +34,7 @@ from .report import tables
 from .scenario import SPOKEN, AloeScenario
 
 
-class Aloe(Recipe, WithGate, WithLabels, WithOutline, WithProgress, WithExports):
+class Aloe(Recipe, WithRoles, WithPrompts, WithJudging, WithGate, WithLabels, WithOutline, WithProgress, WithExports):
     """Preference trees of personas that are revealed bit by bit."""
 
     name = "aloe"

@@ -12,13 +12,14 @@ from pydantic import Field
 from dialoom.graphs.aloe.nodes import without_directions
 from dialoom.graphs.aloe.options import PersonaOptions
 from dialoom.graphs.aloe.scenario import SPOKEN, PersonaScenario
+from dialoom.graphs.capabilities import WithComparison
 from dialoom.graphs.dialogue import DialogueRecipe, DialogueState, Turns
 from dialoom.graphs.judge import Case, Judge, add_judges
 from dialoom.graphs.option_types import AbsolutePath
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Graph, RecipeError
 from dialoom.graphs.reporting.chart import Chart
-from dialoom.graphs.reporting.pivot import Facet
+from dialoom.graphs.reporting.facet import Facet
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.stage import Stage, node
 from dialoom.personas.persona import Persona, read_personas
@@ -41,7 +42,7 @@ def _answers(scenario: PersonaScenario, outcome: Outcome) -> Iterator[Case]:
         yield Case(turn, {"message": message, "answer": answer, **scenario.persona()})
 
 
-class AloeEval(DialogueRecipe):
+class AloeEval(DialogueRecipe, WithComparison):
     """An assistant talks with people it knows nothing of."""
 
     name = "aloe-eval"

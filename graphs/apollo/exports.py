@@ -1,26 +1,41 @@
-"""APOLLO's format: a row per sample, with what should have been called, what was, and what it is worth."""
+"""APOLLO's formats: a row per sample with its scores, and rows for trainers, the calls in them to be learnt.
+
+Calls are text in rows for trainers, as a trainer's list of tools is one for all rows, and a row's eight stand in its
+prompt.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
-from dialoom.graphs.capabilities import Exporter
+from pydantic import Field
+
+from dialoom.graphs.capabilities import Exporter, ExportOptions
 from dialoom.graphs.outcome import Episode
-from dialoom.prompts import PromptLibrary
+from dialoom.personas.apollo import TOOLS, execute
+from dialoom.personas.apollo.text_protocol import FINISH, call_text, responses_text
+from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
+from .nodes import ASSISTANT, AgentState, agent_inputs, calling_inputs, world_of
 from .scenario import ApolloScenario
-from .training import RolloutOptions, grpo_rows, sft_rows
+
+Rows = Iterator[dict[str, Any]]
 
 
-def sample_rows(
-    episode: Episode,
-    scenario: ApolloScenario,
-    prompts: PromptLibrary,  # noqa: ARG001
-    models: Mapping[str, str],
-) -> Iterator[dict[str, Any]]:
-    """A sample as a row. What is not of one shape in all rows is JSON text, as a column must be."""
+class RolloutOptions(ExportOptions):
+    """What a row for a trainer is."""
+
+    rows: Literal["episode", "step"] = Field(
+        "episode",
+        description="What a row is: episode, a whole request; step, one turn after the right ones before it, which "
+        "needs no tools in training.",
+    )
+
+
+def sample_rows(episode: Episode, scenario: ApolloScenario, _: PromptLibrary, models: Mapping[str, str]) -> Rows:
+    """Yield a sample as a row. What is not of one shape in all rows is JSON text, as a column must be."""
     if episode.state != "done":
         return
     details, outcome = episode.outcome.details, episode.outcome
@@ -42,6 +57,70 @@ def sample_rows(
         "hit": details.get("hit"),
         **details["scores"],
     }
+
+
+def grpo_rows(
+    episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary, _: Any, *, options: RolloutOptions
+) -> Rows:
+    """Yield prompts with the calls that should follow, for TRL's rewards and for verl. The protocol, section 9.
+
+    Objects that differ from row to row are JSON text. For a step there is one call to make, or none: then the agent is
+    to say that it has finished.
+    """
+    if episode.state != "done":
+        return
+    messages, gold = right_dialogue(episode, scenario, prompts), scenario.pair.calls()
+    start = len(messages) - (2 * len(gold) + 1)  # each call with its output, and the last word
+    is_step = options.rows == "step"
+    for step in range(len(gold) + 1 if is_step else 1):
+        calls = _json(gold[step : step + 1] if is_step else gold)
+        yield {
+            "prompt": messages[: start + 2 * step],
+            **scenario.facets(),
+            **({"step": step + 1} if is_step else {}),
+            "tools": _json([TOOLS[name].definition() for name in scenario.case.value.tools]),
+            "gold_calls": calls,
+            "data_source": "dialoom/apollo",
+            "ability": "tool_calling",
+            "reward_model": {"style": "rule", "ground_truth": calls},
+            "extra_info": {"index": f"{episode.id}-{step + 1}", "world_seed": scenario.played.world_seed},
+            "agent_name": "single_turn_agent" if is_step else "tool_agent",
+        }
+
+
+def sft_rows(
+    episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary, _: Any, *, options: RolloutOptions
+) -> Rows:
+    """Yield the right dialogue: as `messages`, or a row for each turn of the agent, as TRL's prompt and completion."""
+    if episode.state != "done":
+        return
+    messages = right_dialogue(episode, scenario, prompts)
+    if options.rows == "episode":
+        yield {"messages": messages, **scenario.facets()}
+        return
+    start = len(messages) - (2 * len(scenario.pair.gold) + 1)
+    for step, at in enumerate(range(start, len(messages), 2), start=1):
+        yield {"prompt": messages[:at], "completion": [messages[at]], **scenario.facets(), "step": step}
+
+
+def right_dialogue(episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary) -> list[ChatMessage]:
+    """Return a sample as it would go if the agent made the gold calls one by one, with the system message.
+
+    The agent is helped as in the first attempt of the sample: notes and what was retrieved are those that were.
+    """
+    world, tools = world_of(scenario), scenario.case.value.tools
+    said: list[Utterance] = []
+    for call in scenario.pair.calls():
+        output = json.dumps(execute(world, call, tools), ensure_ascii=False)
+        said.append({"speaker": ASSISTANT, "content": call_text(call)})
+        said.append({"speaker": "tool", "content": responses_text([output])})
+    said.append({"speaker": ASSISTANT, "content": FINISH})
+    details = episode.outcome.details
+    helped: Any = {name: details[name] for name in ("notes", "retrieved") if name in details}
+    state: AgentState = {"framework": scenario.played.framework, "is_native": False, "messages": [], "began": [0]}
+    state |= helped
+    calling = prompts["apollo/calling"].render(calling_inputs(scenario))[0]["content"]
+    return prompts["apollo/agent"].render({**agent_inputs(scenario, state, calling), "history": said})
 
 
 def _json(value: Any) -> str:

@@ -1,19 +1,27 @@
-"""The rules of an agent's loop: what a turn is, when it is over, and what is odd about it. The protocol, section 5.
+"""An agent's turns: read from messages, shown to people, when they are over, and what is odd about them.
 
-A turn is one reply of the agent: calls, or words. Whatever a turn is, only its calls count.
+A turn is one reply of the agent: calls, or words. Whatever a turn is, only its calls count. The protocol, section 5.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dialoom.personas.apollo.text_protocol import FINISH, says_finish
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from dialoom.graphs.conversation import calls_of as message_calls
+from dialoom.graphs.outcome import Line
+from dialoom.personas.apollo import World, compare, execute
+from dialoom.personas.apollo.calls import CallError, arguments_of, shown
+from dialoom.personas.apollo.source import ApolloPair
+from dialoom.personas.apollo.text_protocol import FINISH, call_text, read_turn, says_finish
 
 TURN_LIMIT = 12
 FINISHED, SILENT, OUT_OF_TURNS = "finished", "silent", "turn_limit"
-ENDINGS = (FINISHED, SILENT, OUT_OF_TURNS, "error")
+ENDINGS = (FINISHED, SILENT, OUT_OF_TURNS)
 
 UNREAD_NOTES = "unread_notes"
 FLAGS: Mapping[str, str] = {
@@ -47,13 +55,25 @@ class AgentTurn(NamedTuple):
         return not self.calls and says_finish(self.words)
 
 
-def ending(turns: Sequence[AgentTurn], limit: int) -> str | None:
-    """Why the loop is over after these turns; `None` if it goes on.
+def turn_of(message: BaseMessage, is_native: bool) -> AgentTurn:
+    """Return a message of the agent as a turn.
 
     Args:
-        turns: All turns so far.
-        limit: The most that there may be.
+        message: The message.
+        is_native: Whether calls stand beside the words, as providers have them, or among them as text.
     """
+    if is_native:
+        return AgentTurn(str(message.content).strip(), message_calls(message))
+    return AgentTurn(*read_turn(str(message.content)))
+
+
+def turns_of(messages: Sequence[BaseMessage], is_native: bool) -> list[AgentTurn]:
+    """Return the agent's turns among messages."""
+    return [turn_of(message, is_native) for message in messages if isinstance(message, AIMessage)]
+
+
+def ending(turns: Sequence[AgentTurn], limit: int) -> str | None:
+    """Return why the loop is over after these turns, of which there may be at most `limit`; `None` if it goes on."""
     if turns and turns[-1].finishes:
         return FINISHED
     if len(turns) > 1 and not any(turn.calls for turn in turns[-2:]):
@@ -62,12 +82,12 @@ def ending(turns: Sequence[AgentTurn], limit: int) -> str | None:
 
 
 def calls_of(turns: Sequence[AgentTurn]) -> list[dict[str, Any]]:
-    """All calls of all turns, in order."""
+    """Return all calls of all turns, in order."""
     return [{"name": call["name"], "arguments": call["arguments"]} for turn in turns for call in turn.calls]
 
 
 def flags_of(turns: Sequence[AgentTurn], outputs: Sequence[Any], unread: Sequence[int] = ()) -> list[str]:
-    """What is odd about a sample, as `FLAGS` has it.
+    """Return what is odd about a sample, by the names in `FLAGS`.
 
     Args:
         turns: The agent's.
@@ -84,3 +104,79 @@ def flags_of(turns: Sequence[AgentTurn], outputs: Sequence[Any], unread: Sequenc
         UNREAD_NOTES: bool(unread),
     }
     return [flag for flag in FLAGS if found[flag]]
+
+
+def outputs_of(messages: Sequence[BaseMessage]) -> list[Any]:
+    """Return what tools returned, in order."""
+    return [_output(message) for message in messages if isinstance(message, ToolMessage)]
+
+
+def read_lines(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
+    """Return turns and outputs as a person reads them."""
+    made: list[Line] = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            made.append(Line(role="tool", content=output_line(_output(message))))
+        elif isinstance(message, AIMessage):
+            turn = turn_of(message, is_native)
+            words = [turn.words] if turn.words or not turn.calls else []
+            why = message.additional_kwargs.get("finish_reason")
+            said = "\n".join([*words, *map(call_line, turn.calls)])
+            made.append(Line(role="assistant", content=said, finish_reason=why))
+        else:
+            made.append(Line(role="user", content=str(message.content)))
+    return made
+
+
+def call_line(call: Mapping[str, Any]) -> str:
+    """Return a call on a line: `book_flight(flight_id="FL381", cabin="economy")`."""
+    try:
+        given = ", ".join(f"{name}={shown(value)}" for name, value in arguments_of(call).items())
+    except CallError:
+        given = str(call["arguments"])
+    return f"{call['name'] or '?'}({given})"
+
+
+def output_line(output: Any) -> str:
+    """Return what a tool returned: an object on a line, rows on a line each."""
+    if isinstance(output, list):
+        return "\n".join([f"{len(output)} row{'' if len(output) == 1 else 's'}", *map(output_line, output)])
+    if not isinstance(output, dict):
+        return str(output)
+    return ", ".join(f"{name} {plain(value)}" for name, value in output.items())
+
+
+def plain(value: Any) -> str:
+    """Return a value as calls have it, without quotes."""
+    return value if isinstance(value, str) else shown(value)
+
+
+def gold_refusal(world: World, pair: ApolloPair) -> str | None:
+    """Return how a pair's gold calls fail when an agent makes them one by one; `None` if they score 1.
+
+    A pair is kept only if they do. The protocol, section 3, check (f).
+
+    Args:
+        world: Where they are made.
+        pair: The pair; only its own tools can be called.
+    """
+    turns: list[AgentTurn] = []
+    outputs: list[Any] = []
+    for line in (*map(call_text, pair.calls()), FINISH):
+        if ended := ending(turns, TURN_LIMIT):
+            return f"not played: the loop ends ({ended}) after {len(turns)} of {len(pair.gold)} calls"
+        turns.append(AgentTurn(*read_turn(line)))
+        outputs += [execute(world, call, pair.tools) for call in turns[-1].calls]
+    scores, ended, flags = compare(calls_of(turns), pair.calls()), ending(turns, TURN_LIMIT), flags_of(turns, outputs)
+    if ended == FINISHED and scores.accuracy and scores.f1 == 1 and not flags:
+        return None
+    odd = next((output for output in outputs if isinstance(output, dict) and "error" in output), outputs[-1])
+    return f"not played: it ends ({ended}) with F1 {scores.f1:.2f} and {', '.join(flags) or 'nothing odd'}: {odd}"
+
+
+def _output(message: ToolMessage) -> Any:
+    """Return what a tool returned; its text, where an agent's own loop had it return something else than JSON."""
+    try:
+        return json.loads(str(message.content))
+    except ValueError:
+        return str(message.content)

@@ -1,35 +1,43 @@
 """The state and the nodes of a sample: notes or retrieval, the agent and its tools in turn, and the scores.
 
-What goes to the agent is built anew at each call from the scenario and the turns, so no checkpoint has a history in it.
+What goes to the agent is made anew at each call from the scenario and the turns, so no checkpoint holds a history.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Annotated, Any, Literal, TypedDict
 
+import numpy as np
 from langchain_core.messages import BaseMessage, ToolMessage
 from pydantic import BaseModel, ConfigDict
 
-from dialoom.graphs.conversation import appended, said, tool_said, utterances
+from dialoom.graphs.conversation import acted, appended, said, tool_said, utterances
+from dialoom.graphs.embedding import embedded, highest
+from dialoom.graphs.outcome import Line, Outcome
 from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.apollo import TOOLS, CallScores, World, compare, execute
+from dialoom.personas.apollo.source import Speech
 from dialoom.personas.apollo.text_protocol import responses_text
 from dialoom.prompts import FunctionCall, Utterance
 from dialoom.roles import UnparsedReplyError
 
-from .errors import LABELS
-from .loop import calls_of, ending
-from .retrieval import nearest
+from .loop import call_line, calls_of, ending, output_line, read_lines, turn_of, turns_of
 from .scenario import ApolloScenario, NumberedSession
-from .transcript import attempt_text, turn_of, turns_of
 
 ASSISTANT = "assistant"
-METRICS = ("accuracy", "f1", *LABELS)
+RETRIEVED = 3
+"""Sessions that rag retrieves."""
+HISTORY = "history"
+"""Who speaks the lines of past sessions, and those that stand for several."""
+_AGAIN = "reflexion"
+"""Who speaks the line before a further attempt."""
 
 
 class PreferenceNotes(BaseModel):
@@ -75,103 +83,92 @@ class AgentState(TypedDict, total=False):
 
 
 async def prepare(state: AgentState, scene: Scene) -> Update:
-    """How calls are written; with memory, notes on each session, and with rag the sessions most like the request."""
-    scenario = _scenario(scene)
+    """Decide how calls are written; with memory, note on each session; with rag, find the sessions like the request."""
+    scenario: ApolloScenario = scene.scenario
     world_of(scenario)
-    update: Update = {"is_native": await _is_native(scenario, scene)}
+    protocol = scenario.played.protocol
+    is_native = await scene.takes_tools("apollo/agent") if protocol == "auto" else protocol == "native"
+    update: Update = {"is_native": is_native}
     if state["framework"] == "memory":
         update["notes"], update["unread"] = await _noted(scenario, scene)
     if state["framework"] == "rag":
-        update["retrieved"] = await nearest(scene)
+        update["retrieved"] = await _nearest(scenario, scene)
     return update
 
 
 async def agent(state: AgentState, scene: Scene) -> Update:
-    """One turn. If it is words and does not end the loop, the agent is told to go on."""
-    scenario, messages = _scenario(scene), state["messages"]
-    definitions = [TOOLS[name].definition() for name in scenario.case.value.tools] if state["is_native"] else []
+    """Ask for one turn. If it is words and does not end the loop, the agent is told to go on."""
+    scenario: ApolloScenario = scene.scenario
+    messages, is_native = state["messages"], state["is_native"]
+    definitions = [TOOLS[name].definition() for name in scenario.case.value.tools] if is_native else []
 
     async def run(call: FunctionCall) -> str:
         return _answered(scenario, call)
 
-    history = (utterances if state["is_native"] else _as_text)(_current(state))
-    given = agent_inputs(scenario, state, "" if state["is_native"] else _calling(scene))
-    reply = await scene.act("apollo/agent", definitions, run, **given, history=history)
-    if any(reply.outputs):
-        return {"messages": _own_loop(reply.content, reply.tool_calls, reply.outputs, len(messages)), **_OWN_LOOP}
-    turn = said(
-        ASSISTANT,
-        reply.content,
-        len(messages),
-        reply.finish_reason,
-        tool_calls=reply.tool_calls,
-        carried=reply.carried,
-    )
-    made = [turn]
-    if not turn_of(turn, state["is_native"]).calls and not _ending({**state, "messages": [*messages, turn]}):
+    history = (utterances if is_native else _as_text)(attempts_of(state)[-1])
+    calling = "" if is_native else scene.rendered("apollo/calling", **calling_inputs(scenario))[0]["content"]
+    reply = await scene.act("apollo/agent", definitions, run, **agent_inputs(scenario, state, calling), history=history)
+    made = acted(reply, len(messages))
+    if reply.outputs:
+        return {"messages": made, "has_own_loop": True}
+    if not turn_of(made[0], is_native).calls and not _ending({**state, "messages": [*messages, *made]}):
         told = scene.rendered("apollo/unanswered")[-1]["content"]
         made.append(said("user", told, len(messages) + 1))
     return {"messages": made}
 
 
 async def tools(state: AgentState, scene: Scene) -> Update:
-    """What the tools say to the last turn's calls, in order."""
-    scenario, messages = _scenario(scene), state["messages"]
-    calls: Sequence[Any] = turn_of(messages[-1], state["is_native"]).calls
-    named: list[FunctionCall] = [
-        {"id": call.get("id") or _call_id(len(messages), number), "name": call["name"], "arguments": call["arguments"]}
-        for number, call in enumerate(calls)
-    ]
-    outputs = [tool_said(call, _answered(scenario, call), len(messages) + at) for at, call in enumerate(named)]
+    """Return what the tools answer to the last turn's calls, in order; a call written as text is given an id."""
+    messages = state["messages"]
+    position = len(messages)
+    outputs = []
+    for number, call in enumerate(turn_of(messages[-1], state["is_native"]).calls):
+        id_ = call.get("id") or f"call{position % 1000:03}{number % 100:02}"
+        named: FunctionCall = {"id": id_, "name": call["name"], "arguments": call["arguments"]}
+        outputs.append(tool_said(named, _answered(scene.scenario, named), position + number))
     return {"messages": outputs}
 
 
 async def score(state: AgentState, scene: Scene) -> Update:
-    """What the calls are worth; or, if they failed and there is another attempt, where it begins."""
-    scenario = _scenario(scene)
-    scores = scores_of(scenario, _current(state), state["is_native"])
-    if not scores.accuracy and len(state["began"]) <= scenario.played.reflections:
+    """Score the calls; or, if they failed and there is another attempt, say where it begins."""
+    scores = scores_of(scene.scenario, attempts_of(state)[-1], state["is_native"])
+    if not scores.accuracy and len(state["began"]) <= scene.scenario.played.reflections:
         return {"began": [*state["began"], len(state["messages"])]}
     return {"is_scored": True}
 
 
-def after_agent(state: AgentState) -> str:
-    """The tools if they are called, the agent again if it only talks, else the scores."""
+async def after_agent(state: AgentState) -> str:
+    """Name the tools if they are called, the agent again if it only talks, else the scores."""
     if state.get("has_own_loop"):
         return "score"
     if turn_of(state["messages"][-1], state["is_native"]).calls:
         return "tools"
+    return await after_tools(state)
+
+
+async def after_tools(state: AgentState) -> str:
+    """Name the agent while there are turns left, else the scores."""
     return "score" if _ending(state) else "agent"
-
-
-def after_tools(state: AgentState) -> str:
-    """The agent, while there are turns left."""
-    return "score" if _ending(state) else "agent"
-
-
-def is_scored(state: AgentState) -> bool:
-    """Whether there is no further attempt."""
-    return state.get("is_scored", False)
 
 
 def scores_of(scenario: ApolloScenario, messages: Sequence[BaseMessage], is_native: bool) -> CallScores:
-    """What the calls of an attempt are worth."""
+    """Return the scores of the calls of an attempt."""
     return compare(calls_of(turns_of(messages, is_native)), scenario.pair.calls(), scenario.case.value.stale)
 
 
 def attempts_of(state: AgentState) -> list[list[BaseMessage]]:
-    """The messages of each attempt."""
+    """Return the messages of each attempt."""
     ends = [*state["began"][1:], len(state["messages"])]
     return [state["messages"][start:end] for start, end in zip(state["began"], ends, strict=True)]
 
 
 def ended_by(state: AgentState) -> str:
-    """Why the last attempt ended."""
+    """Return why the last attempt ended."""
     return "finished" if state.get("has_own_loop") else _ending(state) or "error"
 
 
 def world_of(scenario: ApolloScenario) -> World:
-    """The world of a sample.
+    """Return the world of a sample.
 
     Raises:
         RecipeError: If this version's is another one, in which its calls would be wrong.
@@ -186,7 +183,81 @@ def world_of(scenario: ApolloScenario) -> World:
     return world
 
 
-_OWN_LOOP = {"has_own_loop": True}
+def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> dict[str, Any]:
+    """Return the inputs of the agent's prompt, besides its turns.
+
+    Args:
+        scenario: The sample.
+        state: Where it stands.
+        calling: How calls are written as text; empty where the provider has them.
+    """
+    pair, retrieved, is_native = scenario.pair, state.get("retrieved"), state["is_native"]
+    shown = [each for each in scenario.history if retrieved is None or each.number in retrieved]
+    failed = [read_lines(messages, is_native) for messages in attempts_of(state)[:-1]]
+    return {
+        "calling": calling,
+        "reminder": state["framework"] == "reminder",
+        "notes": state.get("notes", []),
+        "user": scenario.user.information(pair.today),
+        "sessions": [{"number": each.number, "lines": each.session.lines} for each in shown],
+        "request": pair.query,
+        "failed": [_text(attempt) for attempt in failed],
+    }
+
+
+def calling_inputs(scenario: ApolloScenario) -> dict[str, Any]:
+    """Return the inputs of the prompt that says how calls are written as text."""
+    names = scenario.case.value.tools
+    return {"tools": [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in names]}
+
+
+def shown_lines(scenario: ApolloScenario, state: AgentState) -> Iterator[Line]:
+    """Yield a sample as people read it: the user, the sessions that matter, the request, and each attempt."""
+    pair = scenario.pair
+    yield Line(role="user information", content="\n".join(scenario.user.information(pair.today)))
+    for telling, run in groupby(scenario.history, key=lambda each: each.number in scenario.places):
+        sessions = list(run)
+        yield from map(_told, sessions) if telling else [_folded(sessions)]
+    noted = [(note["session"], note["text"]) for note in state.get("notes", [])]
+    noted += [(number, "(the reply could not be read)") for number in state.get("unread", [])]
+    if noted:
+        notes = (f"session {number}: {text}" for number, text in sorted(noted, key=itemgetter(0)))
+        yield Line(role="notes", content="\n".join(notes))
+    if found := state.get("retrieved"):
+        yield Line(role="retrieved", content=", ".join(f"session {number}" for number in found))
+    yield Line(role="user", content=pair.query)
+    for number, messages in enumerate(attempts_of(state)):
+        if number:
+            yield Line(role=_AGAIN, content="it failed, and begins anew with what it did before its eyes")
+        yield from read_lines(messages, state.get("is_native", False))
+
+
+def last_attempt(scenario: ApolloScenario, outcome: Outcome) -> str:
+    """Return the last attempt of a finished sample as text."""
+    lines = list(outcome.messages)
+    starts = [at for at, line in enumerate(lines) if line.role == _AGAIN]
+    start = starts[-1] if starts else lines.index(Line(role="user", content=scenario.pair.query))
+    return _text(lines[start + 1 :])
+
+
+def _text(lines: Sequence[Line]) -> str:
+    return "\n".join(f"{line.role}: {line.content}" for line in lines)
+
+
+def _told(numbered: NumberedSession) -> Line:
+    lines = [f"session {numbered.number}"]
+    for turn in numbered.session.turns:
+        if isinstance(turn, Speech):
+            lines.append(f"{turn.speaker}: {turn.text}")
+        else:
+            lines += [f"assistant: {call_line(turn.call())}", f"tool: {output_line(turn.output)}"]
+    return Line(role=HISTORY, content="\n".join(lines))
+
+
+def _folded(sessions: Sequence[NumberedSession]) -> Line:
+    first, last = sessions[0].number, sessions[-1].number
+    which = f"session {first} is" if first == last else f"sessions {first} to {last} are"
+    return Line(role=HISTORY, content=f"{which} about other things")
 
 
 @lru_cache(maxsize=4)
@@ -195,21 +266,11 @@ def _world(seed: int) -> World:
 
 
 def _ending(state: AgentState) -> str | None:
-    return ending(turns_of(_current(state), state["is_native"]), state["turn_limit"])
-
-
-def _current(state: AgentState) -> list[BaseMessage]:
-    return state["messages"][state["began"][-1] :]
-
-
-async def _is_native(scenario: ApolloScenario, scene: Scene) -> bool:
-    if scenario.played.protocol == "auto":
-        return await scene.takes_tools("apollo/agent")
-    return scenario.played.protocol == "native"
+    return ending(turns_of(attempts_of(state)[-1], state["is_native"]), state["turn_limit"])
 
 
 async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str, Any]], list[int]]:
-    """Notes on every session, in order, and the numbers of those whose notes could not be read.
+    """Return notes on every session, in order, and the numbers of those whose notes could not be read.
 
     They are common calls: a session's notes depend on nothing else.
     """
@@ -221,87 +282,34 @@ async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str,
             return None
         return found
 
-    notes: list[dict[str, Any]] = []
-    unread: list[int] = []
-    for number, found in enumerate(await asyncio.gather(*map(of, scenario.history)), start=1):
-        if found is None:
-            unread.append(number)
-        else:
-            notes += [{"session": number, "text": note} for note in found.notes]
-    return notes, unread
+    found = list(enumerate(await asyncio.gather(*map(of, scenario.history)), start=1))
+    notes = [{"session": number, "text": note} for number, each in found if each for note in each.notes]
+    return notes, [number for number, each in found if each is None]
 
 
-def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> dict[str, Any]:
-    """What the agent's prompt says, besides its turns.
-
-    Args:
-        scenario: The sample.
-        state: Where it stands.
-        calling: How calls are written as text; empty where the provider has them.
-    """
-    pair, retrieved = scenario.pair, state.get("retrieved")
-    shown = [each for each in scenario.history if retrieved is None or each.number in retrieved]
-    return {
-        "calling": calling,
-        "reminder": state["framework"] == "reminder",
-        "notes": state.get("notes", []),
-        "user": scenario.user.information(pair.today),
-        "sessions": [{"number": each.number, "lines": each.session.lines} for each in shown],
-        "request": pair.query,
-        "failed": [attempt_text(messages, state["is_native"]) for messages in attempts_of(state)[:-1]],
-    }
-
-
-def calling_inputs(scenario: ApolloScenario) -> dict[str, Any]:
-    """What the prompt says that tells how calls are written as text."""
-    names = scenario.case.value.tools
-    return {"tools": [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in names]}
-
-
-def _calling(scene: Scene) -> str:
-    """How calls are written as text."""
-    return scene.rendered("apollo/calling", **calling_inputs(_scenario(scene)))[0]["content"]
+async def _nearest(scenario: ApolloScenario, scene: Scene) -> list[int]:
+    """Return the numbers of the sessions most like the request by the cosine of embeddings, in their order."""
+    texts = ["\n".join(each.session.lines) for each in scenario.history]
+    request = await embedded([scenario.pair.query], scene, scenario.played.embedder, common=True)
+    vectors = np.array(await embedded(texts, scene, scenario.played.embedder, common=True), dtype=np.float32)
+    return sorted(place + 1 for place in highest(vectors @ np.array(request[0], dtype=np.float32), RETRIEVED))
 
 
 def _as_text(messages: Sequence[BaseMessage]) -> list[Utterance]:
-    """Turns whose calls are text; what tools said to one turn is one message."""
+    """Return turns whose calls are text; what tools returned to one turn is one message."""
     made: list[Utterance] = []
-    outputs: list[str] = []
-    for message in [*messages, None]:
-        if isinstance(message, ToolMessage):
-            outputs.append(str(message.content))
-            continue
-        if outputs:
-            made.append({"speaker": "tool", "content": responses_text(outputs)})
-            outputs = []
-        if message is not None:
-            made += utterances([message])
+    for is_output, run in groupby(messages, key=lambda message: isinstance(message, ToolMessage)):
+        if is_output:
+            made.append({"speaker": "tool", "content": responses_text([str(each.content) for each in run])})
+        else:
+            made += utterances(list(run))
     return made
 
 
-def _own_loop(words: str, calls: Sequence[FunctionCall], outputs: Sequence[str], position: int) -> list[BaseMessage]:
-    """What an agent did that has a loop of its own: a turn for each call, and its last words."""
-    made: list[BaseMessage] = []
-    for call, output in zip(calls, outputs, strict=False):
-        made.append(said(ASSISTANT, "", position + len(made), tool_calls=[call]))
-        made.append(tool_said(call, output, position + len(made)))
-    return [*made, said(ASSISTANT, words, position + len(made))]
-
-
 def _answered(scenario: ApolloScenario, call: FunctionCall) -> str:
-    """What a tool says, as JSON."""
+    """Return what a tool answers, as JSON."""
     if call["name"]:
         output: Any = execute(world_of(scenario), {**call}, scenario.case.value.tools)
     else:
         output = {"error": "this is no call: give one JSON object with a name and arguments"}
     return json.dumps(output, ensure_ascii=False)
-
-
-def _call_id(position: int, number: int) -> str:
-    """A name for a call that has none, as it was written as text."""
-    return f"call{position % 1000:03}{number % 100:02}"
-
-
-def _scenario(scene: Scene) -> ApolloScenario:
-    scenario: ApolloScenario = scene.scenario
-    return scenario

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from pydantic import Field, field_validator, model_validator
 
 from dialoom import personas
-from dialoom.graphs.option_types import AbsolutePath, Axis, EmbedderName, FilledAxis, chosen
+from dialoom.graphs.option_types import AbsolutePath, Axis, EmbedderName, FilledAxis, FromOne, chosen
 from dialoom.graphs.recipe import RecipeError, RecipeOptions
 from dialoom.personas import EMBEDDERS
 from dialoom.personas.apollo.source import ApolloSource, quarter_of_characters, read_source
@@ -25,6 +25,7 @@ Evolving = Literal["no", "yes", "both"]
 FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
 COUNTERS: dict[Tokenizer, TokenCounter] = {"characters": quarter_of_characters, COUNTER: tokens}  # type: ignore[dict-item]
 NAMES: dict[Tokenizer, str] = {"characters": "characters / 4", "cl100k_base": COUNTER}
+"""What the tokenizers are called."""
 
 SAMPLE = Path(personas.__file__).parent / "samples" / "apollo"
 _LENGTH = re.compile(r"(\d+)(k?)")
@@ -41,7 +42,7 @@ class ApolloOptions(RecipeOptions):
     length: Axis[str] = Field(
         (), description="Tokens of the first message, such as 2k; 2k, 4k, 8k and 12k unless said otherwise. Repeatable."
     )
-    history_sessions: Axis[int] = Field((), description="Instead of a length: so many past sessions. Repeatable.")
+    history_sessions: Axis[FromOne] = Field((), description="Instead of a length: so many past sessions. Repeatable.")
     position: Axis[str] = Field(
         (),
         description="With history-sessions: where the session stands that matters, from 1, or all for each place; "
@@ -74,13 +75,6 @@ class ApolloOptions(RecipeOptions):
                 raise ValueError(f"{value!r}: give tokens, such as 2k or 2000")
         return values
 
-    @field_validator("history_sessions")
-    @classmethod
-    def _positive(cls, values: tuple[int, ...]) -> tuple[int, ...]:
-        if any(value < 1 for value in values):
-            raise ValueError("give numbers from 1")
-        return values
-
     @field_validator("position")
     @classmethod
     def _places(cls, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -100,7 +94,7 @@ class ApolloOptions(RecipeOptions):
         return self
 
     def loaded(self) -> ApolloSource:
-        """The source.
+        """Return the source.
 
         Raises:
             DataError: If a file of it is missing or broken.
@@ -108,13 +102,13 @@ class ApolloOptions(RecipeOptions):
         return read_source(self.source or SAMPLE)
 
     def lengths(self) -> tuple[int, ...]:
-        """The lengths in tokens; none where the number of sessions is given."""
+        """Return the lengths in tokens; none where the number of sessions is given."""
         if self.history_sessions:
             return ()
         return tuple(dict.fromkeys(map(_tokens, self.length or ("2k", "4k", "8k", "12k"))))
 
     def places(self, sessions: int) -> tuple[int | None, ...]:
-        """The places of the session that matters among so many; `None` for one that is drawn.
+        """Return the places of the session that matters among so many; `None` for one that is drawn.
 
         Raises:
             RecipeError: If a place is not among them.
@@ -130,16 +124,8 @@ class ApolloOptions(RecipeOptions):
                 )
         return tuple(map(int, self.position))
 
-    def chosen_users(self, source: ApolloSource) -> list[str]:
-        """The ids of the users wanted.
-
-        Raises:
-            RecipeError: If there is none of that id.
-        """
-        return chosen("users", self.users, source.users)
-
     def split_of(self, source: ApolloSource) -> dict[str, str]:
-        """Of each user whether they were trained on, `train` or `test`; nothing unless test users are named.
+        """Return of each user whether they were trained on, `train` or `test`; nothing unless test users are named.
 
         Raises:
             RecipeError: If there is no user of such an id.
@@ -149,6 +135,6 @@ class ApolloOptions(RecipeOptions):
 
 
 def _tokens(text: str) -> int:
-    """A length in tokens; 0 of what is none."""
+    """Return a length in tokens; 0 of what is none."""
     found = _LENGTH.fullmatch(text.strip().lower())
     return int(found[1]) * (1000 if found[2] else 1) if found else 0

@@ -7,13 +7,13 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from dialoom.graphs.option_types import chosen
 from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.shared import Shared
 from dialoom.personas.apollo.source import (
     ApolloHistory,
     ApolloPair,
     ApolloSession,
-    ApolloSource,
     HistoryError,
     history,
 )
@@ -23,7 +23,7 @@ from .scenario import ApolloCase, ApolloPerson, ApolloScenario, ApolloSetting
 
 
 def samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[ApolloScenario]:
-    """By pair, and for each pair by length (or number of sessions and place), evolving or not, and framework.
+    """Yield samples by pair, and for each pair by length (or sessions and place), evolving, and framework.
 
     Raises:
         RecipeError: If an option's value is wrong, or a history cannot be made.
@@ -43,13 +43,20 @@ class _Plan:
     def __init__(self, options: ApolloOptions) -> None:
         self._options = options
         self._source = options.loaded()
-        self.users = options.chosen_users(self._source)
+        self.users = chosen("users", options.users, self._source.users)
         wanted = set(self.users)
         self.pairs = [pair for pair in self._source.pairs.values() if pair.user in wanted]
         if not self.pairs:
             raise RecipeError(f"users: no pair of the source is of {', '.join(self.users)}", setting="users")
         split = options.split_of(self._source)
-        self._people = {id_: Shared(_person(self._source, id_, split.get(id_, ""))) for id_ in self.users}
+        self._people = {
+            id_: Shared(
+                ApolloPerson(
+                    user=self._source.users[id_], unrelated=tuple(self._source.unrelated[id_]), split=split.get(id_, "")
+                )
+            )
+            for id_ in self.users
+        }
         self._settings = [Shared(self._setting(framework)) for framework in options.framework]
         self.borrowed = 0
 
@@ -58,7 +65,11 @@ class _Plan:
             who, cases = self._people[pair.user], dict[bool, Shared[ApolloCase]]()
             for length, made in self._histories(pair):
                 self.borrowed += bool(made.borrowed)
-                case = cases.setdefault(bool(made.earlier), Shared(_case(pair, made)))
+                telling = tuple(made.sessions[place - 1] for place in (*made.earlier, made.place))
+                case = cases.setdefault(
+                    bool(made.earlier),
+                    Shared(ApolloCase(pair=pair, telling=telling, tools=made.tools, stale=made.stale)),
+                )
                 order = _order(made.sessions, who.value.unrelated, case.value.telling)
                 for setting in self._settings:
                     yield ApolloScenario(
@@ -66,7 +77,7 @@ class _Plan:
                     )
 
     def _histories(self, pair: ApolloPair) -> Iterator[tuple[int, ApolloHistory]]:
-        """Histories with the length that was asked for; 0 where a number of sessions was."""
+        """Yield histories with the length that was asked for; 0 where a number of sessions was."""
         options = self._options
         make = partial(history, self._source, pair, counter=COUNTERS[options.tokenizer])
         for length in options.lengths():
@@ -79,7 +90,7 @@ class _Plan:
                     yield 0, _made(make, "history_sessions", **wanted)
 
     def _setting(self, framework: Framework) -> ApolloSetting:
-        """With what only some frameworks have for these alone, so that equal samples have equal ids."""
+        """Return how a framework is played; what only some have is empty in others, for equal ids."""
         options, meta = self._options, self._source.meta
         return ApolloSetting(
             framework=framework,
@@ -94,15 +105,6 @@ class _Plan:
 
 
 _EVOLVING = {"no": (False,), "yes": (True,), "both": (False, True)}
-
-
-def _person(source: ApolloSource, user: str, split: str) -> ApolloPerson:
-    return ApolloPerson(user=source.users[user], unrelated=tuple(source.unrelated[user]), split=split)
-
-
-def _case(pair: ApolloPair, made: ApolloHistory) -> ApolloCase:
-    telling = tuple(made.sessions[place - 1] for place in (*made.earlier, made.place))
-    return ApolloCase(pair=pair, telling=telling, tools=made.tools, stale=made.stale)
 
 
 def _made(make: Callable[..., ApolloHistory], setting: str, **wanted: Any) -> ApolloHistory:

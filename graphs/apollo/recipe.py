@@ -8,63 +8,52 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithLabels, WithProgress
-from dialoom.graphs.check import Check, Conversation
+from dialoom.graphs.capabilities import (
+    Exporter,
+    WithComparison,
+    WithExports,
+    WithGate,
+    WithJudging,
+    WithLabels,
+    WithProgress,
+)
+from dialoom.graphs.check import Check
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
+from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
 from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.judge import Case, Judge
-from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
-from dialoom.graphs.recipe import Graph, Recipe
-from dialoom.graphs.reporting.chart import Chart
-from dialoom.graphs.reporting.pivot import Facet
-from dialoom.graphs.reporting.table import Table
+from dialoom.graphs.outcome import Judgement, Line, Outcome
+from dialoom.graphs.recipe import Graph
+from dialoom.graphs.reporting import Chart, Facet, Runs, Table
 from dialoom.graphs.stage import Stage, node
 
-from . import exports, figures, nodes, report
+from . import nodes, report
 from .errors import LABELS, label_of
-from .loop import calls_of, flags_of
+from .exports import EXPORTERS
+from .loop import calls_of, flags_of, outputs_of, turns_of
 from .nodes import AgentState
 from .options import ApolloOptions
 from .planning import samples
 from .scenario import ApolloScenario
-from .shown import last_attempt, shown_lines
-from .transcript import outputs_of, turns_of
 
 
-def _is_wrong(_scenario: ApolloScenario, outcome: Outcome) -> bool:
-    """Return whether a sample failed: of the others the scores say all."""
-    return not outcome.details["scores"]["accuracy"]
+def _asked_about(scenario: ApolloScenario) -> dict[str, Any]:
+    return {name: scenario.described()[name] for name in ("request", "preference", "gold")}
 
 
 def _attempt(scenario: ApolloScenario, outcome: Outcome) -> Iterator[Case]:
     """Yield the request, what would have been right, and the last attempt as a person reads it."""
-    about = {name: scenario.described()[name] for name in ("request", "preference", "gold")}
-    yield Case(None, {**about, "transcript": last_attempt(scenario, outcome)})
+    yield Case(None, {**_asked_about(scenario), "transcript": nodes.last_attempt(scenario, outcome)})
 
 
-def _accuracy(sample: Conversation) -> bool:
-    return bool(sample.outcome.details["scores"]["accuracy"])
-
-
-def _f1(sample: Conversation) -> float:
-    return round(float(sample.outcome.details["scores"]["f1"]), 6)
-
-
-class Apollo(Recipe, WithGate, WithLabels, WithProgress, WithExports):
+class Apollo(EmbeddingRecipe, WithJudging, WithComparison, WithGate, WithLabels, WithProgress, WithExports):
     """An agent with tools, a request, and among past conversations one that says how it is to be done."""
 
     name = "apollo"
     summary = "Whether an agent with tools does as its user once told an assistant (APOLLO)."
     languages = ("en",)
     roles: ClassVar[Mapping[str, float]] = {"assistant": 0.0, "memory": 0.0, "embedder": 0.0, "judge": 0.0}
-    prompts = (
-        "apollo/agent",
-        "apollo/calling",
-        "apollo/unanswered",
-        "apollo/notes",
-        EMBEDDER_PROMPT,
-    )
+    prompts = ("apollo/agent", "apollo/calling", "apollo/unanswered", "apollo/notes", EMBEDDER_PROMPT)
     reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {
         "preference-notes": nodes.PreferenceNotes,
         "error-label": nodes.ErrorLabel,
@@ -72,32 +61,37 @@ class Apollo(Recipe, WithGate, WithLabels, WithProgress, WithExports):
     }
     options_type = ApolloOptions
     scenario_type = ApolloScenario
-    metrics = nodes.METRICS
+    metrics = ("accuracy", "f1", *LABELS)
     judges = (
         Judge(
             "error",
             prompt="apollo/judge-error",
             labels=tuple(LABELS),
             node="label",
-            when=_is_wrong,
+            when=lambda _, outcome: not outcome.details["scores"]["accuracy"],  # of the others the scores say all
             cases=_attempt,
             read=lambda reply: (reply.label, reply.explanation),
         ),
     )
-    checks = (Check("accuracy", _accuracy), Check("f1", _f1, scale=None))
+    checks = (
+        Check("accuracy", lambda sample: bool(sample.outcome.details["scores"]["accuracy"])),
+        Check("f1", lambda sample: round(float(sample.outcome.details["scores"]["f1"]), 6)),
+    )
     facets = (Facet("user", splits=True), Facet("pair", unit="pairs"))
     evaluated = "assistant"
 
-    def roles_used(self, options: ApolloOptions) -> Mapping[str, float]:
-        """The agent; who notes, for memory, and who embeds, for rag with a model."""
-        by_model = "rag" in options.framework and embedding_model(options.embedder)
-        wanted = {"assistant": True, "memory": "memory" in options.framework, "embedder": by_model}
-        return {role: value for role, value in self.roles.items() if wanted.get(role)}
+    def embeds(self, options: ApolloOptions) -> bool:
+        """Return whether any sample is played with rag."""
+        return "rag" in options.framework
 
-    def models_named(self, options: ApolloOptions) -> Mapping[str, str]:
-        """The embedder's, where the option `embedder` is `litellm:MODEL`."""
-        model = embedding_model(options.embedder)
-        return {"embedder": model} if model and "rag" in options.framework else {}
+    def roles_used(self, options: ApolloOptions) -> Mapping[str, float]:
+        """Return the agent; who notes, for memory; and who embeds, for rag with a model."""
+        used = super().roles_used(options)
+        return {role: value for role, value in used.items() if role != "memory" or "memory" in options.framework}
+
+    def judges_used(self, options: ApolloOptions) -> Sequence[Judge]:  # noqa: ARG002
+        """Return none: the judge is only asked about a finished run."""
+        return ()
 
     def scenarios(
         self,
@@ -105,51 +99,42 @@ class Apollo(Recipe, WithGate, WithLabels, WithProgress, WithExports):
         draw: random.Random,  # noqa: ARG002
         note: Callable[[str], None],
     ) -> Iterator[ApolloScenario]:
-        """By pair, and for each pair along the axes. All that is drawn was drawn when the source was made."""
-        if "rag" in options.framework:
+        """Yield samples by pair, along the axes. All that is drawn was drawn when the source was made."""
+        if self.embeds(options):
             embedder_here(options.embedder)
         return samples(options, note)
 
     def graph(self, options: ApolloOptions) -> Graph:  # noqa: ARG002
-        """What a framework needs, the agent and its tools in turn, the scores; with reflexion, once more."""
+        """Return what a framework needs, the agent and its tools in turn, the scores; with reflexion, once more."""
         from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
 
         builder = StateGraph(AgentState, context_schema=Stage)
         for work in (nodes.prepare, nodes.agent, nodes.tools, nodes.score):
             builder.add_node(work.__name__, node(work))
 
-        async def after_agent(state: AgentState) -> str:
-            return nodes.after_agent(state)
-
-        async def after_tools(state: AgentState) -> str:
-            return nodes.after_tools(state)
-
         async def after_score(state: AgentState) -> str:
-            return END if nodes.is_scored(state) else "agent"
+            return END if state.get("is_scored") else "agent"
 
         builder.add_edge(START, "prepare")
         builder.add_edge("prepare", "agent")
-        builder.add_conditional_edges("agent", after_agent, ["tools", "agent", "score"])
-        builder.add_conditional_edges("tools", after_tools, ["agent", "score"])
+        builder.add_conditional_edges("agent", nodes.after_agent, ["tools", "agent", "score"])
+        builder.add_conditional_edges("tools", nodes.after_tools, ["agent", "score"])
         builder.add_conditional_edges("score", after_score, ["agent", END])
         return builder
 
     def initial(self, scenario: ApolloScenario) -> dict[str, Any]:
-        """Nothing done yet."""
-        return {
-            "framework": scenario.played.framework,
-            "turn_limit": scenario.played.turn_limit,
-            "is_native": False,
-            "messages": [],
-            "began": [0],
-        }
+        """Return the state in which nothing is done yet."""
+        played = scenario.played
+        start = {"framework": played.framework, "turn_limit": played.turn_limit}
+        return {**start, "is_native": False, "messages": [], "began": [0]}
 
     def outcome(self, scenario: ApolloScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """What was done, and what it is worth."""
+        """Return what was done, and what it is worth."""
         given: Any = state
         is_native, attempts = given["is_native"], nodes.attempts_of(given)
         turns, outputs = turns_of(attempts[-1], is_native), outputs_of(attempts[-1])
         pair, calls = scenario.pair, calls_of(turns)
+        flags = flags_of(turns, outputs, given.get("unread", ()))
         details: dict[str, Any] = {
             "request": pair.query,
             "tools": list(scenario.case.value.tools),
@@ -157,7 +142,7 @@ class Apollo(Recipe, WithGate, WithLabels, WithProgress, WithExports):
             "calls": calls,
             "outputs": outputs,
             "protocol": "native" if is_native else "text",
-            "flags": (flags := flags_of(turns, outputs, given.get("unread", ()))),
+            "flags": flags,
             "error": label_of(pair.flow, pair.gold, calls, "asked" in flags),
             "scores": nodes.scores_of(scenario, attempts[-1], is_native)._asdict(),
         }
@@ -170,37 +155,37 @@ class Apollo(Recipe, WithGate, WithLabels, WithProgress, WithExports):
         if "retrieved" in state:
             details |= {"retrieved": state["retrieved"], "hit": scenario.place in state["retrieved"]}
         return Outcome(
-            messages=tuple(shown_lines(scenario, given)),
+            messages=tuple(nodes.shown_lines(scenario, given)),
             ended_by="error" if failed else nodes.ended_by(given),
             counts={"turns": len(turns), "calls": len(calls), "attempts": len(attempts)},
             details=details,
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """The agent's turns and calls."""
+        """Return how many turns and calls the agent has made."""
         turns = turns_of(state.get("messages", []), state.get("is_native", False))
         return {"turn": len(turns), "call": len(calls_of(turns))}
 
-    def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
-        """Accuracy and F1 by length, form, framework and the rest."""
+    def compared(self, runs: Runs) -> list[Table]:
+        """Return accuracy and F1 by length, form, framework and the rest."""
         return report.compared(runs)
 
-    def charts(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Chart]:
-        """Accuracy over lengths, places and frameworks, as far as there is something to draw."""
-        return figures.charts(runs)
+    def charts(self, runs: Runs) -> list[Chart]:
+        """Return accuracy over lengths, places and frameworks, as far as there is something to draw."""
+        return report.charts(runs)
 
     def exporters(self) -> Mapping[str, Exporter]:
-        """Samples with what was called, as rows."""
-        return exports.EXPORTERS
+        """Return the formats: samples with what was called, and rows for trainers."""
+        return EXPORTERS
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:  # noqa: ARG002
-        """Everything: the scores say themselves what should have been called."""
+        """Return everything: the scores say themselves what should have been called."""
         return list(outcome.messages)
 
     def judged_about(self, scenario: ApolloScenario, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
-        """What the judge is shown besides, and nothing of the rest of a long history."""
-        return {name: scenario.described()[name] for name in ("request", "preference", "gold")}
+        """Return what the judge is shown besides, and nothing of the rest of a long history."""
+        return _asked_about(scenario)
 
-    def talks(self, scenario: ApolloScenario, outcome: Outcome) -> Iterator[Talk]:  # noqa: ARG002
-        """None: nobody but the agent speaks, and calls are no talk."""
-        yield from ()
+    def talks(self, scenario: ApolloScenario, outcome: Outcome) -> Iterable[Talk]:  # noqa: ARG002
+        """Return none: nobody but the agent speaks, and calls are no talk."""
+        return ()

@@ -1,17 +1,32 @@
-"""APOLLO's tables, over one run or several: accuracy and F1 by what is varied, and what was odd about the samples."""
+"""APOLLO's tables and charts, over one run or several: accuracy and F1 by what is varied, errors, and oddities."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
-from dialoom.graphs.reporting.statistics import FEWEST, share_of
-from dialoom.graphs.reporting.table import Cell, FacetColumn, Table
+from dialoom.graphs.reporting import (
+    FEWEST,
+    Cell,
+    Chart,
+    FacetColumn,
+    PairedDifference,
+    Runs,
+    Series,
+    Table,
+    holm,
+    paired_difference,
+    share_of,
+)
 
 from .errors import LABELS, kappa
-from .gains import gains
 from .loop import ENDINGS, FLAGS
-from .results import IMPLICIT, ApolloResults, Runs, SampleResult, accuracy, f1, hit_rate, share
+from .results import ALL_IMPLICIT, IMPLICIT, ApolloResults, Group, Sample, accuracy, f1, mean
 
+Figures = Mapping[str, Callable[[Group], Cell]]
+"""What the columns of a table show of the samples of a row, by their names."""
+
+BASELINE = "function-calling"
 _SIZES = {"tokens": "length", "sessions": "sessions"}
 _FACETS: dict[str, FacetColumn | None] = {
     "model": None,
@@ -22,6 +37,11 @@ _FACETS: dict[str, FacetColumn | None] = {
 }
 _HELD = ("model", "framework")
 """What a row tells even where all rows have the same."""
+_TOLD = {"size": "history", "form": "told", "split": "users", "evolving": "earlier preferences"}
+"""What columns of axes are called, where not as the axis."""
+_AXES = {"query": "kind of query", "kind": "way from the preference to the calls", "domain": "domain"}
+_BOTH: Figures = {"accuracy %": accuracy, "F1": f1}
+_READINGS = {"strict %": "strict", "any order %": "any_order", "F1 multiset": "f1_multiset", "actions %": "actions"}
 
 _SCORES = (
     "Accuracy: share of samples whose calls are the gold ones, in number, order, names and arguments. F1: the harmonic "
@@ -32,37 +52,114 @@ _INTERVALS = (
     f"several lengths, they are bootstrapped over pairs (none for fewer than {FEWEST} pairs)."
 )
 _REFLEXION = "Reflexion: gold decides whether a further attempt is made; the last one is scored."
+_STALE = "Stale: the calls are those of a preference that no longer holds."
+_READ = (
+    "Strict: equal as JSON. Any order: the same calls, whatever their order. F1 multiset: a repeat counts once. "
+    "Actions: the calls that order, book or send are the same, whatever was looked up."
+)
 _RULE = (
     "The rule looks at the first call that is not as it should be; without any call, at whether something was asked."
 )
 _KAPPA = "Kappa: Cohen's, of the judge and the rule, over samples that both have labelled."
-_OTHERS = {"strict %": "strict", "any order %": "any_order", "F1 multiset": "f1_multiset", "actions %": "actions"}
+_GAINS = (
+    f"Each sample beside that of {BASELINE} with the same pair and history. In brackets: 95 % intervals, bootstrapped "
+    f"over pairs (none for fewer than {FEWEST} pairs). p: of the same bootstrap over all lengths, corrected by Holm "
+    "for all rows together."
+)
 
 
 def compared(runs: Runs) -> list[Table]:
-    """All tables that there is something for, in one pass over the samples of each run."""
+    """Return all tables that there is something for, in one pass over the samples of each run."""
     results = ApolloResults(runs)
-    plain = [sample for sample in results.samples if not sample.evolving]
-    of_plain = [
-        *_by_size(results, plain or results.samples),
-        _preferences(results, plain),
-        gains(results, plain),
-        _by_split(results, plain),
-        _by_form(results, plain),
-        *(_by(results, plain, axis, title) for axis, title in _AXES.items()),
-        _by_place(results, plain),
-    ]
-    of_all = [_evolving(results), _errors(results), _others(results), _endings(results), _retrieval(results)]
-    only_plain = {"evolving": "0"} if 0 < len(plain) < len(results.samples) else {}
-    found = [_with_facets(table, results, only_plain) for table in of_plain]
-    found += [_with_facets(table, results, {}) for table in of_all]
+    every = results.samples
+    plain = [sample for sample in every if not sample["evolving"]]
+    only_plain = {"evolving": "0"} if 0 < len(plain) < len(every) else {}
+    found = [_with_facets(table, results, only_plain) for table in _of_plain(results, plain)]
+    found += [_with_facets(table, results, {}) for table in _of_all(results)]
     for table in found:
         table.warnings += results.warnings
     return [table for table in found if table.rows]
 
 
+def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
+    """Yield the tables about samples without earlier preferences; the first two, if there are none, about all."""
+    lengths = plain or results.samples
+    # The paper's table 1: a column for every length, and their mean.
+    of_length = _by_size(results, lengths, accuracy, " %")
+    yield _table(results, "accuracy", "Accuracy by length of the history", lengths, _HELD, of_length)
+    yield _table(results, "f1", "F1 by length of the history", lengths, _HELD, _by_size(results, lengths, f1, ""))
+    # Table 2: explicit and implicit preferences, reactive and proactive queries.
+    kinds: Figures = {
+        "explicit %": lambda group: accuracy(each for each in group if each["form"] not in IMPLICIT),
+        "implicit %": lambda group: accuracy(each for each in group if each["form"] in IMPLICIT),
+        "reactive %": lambda group: accuracy(each for each in group if each["query"] == "reactive"),
+        "proactive %": lambda group: accuracy(each for each in group if each["query"] == "proactive"),
+    }
+    title = "Accuracy by type of preference and of query"
+    yield _table(results, "preferences", _over(title, plain), plain, _HELD, kinds)
+    yield gains(results, plain)
+    # Figure 6: users that were trained on, and those that were not, where it is said which.
+    known = [sample for sample in plain if sample["split"]]
+    title, figures = "Accuracy on users that were trained on, and on others", _by_size(results, known, accuracy, " %")
+    yield _table(results, "users", title, known, [*_HELD, "split"], {**figures, "F1": f1})
+    implicit = [{**sample, "form": ALL_IMPLICIT} for sample in plain if sample["form"] in IMPLICIT]
+    title = _over("Accuracy and F1 by how the preference is told", plain)
+    yield _table(results, "form", title, [*plain, *implicit], [*_HELD, "form"], _BOTH)
+    for axis, about in _AXES.items():
+        yield _table(results, axis, _over(f"Accuracy and F1 by {about}", plain), plain, [*_HELD, axis], _BOTH)
+    # Of drawn places each has few samples.
+    placed = [sample for sample in plain if sample["size"].unit == "sessions"]
+    title = "Accuracy and F1 by where the session stands that matters"
+    yield _table(results, "place", title, placed, [*_HELD, "size", "place"], _BOTH)
+
+
+def _of_all(results: ApolloResults) -> Iterator[Table]:
+    every = results.samples
+    if any(sample["evolving"] for sample in every):  # table 3: beside samples of the same length without
+        figures: Figures = {**_BOTH, "stale %": partial(mean, name="stale")}
+        title, axes = "Preferences that have changed", [*_HELD, "size", "evolving"]
+        yield _table(results, "evolving", title, every, axes, figures, [*_notes(every), _STALE])
+    yield _errors(results)
+    readings: Figures = {**_BOTH, **{told: partial(mean, name=name) for told, name in _READINGS.items()}}
+    yield _table(results, "readings", "Other ways to compare the calls", every, _HELD, readings, [_READ, _INTERVALS])
+    yield _endings(results)
+    found = [sample for sample in every if sample["hit"] is not None]
+    title = "Whether the session that matters is among the three retrieved"
+    recall: Figures = {"accuracy %": accuracy, "recall@3 %": partial(mean, name="hit")}
+    yield _table(results, "retrieval", title, found, [*_HELD, "size"], recall, [_INTERVALS])
+
+
+def _table(
+    results: ApolloResults,
+    name: str,
+    title: str,
+    samples: Group,
+    axes: Sequence[str],
+    figures: Figures,
+    notes: Sequence[str] | None = None,
+) -> Table:
+    """Return a table with a row for each group of samples that agree on the axes, and a column for each figure."""
+    table = Table(name, title, [*(_TOLD.get(axis, axis) for axis in axes), *figures])
+    for key, group in results.grouped(samples, axes):
+        told = [str(each) if axis == "size" else each for axis, each in zip(axes, key, strict=True)]
+        told = [("yes" if each else "no") if isinstance(each, bool) else each for each in told]
+        table.rows.append([*told, *(figure(group) for figure in figures.values())])
+    table.notes = list(_notes(samples) if notes is None else notes)
+    return table
+
+
+def _by_size(results: ApolloResults, samples: Group, of: Callable[[Iterable[Sample]], Cell], unit: str) -> Figures:
+    """Return a figure for each length, and for all of them if there are several."""
+    sizes = results.values("size", samples)
+    figures: dict[str, Callable[[Group], Cell]] = {
+        f"{size}{unit}": lambda group, size=size: of(each for each in group if each["size"] == size)  # type: ignore[misc]
+        for size in sizes
+    }
+    return {**figures, **({f"mean{unit}": of} if len(sizes) > 1 else {})}
+
+
 def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) -> Table:
-    """A table that says which samples its figures are of; some facets are held in all of it."""
+    """Return a table that says which samples its figures are of; some facets are held in all of it."""
     sizes = {str(size): (_SIZES[size.unit], str(size.amount)) for size in results.values("size", results.samples)}
     names = {name for name, _ in sizes.values()}
     history = FacetColumn(names.pop(), {told: value for told, (_, value) in sizes.items()}) if len(names) == 1 else None
@@ -81,163 +178,157 @@ def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) 
     return table
 
 
-_AXES = {"query": "kind of query", "kind": "way from the preference to the calls", "domain": "domain"}
-
-
-def _by_size(results: ApolloResults, samples: Sequence[SampleResult]) -> Iterator[Table]:
-    """The paper's table 1, accuracy and F1 each: a column for every length, and their mean."""
+def gains(results: ApolloResults, samples: Group) -> Table:
+    """Return what each framework adds to the baseline by length, and over all, on the same samples. The paper, 6."""
     sizes = results.values("size", samples)
-    for name, title, unit, of in (("accuracy", "Accuracy", " %", accuracy), ("f1", "F1", "", f1)):
-        columns = [*_HELD, *(f"{size}{unit}" for size in sizes), *([f"mean{unit}"] if len(sizes) > 1 else [])]
-        table = Table(name, f"{title} by length of the history", columns, notes=_notes(samples))
-        for key, group in results.grouped(samples, _HELD):
-            cells: list[Cell] = [of(each for each in group if each.size == size) for size in sizes]
-            table.rows.append([*key, *cells, *([of(group)] if len(sizes) > 1 else [])])
-        yield table
-
-
-def _preferences(results: ApolloResults, samples: Sequence[SampleResult]) -> Table:
-    """The paper's table 2: explicit and implicit preferences, reactive and proactive queries, over all lengths."""
-    columns = [*_HELD, *(f"{name} %" for name in ("explicit", "implicit", "reactive", "proactive"))]
-    table = Table("preferences", _over("Accuracy by type of preference and of query", samples), columns)
-    table.notes = _notes(samples)
-    for key, group in results.grouped(samples, _HELD):
-        explicit, implicit = ([each for each in group if (each.form in IMPLICIT) == is_] for is_ in (False, True))
-        queries = ([each for each in group if each.query == query] for query in ("reactive", "proactive"))
-        table.rows.append([*key, *map(accuracy, (explicit, implicit, *queries))])
+    several = len(sizes) > 1
+    columns = [*_HELD, *(f"{size} %" for size in sizes), *(["mean %"] if several else []), "p"]
+    table = Table("frameworks", f"Accuracy: difference from {BASELINE}", columns, notes=[_GAINS], decimals={"p": 3})
+    ps: list[float | None] = []
+    for (model,), group in results.grouped(samples, ["model"]):
+        plain = {_place(sample): sample for sample in group if sample["framework"] == BASELINE}
+        for (framework,), some in results.grouped(group, ["framework"]):
+            whole = _difference(some, plain)
+            if framework == BASELINE or whole is None:
+                continue
+            found = (_difference((each for each in some if each["size"] == size), plain) for size in sizes)
+            cells: list[Cell] = [each.estimate if each else None for each in found]
+            table.rows.append([model, framework, *cells, *([whole.estimate] if several else [])])
+            ps.append(whole.p)
+    table.rows = [[*row, p] for row, p in zip(table.rows, holm(ps), strict=True)]
     return table
 
 
-def _by_split(results: ApolloResults, samples: Sequence[SampleResult]) -> Table:
-    """The paper's figure 6: users that were trained on, and those that were not, where it is said which."""
-    known = [sample for sample in samples if sample.split]
-    sizes = results.values("size", known)
-    columns = [*_HELD, "users", *(f"{size} %" for size in sizes), *(["mean %"] if len(sizes) > 1 else []), "F1"]
-    table = Table("users", "Accuracy on users that were trained on, and on others", columns, notes=_notes(known))
-    for key, group in results.grouped(known, [*_HELD, "split"]):
-        cells = [accuracy(each for each in group if each.size == size) for size in sizes]
-        table.rows.append([*key, *cells, *([accuracy(group)] if len(sizes) > 1 else []), f1(group)])
-    return table
+def _place(sample: Sample) -> tuple[object, ...]:
+    return tuple(sample[axis] for axis in ("pair", "size", "place", "evolving"))
 
 
-def _by_form(results: ApolloResults, samples: Sequence[SampleResult]) -> Table:
-    """The five implicit forms apart, and together."""
-    table = _scores_table("form", "Accuracy and F1 by how the preference is told", "told", samples)
-    for key, group in results.grouped(samples, _HELD):
-        for (form,), some in results.grouped(group, ["form"]):
-            table.rows.append([*key, form, accuracy(some), f1(some)])
-        if implicit := [sample for sample in group if sample.form in IMPLICIT]:
-            table.rows.append([*key, "all implicit", accuracy(implicit), f1(implicit)])
-    return table
-
-
-def _by(results: ApolloResults, samples: Sequence[SampleResult], axis: str, title: str) -> Table:
-    table = _scores_table(axis, f"Accuracy and F1 by {title}", axis, samples)
-    for (*key, value), group in results.grouped(samples, [*_HELD, axis]):
-        table.rows.append([*key, value, accuracy(group), f1(group)])
-    return table
-
-
-def _by_place(results: ApolloResults, samples: Sequence[SampleResult]) -> Table:
-    """Where the number of sessions was given; of drawn places each has few samples."""
-    some = [sample for sample in samples if sample.size.unit == "sessions"]
-    table = Table("place", "Accuracy and F1 by where the session stands that matters", [], notes=_notes(some))
-    table.columns = [*_HELD, "history", "place", "accuracy %", "F1"]
-    for (model, framework, size, place), group in results.grouped(some, [*_HELD, "size", "place"]):
-        table.rows.append([model, framework, str(size), place, accuracy(group), f1(group)])
-    return table
-
-
-def _evolving(results: ApolloResults) -> Table:
-    """The paper's table 3: samples with earlier preferences beside those of the same length without."""
-    columns = [*_HELD, "history", "earlier preferences", "accuracy %", "F1", "stale %"]
-    table = Table("evolving", "Preferences that have changed", columns)
-    if not any(sample.evolving for sample in results.samples):
-        return table
-    for (model, framework, size, evolving), group in results.grouped(results.samples, [*_HELD, "size", "evolving"]):
-        told: list[Cell] = [model, framework, str(size), "yes" if evolving else "no"]
-        table.rows.append([*told, accuracy(group), f1(group), share(group, "stale")])
-    table.notes = [*_notes(results.samples), "Stale: the calls are those of a preference that no longer holds."]
-    return table
+def _difference(samples: Iterable[Sample], plain: Mapping[tuple[object, ...], Sample]) -> PairedDifference | None:
+    pairs = ((sample, plain[_place(sample)]) for sample in samples if _place(sample) in plain)
+    return paired_difference((one["pair"], float(one["accuracy"]) - float(other["accuracy"])) for one, other in pairs)
 
 
 def _errors(results: ApolloResults) -> Table:
-    """The paper's analysis of errors: by the rule, and where a judge was asked, by the judge, with their agreement."""
-    judged = any(sample.judged_error for sample in results.samples)
-    by = ("rule", "judge") if judged else ("rule",)
+    """Return the paper's analysis of errors: by the rule and, where a judge was asked, by the judge."""
+    judged = any(sample["judged_error"] for sample in results.samples)
     named = [label.replace("_", " ") for label in LABELS]
-    table = Table("errors", "Why samples failed", [*_HELD, "by", "samples", *(f"{name} %" for name in named), "kappa"])
-    for key, group in results.grouped((sample for sample in results.samples if sample.error), _HELD):
-        for who in by:
-            labels = [label for each in group if (label := each.error if who == "rule" else each.judged_error)]
-            if not labels:
-                continue  # none of these is among those that the judge was asked about
-            shares: list[Cell] = [share_of(labels.count(label), len(labels)) for label in LABELS]
-            both = [(each.error, each.judged_error) for each in group if each.error and each.judged_error]
-            table.rows.append([*key, who, len(labels), *shares, kappa(both) if who == "judge" else None])
-    if not judged:
-        table.columns, table.rows = table.columns[:-1], [row[:-1] for row in table.rows]
+    columns = [*_HELD, "by", "samples", *(f"{name} %" for name in named), *(["kappa"] if judged else [])]
+    table = Table("errors", "Why samples failed", columns)
+    for key, group in results.grouped((sample for sample in results.samples if sample["error"]), _HELD):
+        for who, by in (("rule", "error"), ("judge", "judged_error")):
+            labels = [sample[by] for sample in group if sample[by]]
+            if labels:
+                shares = [share_of(labels.count(label), len(labels)) for label in LABELS]
+                both = [(each["error"], each["judged_error"]) for each in group if each["judged_error"]]
+                agreement = [kappa(both) if who == "judge" else None] if judged else []
+                table.rows.append([*key, who, len(labels), *shares, *agreement])
     meanings = " ".join(f"{name.capitalize()}: {LABELS[label]}." for name, label in zip(named, LABELS, strict=True))
-    agreement = [_KAPPA] if judged else []
-    table.notes = [f"Of samples whose calls are not the gold ones. {meanings}", _RULE, *agreement]
-    return table
-
-
-def _others(results: ApolloResults) -> Table:
-    table = Table("readings", "Other ways to compare the calls", [*_HELD, "accuracy %", "F1", *_OTHERS])
-    for key, group in results.grouped(results.samples, _HELD):
-        others: list[Cell] = [share(group, name) for name in _OTHERS.values()]
-        table.rows.append([*key, accuracy(group), f1(group), *others])
-    table.notes = [
-        "Strict: equal as JSON. Any order: the same calls, whatever their order. F1 multiset: a repeat counts once. "
-        "Actions: the calls that order, book or send are the same, whatever was looked up.",
-        _INTERVALS,
-    ]
+    table.notes = [f"Of samples whose calls are not the gold ones. {meanings}", _RULE, *([_KAPPA] if judged else [])]
     return table
 
 
 def _endings(results: ApolloResults) -> Table:
-    """How the loops ended, and what was odd."""
-    flags = [flag for flag in FLAGS if any(flag in sample.flags for sample in results.samples)]
-    ended = {name.replace("_", " "): name for name in ENDINGS[:-1]}
-    oddly = [flag.replace("_", " ") for flag in flags]
-    columns = [*_HELD, "protocol", "samples", "failed", *ended, *oddly]
-    table = Table("dialogues", "The samples: endings, and what was odd", columns)
-    done = dict(results.grouped(results.samples, _HELD))
-    for key in dict.fromkeys([*done, *results.failed]):
-        group, failed = done.get(key, []), results.failed.count((key[0], key[1]))
-        protocols = ", ".join(results.values("protocol", group))
-        endings = [sum(sample.ending == ending for sample in group) for ending in ended.values()]
-        odd = [sum(flag in sample.flags for sample in group) for flag in flags]
-        table.rows.append([*key, protocols, len(group) + failed, failed, *endings, *odd])
+    """Return how the loops ended, and what was odd."""
+    odd = {flag.replace("_", " "): flag for flag in FLAGS if any(flag in each["flags"] for each in results.samples)}
+    ended = {name.replace("_", " "): name for name in ENDINGS}
+
+    def count(group: Group, axis: str, value: str) -> int:
+        return sum(value in each["flags"] if axis == "flags" else each[axis] == value for each in group)
+
+    figures: Figures = {
+        "protocol": lambda group: ", ".join(sorted({each["protocol"] for each in group if each["protocol"]})),
+        "samples": len,
+        "failed": lambda group: sum(each["protocol"] is None for each in group),
+        **{told: partial(count, axis="ending", value=name) for told, name in ended.items()},
+        **{told: partial(count, axis="flags", value=flag) for told, flag in odd.items()},
+    }
+    meanings = "".join(f" {told.capitalize()}: {FLAGS[flag]}." for told, flag in odd.items())
+    title, notes = "The samples: endings, and what was odd", [f"None of this changes a score.{meanings}"]
+    table = _table(results, "dialogues", title, [*results.samples, *results.failed], _HELD, figures, notes)
     table.where_of = {told: f"ended_by == '{name}'" for told, name in ended.items()}
     table.where_of["failed"] = "state == 'failed'"
-    table.chosen = dict.fromkeys(oddly)
-    meanings = "".join(f" {told.capitalize()}: {FLAGS[flag]}." for told, flag in zip(oddly, flags, strict=True))
-    table.notes = [f"None of this changes a score.{meanings}"]
+    table.chosen = dict.fromkeys(odd)
     return table
 
 
-def _retrieval(results: ApolloResults) -> Table:
-    columns = [*_HELD, "history", "accuracy %", "recall@3 %"]
-    table = Table("retrieval", "Whether the session that matters is among the three retrieved", columns)
-    found = [sample for sample in results.samples if sample.hit is not None]
-    for (model, framework, size), group in results.grouped(found, [*_HELD, "size"]):
-        table.rows.append([model, framework, str(size), accuracy(group), hit_rate(group)])
-    table.notes = [_INTERVALS]
-    return table
-
-
-def _scores_table(name: str, title: str, column: str, samples: Sequence[SampleResult]) -> Table:
-    return Table(name, _over(title, samples), [*_HELD, column, "accuracy %", "F1"], notes=_notes(samples))
-
-
-def _over(title: str, samples: Sequence[SampleResult]) -> str:
-    """A title with the lengths that stand together, if there are several."""
-    sizes = [str(size) for size in sorted({sample.size for sample in samples})]
+def _over(title: str, samples: Group) -> str:
+    """Return a title with the lengths that stand together, if there are several."""
+    sizes = [str(size) for size in sorted({sample["size"] for sample in samples})]
     return title + (f", over {', '.join(sizes)}" if len(sizes) > 1 else "")
 
 
-def _notes(samples: Sequence[SampleResult]) -> list[str]:
-    reflexion = [_REFLEXION] if any(sample.framework == "reflexion" for sample in samples) else []
+def _notes(samples: Group) -> list[str]:
+    reflexion = [_REFLEXION] if any(sample["framework"] == "reflexion" for sample in samples) else []
     return [_SCORES, *reflexion, _INTERVALS]
+
+
+def charts(runs: Runs) -> list[Chart]:
+    """Return all charts that there is something for, in one pass over each run: the paper's figures 3 to 6."""
+    results = ApolloResults(runs)
+    plain = [sample for sample in results.samples if not sample["evolving"]]
+    by_length = [sample for sample in plain if sample["size"].unit == "tokens"]
+    by_place = [sample for sample in plain if sample["size"].unit == "sessions"]
+    tokens, place = "tokens of the first message", "place among the sessions, oldest first"
+    drawn = [_lines(results, by_length, "accuracy", "Accuracy by length of the history", tokens, "size")]
+    for (size,), group in results.grouped(by_place, ["size"]):
+        title = f"Accuracy by where the session stands that matters: {size}"
+        drawn.append(_lines(results, group, f"place-{size.amount}", title, place, "place"))
+    if split := [sample for sample in by_length if sample["split"]]:
+        title = "Accuracy by length, on users that were trained on (train) and on others (test)"
+        drawn.append(_lines(results, split, "users", title, tokens, "size", [*_HELD, "split"]))
+    drawn = [chart for chart in drawn if any(len(series.x) > 1 for series in chart.series)]
+    drawn += [*_frameworks(results, plain), *_error_shares(results)]
+    for chart in drawn:
+        chart.notes = [*(f"Warning: {each}" for each in results.warnings), *chart.notes]
+    return drawn
+
+
+def _lines(
+    results: ApolloResults,
+    samples: Group,
+    name: str,
+    title: str,
+    x_label: str,
+    axis: str,
+    axes: Sequence[str] = _HELD,
+) -> Chart:
+    """Return a chart with a line for each model and framework, or whatever else tells samples apart."""
+    chart = Chart(name, title, x_label, "accuracy", y_range=(0.0, 1.0), notes=["Bands: 95 % intervals over pairs."])
+    groups = results.grouped(samples, axes)
+    told = [len({key[at] for key, _ in groups}) > 1 for at in range(len(axes))]
+    for key, group in groups:
+        points = results.grouped(group, [axis])
+        x = [value.amount if axis == "size" else value for (value,), _ in points]
+        label = " ".join(part for part, is_told in zip(key, told, strict=True) if is_told) or key[1]
+        chart.series.append(Series.of(label, x, [accuracy(some) for _, some in points]))
+    return chart
+
+
+def _frameworks(results: ApolloResults, samples: Group) -> Iterator[Chart]:
+    """Yield the paper's figure 5: frameworks beside each other, a bar for each model, over all lengths."""
+    names = results.values("framework", samples)
+    chart = Chart("frameworks", "Accuracy by framework", "", "accuracy", y_range=(0.0, 1.0), kind="bars", names=names)
+    chart.notes = ["Over all lengths. With 95 % intervals over pairs."]
+    for (model,), group in results.grouped(samples, ["model"]):
+        by_name = results.grouped(group, ["framework"])
+        places = [names.index(name) for (name,), _ in by_name]
+        chart.series.append(Series.of(model, places, [accuracy(some) for _, some in by_name]))
+    if len(names) > 1:
+        yield chart
+
+
+def _error_shares(results: ApolloResults) -> Iterator[Chart]:
+    """Yield the paper's figure 3: which share of the failed samples has which error; by the judge, if one was asked."""
+    is_judged = any(sample["judged_error"] for sample in results.samples)
+    by = "judged_error" if is_judged else "error"
+    groups = results.grouped((each for each in results.samples if each[by]), _HELD)
+    chart = Chart("errors", "Why samples failed", "", "share of failed samples", y_range=(0.0, 1.0), kind="stacked")
+    told = [len({key[at] for key, _ in groups}) > 1 for at in range(2)]
+    chart.names = [" ".join(part for part, is_ in zip(key, told, strict=True) if is_) or key[0] for key, _ in groups]
+    sizes = ", ".join(str(len(some)) for _, some in groups)
+    chart.notes = [f"By the {'judge' if is_judged else 'rule'}. Samples: {sizes}."]
+    for label in LABELS:
+        shares = [sum(each[by] == label for each in some) / len(some) for _, some in groups]
+        chart.series.append(Series(label.replace("_", " "), range(len(groups)), shares))
+    if groups:
+        yield chart

@@ -8,12 +8,10 @@ from pydantic import BaseModel, ConfigDict
 
 from dialoom.graphs.scenario import Scenario
 from dialoom.graphs.shared import Shared
-from dialoom.personas.apollo.calls import shown
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import ApolloPair, ApolloSession, ApolloUser
-from dialoom.personas.apollo.tools import Value
 
-from .call_lines import call_line
+from .loop import call_line, plain
 from .options import Framework, Protocol
 
 GoldCalls = tuple[dict[str, Any], ...]
@@ -146,7 +144,7 @@ class ApolloScenario(Scenario):
         return len(self.case.value.telling) > 1
 
     def facets(self) -> dict[str, Any]:
-        """The axes of the tables."""
+        """Return the axes of the tables."""
         pair = self.pair
         return {
             "pair": pair.id,
@@ -166,16 +164,11 @@ class ApolloScenario(Scenario):
         }
 
     def described(self) -> dict[str, Any]:
-        """The facets, the request, and what should be called."""
+        """Return the facets, the request, and what should be called."""
         pair = self.pair
-        wanted = ", ".join(f"{facet} {_plain(value)}" for facet, value in pair.values.items())
+        wanted = ", ".join(f"{facet} {plain(value)}" for facet, value in pair.values.items())
         gold = "; ".join(map(call_line, pair.calls()))
         return {**self.facets(), "request": pair.query, "preference": wanted, "gold": gold}
 
     def _session(self, at: int) -> ApolloSession:
         return self.who.value.unrelated[at] if at >= 0 else self.case.value.telling[-1 - at]
-
-
-def _plain(value: Value) -> str:
-    """A value as calls have it, without quotes."""
-    return value if isinstance(value, str) else shown(value)

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypedDict
 
-from dialoom.graphs.apollo.gold_played import gold_refusal
-from dialoom.graphs.capabilities import Exporter, WithExports
+from dialoom.graphs.apollo.loop import gold_refusal
+from dialoom.graphs.capabilities import Exporter, WithExports, WithGate
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.table import Cell, Table
@@ -34,7 +34,7 @@ class BuildState(TypedDict, total=False):
     left_out: dict[str, str]
 
 
-class ApolloBuild(Recipe, WithExports):
+class ApolloBuild(Recipe, WithGate, WithExports):
     """Data for agents with tools (APOLLO, section 3.3), from templates: no model is called."""
 
     name = "apollo-build"

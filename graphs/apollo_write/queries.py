@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dialoom.graphs.apollo.gold_played import gold_refusal
+from dialoom.graphs.apollo.loop import gold_refusal
 from dialoom.graphs.asking import ask_each
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.apollo.flows import FLOWS, Preference

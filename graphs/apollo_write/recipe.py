@@ -8,7 +8,15 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithOutline, WithProgress
+from dialoom.graphs.capabilities import (
+    Exporter,
+    WithExports,
+    WithGate,
+    WithOutline,
+    WithProgress,
+    WithPrompts,
+    WithRoles,
+)
 from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError
@@ -30,7 +38,7 @@ from .scenario import WriteScenario
 from .texts import written_talks
 
 
-class ApolloWrite(Recipe, WithGate, WithOutline, WithProgress, WithExports):
+class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithProgress, WithExports):
     """Data for agents with tools, written and checked by models; the executor runs every call."""
 
     name = "apollo-write"

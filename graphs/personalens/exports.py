@@ -16,12 +16,9 @@ _PARTS = {"user": "_user", "assistant": "_asst"}
 
 
 def release_files(
-    episode: Episode,
-    scenario: PersonaLensScenario,
-    prompts: PromptLibrary,  # noqa: ARG001
-    models: Mapping[str, str],
+    episode: Episode, scenario: PersonaLensScenario, _: PromptLibrary, models: Mapping[str, str]
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """`output/dialogue/<user>/<assistant>/<task>_dialogue.json`, as the release's own tools read it.
+    """Yield `output/dialogue/<user>/<assistant>/<task>_dialogue.json`, as the release's own tools read it.
 
     The assistant's folder also names the setting, as one task may have been held in several.
     """
@@ -40,12 +37,9 @@ def release_files(
 
 
 def evaluation_files(
-    episode: Episode,
-    scenario: PersonaLensScenario,
-    prompts: PromptLibrary,  # noqa: ARG001
-    models: Mapping[str, str],
+    episode: Episode, scenario: PersonaLensScenario, _: PromptLibrary, models: Mapping[str, str]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """`output/evaluation/<user>/<assistant>/<metric>/<judge>/<task>.txt`, as the release's own gathering reads it.
+    """Yield `output/evaluation/<user>/<assistant>/<metric>/<judge>/<task>.txt`, as the release's own scripts read it.
 
     The score stands in the words by which that finds it (figures 16 to 20 of the paper). It takes a file without them
     for a failed task, so a judgement that could not be had has no file. Judgements of single turns have no place there.
@@ -63,20 +57,18 @@ def evaluation_files(
 
 
 def sft_lines(
-    episode: Episode,
-    scenario: PersonaLensScenario,
-    prompts: PromptLibrary,
-    models: Mapping[str, str],  # noqa: ARG001
+    episode: Episode, scenario: PersonaLensScenario, prompts: PromptLibrary, _: Any
 ) -> Iterator[dict[str, Any]]:
-    """`{"messages": [...]}` as the assistant saw the dialogue, its system message first, ending on its own reply."""
+    """Yield `{"messages": [...]}` as the assistant saw the dialogue, from its system message to its last reply."""
     said = list(episode.outcome.messages)
     while said and said[-1].role != "assistant":
         said.pop()
     if episode.state != "done" or not said:
         return
-    name = "personalens/assistant-vanilla" if scenario.setting == "vanilla" else "personalens/assistant"
     history: list[Utterance] = [{"speaker": line.role, "content": line.content} for line in said]
-    yield {"messages": prompts[name].render({"history": history, **scenario.for_assistant()})}
+    prompt = prompts[scenario.assistant_prompt]
+    inputs = {"history": history, **scenario.for_assistant()}
+    yield {"messages": prompt.render({name: inputs[name] for name in prompt.front.inputs})}
 
 
 def _assistant(scenario: PersonaLensScenario, models: Mapping[str, str]) -> str:
@@ -88,7 +80,7 @@ def _name(model: str) -> str:
 
 
 def _number(user: str) -> int | str:
-    """The number of `user7`, which is the release's id; an id of another form as it is."""
+    """Return the number of `user7`, which is the release's id; an id of another form as it is."""
     found = re.fullmatch(r"user(\d+)", user, re.ASCII)
     return int(found[1]) if found else user
 

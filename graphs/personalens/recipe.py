@@ -1,32 +1,48 @@
-"""The PersonaLens recipe: scenarios from profiles, the dialogue graph with its judges, and what comes out."""
+"""The PersonaLens recipe: scenarios from profiles, dialogues with their judges, and what comes out.
+
+Section 2.3 of the paper. A turn is one assistant reply followed by one user reply; after the user's TERMINATE the
+assistant gives one last reply. The judges are those of section 3 and figures 16 to 20; scores by turn are figure 5's.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any, ClassVar
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate
-from dialoom.graphs.conversation import lines
+from langchain_core.messages import BaseMessage
+
+from dialoom.graphs.capabilities import Exporter, WithExports
+from dialoom.graphs.dialogue import DialogueRecipe, Turns
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.gate.talk import Facts
-from dialoom.graphs.judge import Judge, add_judges
-from dialoom.graphs.outcome import Episode, Judgement, Outcome
-from dialoom.graphs.recipe import Graph, Recipe, RecipeError
-from dialoom.graphs.reporting.pivot import Facet
-from dialoom.graphs.reporting.table import Table
-from dialoom.graphs.stage import Stage, node
+from dialoom.graphs.judge import Judge
+from dialoom.graphs.outcome import Episode, Outcome
+from dialoom.graphs.recipe import RecipeError
+from dialoom.graphs.reporting import Facet, Table
 
-from . import nodes
 from .exports import EXPORTERS
-from .judges import JUDGES, PERSONALIZATION_BY_TURN
-from .nodes import DialogueState
 from .options import PersonaLensOptions
 from .report import tables
 from .scenario import PersonaLensScenario
 
+_PROMPT = "personalens/judge-"
+_SEEN = ("demographics", "domains", "situation", "description")
+_PERSONALIZATION = Judge(
+    "personalization", prompt=f"{_PROMPT}personalization", scale=(1, 4), sees=_SEEN, node="judge_personalization"
+)
+_BY_TURN = replace(_PERSONALIZATION, per_turn=True, node="")
 
-class PersonaLens(Recipe, WithGate, WithExports):
+
+def _at_limit(scenario: PersonaLensScenario, messages: list[BaseMessage]) -> str:
+    """Return that the limit is met, after the user has replied so often as there may be turns."""
+    replies = sum(message.name == "user" for message in messages) - 1
+    return "turn_limit" if messages[-1].name == "user" and replies >= scenario.turn_limit else ""
+
+
+class PersonaLens(DialogueRecipe, WithExports):
     """Personalization in multi-turn, task-oriented assistance."""
 
     name = "personalens"
@@ -35,95 +51,79 @@ class PersonaLens(Recipe, WithGate, WithExports):
     roles: ClassVar[Mapping[str, float]] = {"user": 0.5, "assistant": 0.0, "judge": 0.0}
     reply_limits: ClassVar[Mapping[str, int]] = {"user": 800, "assistant": 800, "judge": 4_000}  # the release's
     prompts = ("personalens/user", "personalens/assistant", "personalens/assistant-vanilla")
-    judges = JUDGES
+    turns = Turns(
+        max_turns="most_replies",
+        end_marker="TERMINATE",
+        end_reason="user_terminated",
+        last_word="assistant",
+        until=_at_limit,
+        limit_reason="turn_limit",
+    )
+    judges = (
+        Judge("task_completion", prompt=f"{_PROMPT}task-completion", sees=("goal",), node="judge_task_completion"),
+        _PERSONALIZATION,
+        *(
+            Judge(metric, prompt=f"{_PROMPT}{metric}", scale=(1, 5), target=target, sees=())
+            for metric in ("naturalness", "coherence")
+            for target in ("user", "assistant")
+        ),
+    )
     options_type = PersonaLensOptions
     scenario_type = PersonaLensScenario
     facets = (Facet("user", splits=True),)
     evaluated = "assistant"
 
-    def roles_used(self, options: PersonaLensOptions) -> Mapping[str, float]:
-        """All roles; without judging, no judge."""
-        wanted = options.judge or options.turn_scores
-        return {role: value for role, value in self.roles.items() if wanted or role != "judge"}
-
     def scenarios(
         self, options: PersonaLensOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[PersonaLensScenario]:
-        """By person, task and setting, in the release's order."""
+        """Yield dialogues by person, task and setting, in the release's order."""
         release = options.source()
         users = options.chosen_users(release, draw)
         ids = options.wanted_tasks()
-        met: set[str] = set()
-        planned = 0
-        for user in users:
-            profile = release.profile(user)
-            for task in release.tasks(profile, user):
-                if not options.wants(task, ids):
-                    continue
-                met.add(task.id)
-                for setting in options.settings:
-                    if planned == options.limit:
-                        _tell(release.mendings.summary(), note)
-                        return
-                    planned += 1
-                    yield PersonaLensScenario.of(profile, task, setting, options.turn_limit)
-        if unmet := sorted((ids or frozenset()) - met):
-            raise RecipeError(f"tasks: none of the chosen people has the task {unmet[0]!r}", setting="tasks")
-        _tell(release.mendings.summary(), note)
+
+        def planned() -> Iterator[PersonaLensScenario]:
+            met: set[str] = set()
+            for user in users:
+                profile = release.profile(user)
+                for task in release.tasks(profile, user):
+                    if options.wants(task, ids):
+                        met.add(task.id)
+                        for setting in options.settings:
+                            yield PersonaLensScenario.of(profile, task, setting, options.turn_limit)
+            if unmet := sorted((ids or frozenset()) - met):
+                raise RecipeError(f"tasks: none of the chosen people has the task {unmet[0]!r}", setting="tasks")
+
+        yield from islice(planned(), options.limit)
+        if summary := release.mendings.summary():
+            note(f"source: {summary}")
 
     def judges_used(self, options: PersonaLensOptions) -> Sequence[Judge]:
         """Return the judges of whole dialogues, and that of each turn if it is wanted."""
-        by_turn = (PERSONALIZATION_BY_TURN,) if options.turn_scores else ()
+        by_turn = (_BY_TURN,) if options.turn_scores else ()
         return (*self.judges, *by_turn) if options.judge else ()
 
-    def graph(self, options: PersonaLensOptions) -> Graph:
-        """User and assistant in turn, then the judges side by side."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+    def prompt_of(self, scenario: PersonaLensScenario, role: str) -> str:
+        """Return the id of the prompt that a role speaks by."""
+        return scenario.assistant_prompt if role == "assistant" else super().prompt_of(scenario, role)
 
-        builder = StateGraph(DialogueState, context_schema=Stage)
-        builder.add_node("user", node(nodes.user))
-        builder.add_node("assistant", node(nodes.assistant))
-        after = add_judges(builder, self, self.judges_used(options)) or [END]
+    def inputs(self, scenario: PersonaLensScenario, role: str) -> Mapping[str, Any]:
+        """Return what a role's prompt is given: the assistant's, what the setting allows."""
+        return scenario.for_assistant() if role == "assistant" else super().inputs(scenario, role)
 
-        async def after_user(state: DialogueState) -> list[str]:
-            return ["assistant"] if nodes.is_awaiting_assistant(state) else after
-
-        async def after_assistant(state: DialogueState) -> list[str]:
-            return after if nodes.is_over(state) else ["user"]
-
-        builder.add_edge(START, "user")
-        builder.add_conditional_edges("user", after_user, ["assistant", *after])
-        builder.add_conditional_edges("assistant", after_assistant, ["user", *after])
-        return builder
-
-    def initial(self, scenario: PersonaLensScenario) -> dict[str, Any]:  # noqa: ARG002
-        """An empty conversation."""
-        return {"messages": [], "turns": 0, "ended_by": "", "stripped": 0, "judgements": []}
-
-    def outcome(self, scenario: PersonaLensScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:  # noqa: ARG002
-        """The conversation, why it ended, and the judges' words."""
-        replies = sum(message.name == "assistant" for message in state.get("messages", ()))  # as the report has them
-        counts = {"turns": replies, "stripped_markers": state.get("stripped", 0)}
-        return Outcome(
-            messages=lines(state.get("messages", [])),
-            ended_by="error" if failed else state["ended_by"],
-            counts=counts,
-            judgements=self.ordered(Judgement.model_validate(each) for each in state.get("judgements", [])),
-        )
+    def outcome(self, scenario: PersonaLensScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return the dialogue, with how many end markers were taken out of its opening."""
+        outcome = super().outcome(scenario, state, failed)
+        counts = {**outcome.counts, "stripped_markers": int(state.get("marked_opening", False))}
+        return outcome.model_copy(update={"counts": counts})
 
     def facts(self, scenario: PersonaLensScenario) -> Facts:
-        """The task, and the affinities, of which the opening must say nothing."""
-        return Facts(
-            languages=self.languages,
-            task=f"{scenario.intent} {scenario.description}",
-            kept_back=tuple(value for domain in scenario.domains for value in domain.affinities.values()),
-            end_marker=nodes.END_MARKER,
-            user_ends="user_terminated",
-            limit="turn_limit",
-        )
+        """Return the task, and the affinities, of which the opening must say nothing."""
+        kept_back = tuple(value for domain in scenario.domains for value in domain.affinities.values())
+        task = f"{scenario.intent} {scenario.description}"
+        return replace(super().facts(scenario), task=task, kept_back=kept_back)
 
     def played_by(self, scenario: PersonaLensScenario) -> dict[str, str]:
-        """The person, what they like and did before, the situation and the task."""
+        """Return the person, what they like and did before, the situation and the task."""
         liked = [
             f"{name} ({domain.name}): {value}"
             for domain in scenario.domains
@@ -137,28 +137,19 @@ class PersonaLens(Recipe, WithGate, WithExports):
             "task": scenario.intent,
         }
 
-    def spoken(self, reply: str) -> str:
-        """A line without its end marker."""
-        return nodes.without_end_marker(reply)
-
     def noticed(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:  # noqa: ARG002
-        """An end marker in the opening, where it was taken out."""
-        stripped = outcome.counts.get("stripped_markers")
-        return [DialogueFault(who="user", kind="end_marker", message=0, words=nodes.END_MARKER)] if stripped else []
+        """Return an end marker in the opening, where it was taken out."""
+        marker, stripped = self.turns.end_marker, outcome.counts.get("stripped_markers")
+        return [DialogueFault(who="user", kind="end_marker", message=0, words=marker)] if stripped else []
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """The paper's tables 3, 4, 12 and 13 and figures 4 and 5."""
+        """Return the paper's tables 3, 4, 12 and 13 and figures 4 and 5."""
         return tables(episodes)
 
     def exporters(self) -> Mapping[str, Exporter]:
-        """`personalens` (the release's layout) and `sft`."""
+        """Return the formats: the release's layout, and conversations for fine-tuning."""
         return EXPORTERS
 
 
 def _listed(values: Mapping[str, str]) -> str:
     return "\n".join(f"{key}: {value}" for key, value in values.items())
-
-
-def _tell(summary: str, note: Callable[[str], None]) -> None:
-    if summary:
-        note(f"source: {summary}")

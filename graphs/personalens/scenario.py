@@ -46,7 +46,7 @@ class PersonaLensScenario(Scenario):
 
     @classmethod
     def of(cls, profile: Profile, task: Task, setting: Setting, turn_limit: int | None = None) -> PersonaLensScenario:
-        """The scenario of a person's task in a setting; with the paper's turn limit, if none is given."""
+        """Return the scenario of a person's task in a setting; with the paper's turn limit, if none is given."""
         domains = tuple(
             DomainContext(
                 name=name,
@@ -80,7 +80,7 @@ class PersonaLensScenario(Scenario):
         return "single" if len(self.domains) == 1 else "multi"
 
     def facets(self) -> dict[str, Any]:
-        """Person, task, domains, setting, and whether it is single- or multi-domain."""
+        """Return person, task, domains, setting, and whether it is single- or multi-domain."""
         return {
             "user": self.user,
             "task": self.task,
@@ -90,7 +90,7 @@ class PersonaLensScenario(Scenario):
         }
 
     def described(self) -> dict[str, Any]:
-        """The facets, the task's texts and the situation."""
+        """Return the facets, the task's texts and the situation."""
         return {
             **self.facets(),
             "description": self.description,
@@ -101,42 +101,29 @@ class PersonaLensScenario(Scenario):
         }
 
     def portrait(self) -> dict[str, Any]:
-        """The demographics."""
+        """Return the demographics."""
         return {"person": dict(self.demographics)}
 
     def preferences(self) -> dict[str, str]:
-        """The affinities of the task's domains."""
+        """Return the affinities of the task's domains."""
         return {f"{domain.name}: {name}": value for domain in self.domains for name, value in domain.affinities.items()}
 
-    def shows(self, part: Literal["D", "I", "S"]) -> bool:
-        """Whether the assistant is shown demographics, summaries or the situation."""
-        return self.setting == "all" or part in self.setting
+    @property
+    def most_replies(self) -> int:
+        """The most messages of the assistant: the limit ends a dialogue before the last of them, with the user's."""
+        return self.turn_limit + 1
 
-    def for_user(self) -> dict[str, Any]:
-        """Inputs of the user's prompt."""
-        return {
-            "demographics": self.demographics,
-            "domains": self.domains,
-            "situation": self.situation,
-            "intent": self.intent,
-        }
+    @property
+    def assistant_prompt(self) -> str:
+        """The id of the assistant's prompt."""
+        return "personalens/assistant-vanilla" if self.setting == "vanilla" else "personalens/assistant"
 
     def for_assistant(self) -> dict[str, Any]:
-        """Inputs of the assistant's prompt: what the setting allows."""
-        if self.setting == "vanilla":
-            return {}
+        """Return the inputs of the assistant's prompt: what the setting allows."""
+        shown = "DIS" if self.setting == "all" else self.setting
         summaries = [{"domain": domain.name, "text": domain.summary} for domain in self.domains]
         return {
-            "demographics": self.demographics if self.shows("D") else None,
-            "summaries": summaries if self.shows("I") else [],
-            "situation": self.situation if self.shows("S") else None,
-        }
-
-    def for_judge(self) -> dict[str, Any]:
-        """Inputs of the personalization judge's prompt: everything."""
-        return {
-            "demographics": self.demographics,
-            "domains": self.domains,
-            "situation": self.situation,
-            "description": self.description,
+            "demographics": self.demographics if "D" in shown else None,
+            "summaries": summaries if "I" in shown else [],
+            "situation": self.situation if "S" in shown else None,
         }

@@ -1,60 +1,75 @@
-"""The folder that PersonaLens reads: a person's files in the layout of its release, and the schema."""
+"""What is made of finished people: the folder that PersonaLens reads, without twins, and the tables of a report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from dialoom.graphs.capabilities import Exporter
+from dialoom.graphs.generation import Note, Tally
 from dialoom.graphs.outcome import Episode
+from dialoom.graphs.reporting.pivot import Column, Pivot, count, mean, share, tabulate
+from dialoom.graphs.reporting.table import Table
 from dialoom.personas import Situation, Task
-from dialoom.prompts import PromptLibrary
+from dialoom.personas.similarity import LEXICAL, VectorIndex, local_embedder, unpacked
 
 from .scenario import PersonScenario
-from .similar import Twins
+from .writing import liked
+
+_Person = tuple[PersonScenario, Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Person:
-    scenario: PersonScenario
-    details: Mapping[str, Any]
+class Twins:
+    """People as they come, each compared with those before.
+
+    Args:
+        threshold: Who is more similar than this to somebody before is a twin.
+    """
+
+    def __init__(self, threshold: float) -> None:
+        self._threshold = threshold
+        self._index = VectorIndex()
+
+    def has(self, details: Mapping[str, Any]) -> bool:
+        """Return whether a person, by the details of their outcome, is a twin; if not, they count from now on."""
+        kept = details["vector"]
+        vector = unpacked(kept) if kept else local_embedder(LEXICAL).embed([liked(details["preferences"])])[0]
+        nearest = self._index.nearest(vector)
+        if nearest is not None and nearest[1] > self._threshold:
+            return True
+        self._index.add(vector)
+        return False
 
 
-def made_people(
-    episode: Episode,
-    scenario: PersonScenario,
-    prompts: PromptLibrary,  # noqa: ARG001
-    models: Mapping[str, str],  # noqa: ARG001
-) -> Iterator[_Person]:
-    """The person, if they are complete."""
+def made_people(episode: Episode, scenario: PersonScenario, *_: Any) -> Iterator[_Person]:
+    """Yield the person, if they are complete."""
     if is_complete(episode):
-        yield _Person(scenario, episode.outcome.details)
+        yield scenario, episode.outcome.details
 
 
 def release_files(people: Iterator[_Person]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The files of all people but twins; before them the schema."""
+    """Yield the files of all people but twins; before them the schema."""
     twins: Twins | None = None
-    for person in people:
-        scenario, user = person.scenario, person.scenario.user
+    for scenario, details in people:
         if twins is None:
             twins = Twins(scenario.threshold)
             yield ("res", "schema.json"), [domain.model_dump(mode="json") for domain in scenario.domains.value]
-        if twins.twin_of(user, person.details) is None:
-            folder = ("data", "profile", user)
-            yield (*folder, "profile.json"), _profile(scenario, person.details)
+        if not twins.has(details):
+            folder = ("data", "profile", scenario.user)
+            yield (*folder, "profile.json"), _profile(scenario, details)
             for name, kind in (("tasks.json", "single"), ("tasks_md.json", "multi")):
-                tasks = [task for task in tasks_in(person.details) if task.kind == kind]
-                yield (*folder, name), {f"Task {number}": _plain(task) for number, task in enumerate(tasks, start=1)}
+                tasks = [task.model_dump(mode="json", by_alias=True) for task in tasks_in(details) if task.kind == kind]
+                yield (*folder, name), {f"Task {number}": task for number, task in enumerate(tasks, start=1)}
 
 
 def is_complete(episode: Episode) -> bool:
-    """Whether everything that belongs to a person is there."""
+    """Return whether everything that belongs to a person is there."""
     return episode.state == "done" and episode.outcome.ended_by == "complete"
 
 
 def written_texts(details: Mapping[str, Any]) -> dict[str, str]:
-    """What models wrote of a person, by where it stands: preferences, summaries, and what tasks say."""
+    """Return what models wrote of a person, by where it stands: preferences, summaries, and what tasks say."""
     found: dict[str, str] = {}
     for domain, preferences in details["preferences"].items():
         for name, value in preferences.items():
@@ -66,13 +81,10 @@ def written_texts(details: Mapping[str, Any]) -> dict[str, str]:
 
 
 def tasks_in(details: Mapping[str, Any]) -> list[Task]:
-    """The tasks of a person's outcome."""
+    """Return the tasks of a person's outcome."""
     return [
         Task(
-            id=each["id"],
-            description=each["description"],
-            intent=each["intent"],
-            goal=each["goal"],
+            **{key: each[key] for key in ("id", "description", "intent", "goal")},
             relevant_affinities=tuple(each["preferences"]),
             domains=tuple(each["domains"]),
             situation=Situation.model_validate(each["situation"]),
@@ -82,7 +94,7 @@ def tasks_in(details: Mapping[str, Any]) -> list[Task]:
 
 
 def _profile(scenario: PersonScenario, details: Mapping[str, Any]) -> dict[str, Any]:
-    """Every domain of the schema stands there; a masked one is empty."""
+    """Return a profile with every domain of the schema; a masked one is empty."""
     names = [domain.domain for domain in scenario.domains.value]
     preferences, summaries = details["preferences"], details["summaries"]
     return {
@@ -93,9 +105,67 @@ def _profile(scenario: PersonScenario, details: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def _plain(task: Task) -> dict[str, Any]:
-    return task.model_dump(mode="json", by_alias=True)
+def tables(episodes: Iterable[Episode]) -> list[Table]:
+    """Return how much was made, and what each check found."""
+    tally = Tally()
+    task_notes: dict[tuple[Any, ...], Note] = {}
 
+    def counted() -> Iterator[Episode]:
+        twins: Twins | None = None
+        for episode in episodes:
+            if episode.state != "done":
+                continue
+            details = episode.outcome.details
+            tally.add(details["notes"])
+            task_notes.update((tuple(note.values()), note) for note in details["task_notes"])
+            twins = twins or Twins(details["threshold"])
+            kept = "incomplete" if not is_complete(episode) else "twin" if twins.has(details) else "kept"
+            yield replace(episode, facets={"kept": kept})
+
+    made = tabulate([_PEOPLE], counted())
+    tally.add(task_notes.values())
+    return [*made, *tally.tables()]
+
+
+def _kept(episode: Episode) -> bool:
+    return bool(episode.facets["kept"] == "kept")
+
+
+def _tasks(title: str, is_single: bool) -> Column:
+    def found(episode: Episode) -> list[Any]:
+        tasks = episode.outcome.details["tasks"] if _kept(episode) else ()
+        return [True for task in tasks if (len(task["domains"]) == 1) == is_single]
+
+    return Column(title, found, "count")
+
+
+def _is_contradicted(episode: Episode) -> bool | None:
+    """Return whether a person's first preferences do not go together; `None` if no judge has said."""
+    first = [note for note in episode.outcome.details["notes"] if note["round"] == 1 and note["kind"] == "preferences"]
+    found = {note["result"] for note in first if note["check"] in ("consistency", "")}
+    return None if not found or "unparsed" in found else bool(found & {"rejected", "dropped"})
+
+
+_PEOPLE = Pivot(
+    "people",
+    "People, and what belongs to them",
+    columns=[
+        count("people"),
+        count("incomplete", lambda episode: episode.facets["kept"] == "incomplete"),
+        count("twins", lambda episode: episode.facets["kept"] == "twin"),
+        count("left", _kept),
+        mean("domains each", lambda each: each.outcome.counts["domains"] if _kept(each) else None, interval=False),
+        _tasks("single-domain", is_single=True),
+        _tasks("multi-domain", is_single=False),
+        share("contradicted %", _is_contradicted),
+    ],
+    only_scored=False,
+    notes=[
+        "Incomplete: nothing of theirs is whole, or no task is theirs. Twins: too similar to somebody before. "
+        "Single-domain, multi-domain: tasks of people, each of which makes a dialogue. Contradicted: the share of "
+        "people whose preferences, as first written, are ruled out by their demographics or each other."
+    ],
+)
 
 EXPORTERS: Mapping[str, Exporter] = {
     "profiles": Exporter(

@@ -1,4 +1,4 @@
-"""The `personalens-people` recipe: a scenario is a person; its graph makes what belongs to them, and checks it."""
+"""The `personalens-people` recipe: a scenario is a person; its graph writes what belongs to them, and checks it."""
 
 from __future__ import annotations
 
@@ -8,30 +8,34 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithOutline, WithProgress
+from dialoom.graphs.capabilities import (
+    Exporter,
+    WithExports,
+    WithGate,
+    WithOutline,
+    WithProgress,
+)
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
+from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
 from dialoom.graphs.gate.talk import Talk
+from dialoom.graphs.generation import Loop, generation_graph, unwritten
 from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Graph, RecipeError
 from dialoom.graphs.reporting.outline import Outline, Span
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.shared import Shared
-from dialoom.graphs.stage import Stage, node
 from dialoom.personas import Demographics
 from dialoom.personas.demographics import read_demographics
 from dialoom.personas.schema import DomainSchema, read_domains, shipped_schema
 from dialoom.personas.similarity import LEXICAL
 
-from . import liking, report, similar, tasking, telling
-from .exports import EXPORTERS, tasks_in, written_texts
-from .making import PersonState, lines
-from .options import PeopleOptions
+from . import exports, writing
 from .replies import REPLY_TYPES
-from .scenario import PersonScenario
+from .scenario import PeopleOptions, PersonScenario
+from .writing import PersonState, lines
 
 
-class PersonaLensPeople(Recipe, WithGate, WithOutline, WithProgress, WithExports):
+class PersonaLensPeople(EmbeddingRecipe, WithGate, WithOutline, WithProgress, WithExports):
     """People with preferences, past interactions and tasks, written and checked by models."""
 
     name = "personalens-people"
@@ -53,16 +57,6 @@ class PersonaLensPeople(Recipe, WithGate, WithOutline, WithProgress, WithExports
     options_type = PeopleOptions
     scenario_type = PersonScenario
 
-    def roles_used(self, options: PeopleOptions) -> Mapping[str, float]:
-        """An embedder only where a model is one."""
-        wanted = bool(embedding_model(options.embedder))
-        return {role: value for role, value in self.roles.items() if wanted or role != "embedder"}
-
-    def models_named(self, options: PeopleOptions) -> Mapping[str, str]:
-        """The embedder's, where the option `embedder` is `litellm:MODEL`."""
-        model = embedding_model(options.embedder)
-        return {"embedder": model} if model else {}
-
     def scenarios(
         self,
         options: PeopleOptions,
@@ -79,51 +73,29 @@ class PersonaLensPeople(Recipe, WithGate, WithOutline, WithProgress, WithExports
             yield PersonScenario(demographics=person, domains=domains, **chosen)
 
     def graph(self, options: PeopleOptions) -> Graph:
-        """Interests, preferences, summaries, tasks, situations; most are checked, and gone through again."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
-
-        builder = StateGraph(PersonState, context_schema=Stage)
-        for work in (liking.choose, liking.prefer, liking.check, telling.summarise, telling.verify, tasking.plan):
-            builder.add_node(work.__name__, node(work))
-        builder.add_node("situate", node(tasking.situate))
-
-        def again(name: str, following: str, needed: Callable[[PersonState], Any]) -> Callable[..., Any]:
-            async def after(state: PersonState) -> str:
-                return name if state["wrong"] else following if needed(state) else END
-
-            return after
-
-        for after, name, following, needed in (
-            ("choose", "choose", "prefer", lambda state: state["interests"]),
-            ("check", "prefer", "summarise", lambda state: state["preferences"]),
-            ("verify", "summarise", "plan", telling.domains_of),
-            ("plan", "plan", "situate", lambda state: any(tasking.tasks_of(state))),
-        ):
-            builder.add_conditional_edges(after, again(name, following, needed), [name, following, END])
-        builder.add_edge(START, "choose")
-        builder.add_edge("prefer", "check")
-        builder.add_edge("summarise", "verify")
-        last = "situate"
-        if options.embedder != LEXICAL:
-            builder.add_node("embed", node(similar.embed))
-            builder.add_edge("situate", last := "embed")
-        builder.add_edge(last, END)
-        return builder
+        """Return the loops for interests, preferences, summaries and tasks, and then the situations."""
+        return generation_graph(
+            PersonState,
+            Loop(writing.choose, needed=lambda state: state["interests"]),
+            Loop(writing.prefer, writing.check, needed=lambda state: state["preferences"]),
+            Loop(writing.summarise, writing.verify, needed=writing.domains_of),
+            Loop(writing.plan, needed=lambda state: any(writing.tasks_of(state))),
+            Loop(writing.situate),
+            *([Loop(writing.embed)] if options.embedder != LEXICAL else []),
+        )
 
     def initial(self, scenario: PersonScenario) -> dict[str, Any]:  # noqa: ARG002
-        """Nothing but the demographics, which are the scenario's."""
-        texts: dict[str, Any] = {name: {} for name in ("preferences", "summaries", "tasks", "situations", "written")}
-        lists: dict[str, Any] = {"interests": [], "notes": [], "task_notes": [], "wrong": {}, "looked": {}}
-        return {**texts, **lists, "vector": "", "round": 0}
+        """Return nothing but the demographics, which are the scenario's."""
+        empty: dict[str, Any] = {name: {} for name in ("preferences", "summaries", "tasks", "situations")}
+        return {**empty, "interests": [], "task_notes": [], "vector": "", **unwritten()}
 
     def outcome(self, scenario: PersonScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """The person as they are, without what is not whole; and what the checks found."""
-        made: Any = {**self.initial(scenario), **state}
-        names = telling.domains_of(made)
-        situations = made["situations"]
+        """Return the person as they are, without what is not whole; and what the checks found."""
+        made = {**self.initial(scenario), **state}
+        names, situations = writing.domains_of(made), made["situations"]
         tasks = [
             {"id": id_, **task, "situation": situations[id_]}
-            for id_, task in tasking.tasks_of(made)
+            for id_, task in writing.tasks_of(made)
             if id_ in situations
         ]
         return Outcome(
@@ -135,13 +107,13 @@ class PersonaLensPeople(Recipe, WithGate, WithOutline, WithProgress, WithExports
                 "summaries": {name: made["summaries"][name] for name in names},
                 "tasks": tasks,
                 "threshold": scenario.threshold,
-                **{key: made[key] for key in ("vector", "notes", "task_notes", "looked", "written")},
+                **{key: made[key] for key in ("vector", "notes", "task_notes")},
             },
         )
 
     def talks(self, scenario: PersonScenario, outcome: Outcome) -> Iterator[Talk]:
         """What was written about the person, text by text."""
-        if texts := written_texts(outcome.details):
+        if texts := exports.written_texts(outcome.details):
             yield Talk.of_texts("writer", texts, self.facts(scenario))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
@@ -167,21 +139,22 @@ class PersonaLensPeople(Recipe, WithGate, WithOutline, WithProgress, WithExports
                 [Span(f"{task.id}  ", "note"), Span(task.intent, "user")],
                 [Outline([Span("; ".join(task.situation.for_prompt().values()), "note")])],
             )
-            for task in tasks_in(details)
+            for task in exports.tasks_in(details)
         ]
         found = [
-            Outline([Span(f"{each['result']} ({each['check']}) {each['where']}: {each['why']}", "note")])
+            Outline([Span(f"{each['result']} ({each['check']}) {each['id']}: {each['reason']}", "note")])
             for each in details["notes"]
+            if each["result"] != "passed"
         ]
         return Outline([Span(title, "heading")], [*domains, *tasks, *found])
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """How much was made, and what each check found."""
-        return report.tables(episodes)
+        return exports.tables(episodes)
 
     def exporters(self) -> Mapping[str, Exporter]:
         """The folder that PersonaLens reads."""
-        return EXPORTERS
+        return exports.EXPORTERS
 
     def folder_format(self, options: PeopleOptions) -> str:  # noqa: ARG002
         """The people."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import WithGate, WithProgress
+from dialoom.graphs.capabilities import WithGate, WithProgress, WithPrompts, WithRoles
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
 from dialoom.graphs.gate.talk import Talk
@@ -24,7 +24,7 @@ from .options import PoolOptions
 from .scenario import PoolScenario
 
 
-class PersonaPool(Recipe, WithGate, WithProgress):
+class PersonaPool(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
     """Self-generation of profiles or personalities with a similarity filter (ALOE, section 2.1)."""
 
     name = "persona-pool"

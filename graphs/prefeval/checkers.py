@@ -1,4 +1,4 @@
-"""The four checkers of a free answer, each a call of its own. PrefEval, section 3.3.
+"""The four checkers of a free answer, each a call of its own, and what they come to. PrefEval, section 3.3.
 
 They see no conversation, and the preference always as the explicit sentence. What acknowledges has quoted is kept as
 its explanation, which hallucinates is then asked about.
@@ -7,7 +7,7 @@ its explanation, which hallucinates is then asked about.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -15,10 +15,36 @@ from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from dialoom.graphs.check import Check, Conversation
 from dialoom.graphs.judge import Case, Judge
-from dialoom.graphs.outcome import Line, Outcome
+from dialoom.graphs.outcome import Judgement, Line, Outcome
 
 from .scenario import PrefEvalScenario
-from .verdicts import CHECKERS, CORRECT, RIGHT
+
+CHECKERS = ("violates", "acknowledges", "hallucinates", "helpful")
+CORRECT = "correct"
+RIGHT = "right"
+"""What the checkers' words come to together: an answer without an error."""
+ASSISTANT = "assistant"
+
+UNAWARE, HALLUCINATION, INCONSISTENCY, UNHELPFUL = "unaware", "hallucination", "inconsistency", "unhelpful"
+ERROR_TYPES = (UNAWARE, HALLUCINATION, INCONSISTENCY, UNHELPFUL)
+WRONG = "wrong"
+"""The error of a choice among options."""
+UNPARSED = "unparsed"
+"""A checker's word could not be had: no success, and no error of a known type."""
+UNJUDGED = "unjudged"
+"""Nobody was asked."""
+
+_IS_READ = "acknowledges is defined and (acknowledges == 0 or hallucinates is defined)"
+WHERE = {
+    RIGHT: f"helpful == 1 and violates == 0 and {_IS_READ}",
+    UNAWARE: "helpful == 1 and violates == 1 and acknowledges == 0",
+    HALLUCINATION: "helpful == 1 and violates == 1 and acknowledges == 1 and hallucinates == 1",
+    INCONSISTENCY: "helpful == 1 and violates == 1 and acknowledges == 1 and hallucinates == 0",
+    UNHELPFUL: f"helpful == 0 and violates is defined and {_IS_READ}",
+    UNPARSED: "judgements and (helpful is undefined or violates is undefined or acknowledges is undefined "
+    "or acknowledges == 1 and hallucinates is undefined)",
+}
+"""What `error_type` comes to, as expressions over an item with a free answer."""
 
 SEEN: Mapping[str, tuple[str, ...]] = {
     "violates": ("preference", "question", "answer"),
@@ -68,38 +94,65 @@ class YesNoQuote(YesNo):
 REPLY_TYPES: Mapping[str, type[BaseModel]] = {"yes-no": YesNo, "yes-no-quote": YesNoQuote}
 
 
-def quote_of(judgements: Sequence[Mapping[str, Any]]) -> str:
-    """What acknowledges has quoted; empty if it has quoted nothing."""
-    return next((str(each["explanation"]) for each in judgements if _is_acknowledged(each)), "")
+def quote_of(judgements: Iterable[Judgement]) -> str:
+    """Return what acknowledges has quoted; an empty text if it has quoted nothing."""
+    said = (each.explanation for each in judgements if each.metric == "acknowledges" and each.score is True)
+    return next(said, "")
 
 
-def seen_by(metric: str, shown: Mapping[str, str]) -> list[Line]:
-    """What a checker was shown, as lines for people who judge the same thing."""
-    return [Line(role=name, content=shown[name]) for name in SEEN.get(metric, tuple(shown))]
+def seen_by(metric: str, outcome: Outcome) -> dict[str, str]:
+    """Return what a checker is shown of an item, by name."""
+    details = outcome.details
+    shown = {name: details[name] for name in ("preference", "question", "answer")}
+    shown["quote"] = quote_of(outcome.judgements)
+    return {name: shown[name] for name in SEEN.get(metric, tuple(shown))}
 
 
-def _is_acknowledged(judgement: Mapping[str, Any]) -> bool:
-    return judgement["metric"] == "acknowledges" and judgement["score"] is True
+def lines_seen(metric: str, outcome: Outcome) -> list[Line]:
+    """Return the same as lines, for people who judge the same thing."""
+    return [Line(role=name, content=text) for name, text in seen_by(metric, outcome).items()]
 
 
-def _cases(scenario: PrefEvalScenario, outcome: Outcome, metric: str) -> Iterator[Case]:
+def error_type(
+    violates: bool | None, acknowledges: bool | None, hallucinates: bool | None, helpful: bool | None
+) -> str | None:
+    """Return the error of an answer; `None` if it is right.
+
+    An answer that does not help is `unhelpful` whatever else it does: the paper's table leaves out those that violate
+    as well, which would then be no error, while the released scripts count them so.
+
+    Args:
+        violates: Whether it goes against the preference; `None`, as for all others, if that could not be had.
+        acknowledges: Whether it names a preference.
+        hallucinates: Whether it names another one; looked at only if it names one.
+        helpful: Whether it helps.
+    """
+    if violates is None or acknowledges is None or helpful is None or (acknowledges and hallucinates is None):
+        return UNPARSED
+    if not helpful:
+        return UNHELPFUL
+    if not violates:
+        return None
+    if not acknowledges:
+        return UNAWARE
+    return HALLUCINATION if hallucinates else INCONSISTENCY
+
+
+def error_of(judgements: Iterable[Judgement]) -> str | None:
+    """Return the error of an item: as `error_type`, or `wrong` for a choice; `None` if it is right."""
+    found = {each.metric: None if each.score is None else bool(each.score) for each in judgements}
+    if CORRECT in found:
+        is_correct = found[CORRECT]
+        return UNPARSED if is_correct is None else None if is_correct else WRONG
+    if not found.keys() & set(CHECKERS):
+        return UNJUDGED
+    return error_type(*(found.get(checker) for checker in CHECKERS))
+
+
+def _cases(_: PrefEvalScenario, outcome: Outcome, metric: str) -> Iterator[Case]:
     """Yield what a checker is shown of a free answer; there is nothing to judge in an empty one."""
-    shown = {
-        "preference": scenario.pair.preference,
-        "question": scenario.pair.question,
-        "answer": outcome.details["answer"],
-        "quote": quote_of([each.model_dump() for each in outcome.judgements]),
-    }
-    seen = {name: shown[name] for name in SEEN[metric]}
+    seen = seen_by(metric, outcome)
     yield Case(None, seen, missing="" if seen.get("answer", "-") else "the assistant answered nothing")
-
-
-def _is_free(scenario: PrefEvalScenario, _outcome: Outcome) -> bool:
-    return scenario.task == "generation"
-
-
-def _names_preference(_scenario: PrefEvalScenario, outcome: Outcome) -> bool:
-    return bool(quote_of([each.model_dump() for each in outcome.judgements]))
 
 
 def _choice(item: Conversation) -> tuple[bool, str] | None:
@@ -111,13 +164,18 @@ def _choice(item: Conversation) -> tuple[bool, str] | None:
     return letter == right, told if letter == right else f"{told}; {right} is right"
 
 
+def _is_asked(scenario: PrefEvalScenario, outcome: Outcome, metric: str) -> bool:
+    """Return whether there is a free answer; for hallucinates, whether it names a preference."""
+    return bool(quote_of(outcome.judgements)) if metric == "hallucinates" else scenario.task == "generation"
+
+
 JUDGES = tuple(
     Judge(
         metric,
         prompt=f"prefeval/judge-{metric}",
         node=metric,
         cases=partial(_cases, metric=metric),
-        when=_names_preference if metric == "hallucinates" else _is_free,
+        when=partial(_is_asked, metric=metric),
         after="acknowledges" if metric == "hallucinates" else "",
         read=lambda reply: (reply.answer == "yes", reply.why),
     )

@@ -21,7 +21,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def preceding(scenario: PrefEvalScenario, replies: Replies, position: float) -> list[Line]:
-    """The conversation before the question.
+    """Return the conversation before the question.
 
     Args:
         scenario: The item.
@@ -32,7 +32,7 @@ def preceding(scenario: PrefEvalScenario, replies: Replies, position: float) -> 
 
 
 def own_places(scenario: PrefEvalScenario, replies: Replies, position: float) -> range:
-    """Where in `preceding` the item's own preference is told."""
+    """Return where in `preceding` the item's own preference is told."""
     start = 0
     for part in _parts(scenario, position):
         end = start + len(_lines(scenario, part, replies))
@@ -45,7 +45,7 @@ def own_places(scenario: PrefEvalScenario, replies: Replies, position: float) ->
 def folded(
     scenario: PrefEvalScenario, replies: Replies, position: float, broken_off: Mapping[str, str] = _NOTHING
 ) -> Iterator[Line]:
-    """The same with a single line for each stretch of unrelated turns, and why own replies broke off that did."""
+    """Yield the same with a single line for each stretch of unrelated turns, and why own replies broke off that did."""
     for part in _parts(scenario, position):
         if isinstance(part, range):
             turns = f"{len(part):,} turn{'' if len(part) == 1 else 's'} of unrelated talk"
@@ -55,7 +55,7 @@ def folded(
 
 
 def told(pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] = _NOTHING) -> list[Line]:
-    """A preference in its form: its fixed talk, or the sentence and the model's own reply, once there is one."""
+    """Return a preference in its form: its fixed talk, or the sentence and the model's own reply, once there is one."""
     if pair.talk:
         return [Line(role=line.speaker, content=line.content) for line in pair.talk]
     said = [Line(role="user", content=pair.preference)]
@@ -65,17 +65,17 @@ def told(pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] =
 
 
 def explicit_preferences(scenario: PrefEvalScenario) -> list[str]:
-    """The sentences to which the model gives a reply of its own."""
+    """Return the sentences to which the model gives a reply of its own."""
     return list(dict.fromkeys(pair.preference for pair in (scenario.pair, *scenario.extras) if not pair.talk))
 
 
 def utterances(lines: list[Line]) -> list[Utterance]:
-    """The lines as prompts take them."""
+    """Return the lines as prompts take them."""
     return [{"speaker": line.role, "content": line.content} for line in lines]
 
 
 def placed(scenario: PrefEvalScenario, position: float) -> list[tuple[int, PreferencePair]]:
-    """The preferences, and after how many unrelated turns each stands; of equal places the first named comes first.
+    """Return the preferences, and after how many unrelated turns each stands; of equal places the first named is first.
 
     Number j of m further ones stands after round(j n / (m + 1)) turns. In the conflict setting the other one stands at
     the start, so that the item's own is the later and valid one.
@@ -88,7 +88,7 @@ def placed(scenario: PrefEvalScenario, position: float) -> list[tuple[int, Prefe
 
 
 def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePair | range]:
-    """Preferences and stretches of unrelated turns in their order."""
+    """Yield preferences and stretches of unrelated turns in their order."""
     done = 0
     for turn, pair in sorted(placed(scenario, position), key=lambda block: block[0]):
         if turn > done:

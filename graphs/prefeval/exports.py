@@ -7,19 +7,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from dialoom.graphs.capabilities import Exporter, ExportOptions
-from dialoom.graphs.outcome import Episode, Judgement, Line
+from dialoom.graphs.option_types import FilledAxis, FromZero
+from dialoom.graphs.outcome import Episode, Line
 from dialoom.graphs.recipe import RecipeError
 from dialoom.personas.preferences import DEFAULT_POOL, Form, read_chats, row_of, texts_of
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
-from .checkers import quote_of
+from .checkers import CHECKERS, UNJUDGED, UNPARSED, error_of, quote_of
 from .conversation import LINES_PER_TURN, told, utterances
 from .options import Method
 from .scenario import PrefEvalScenario
-from .verdicts import ASSISTANT, CHECKERS, UNJUDGED, UNPARSED, error_of
 
 Named = tuple[tuple[str, ...], dict[str, Any]]
 """The names of a file's folders and its own, and one of the rows in it."""
@@ -43,12 +43,9 @@ _METHODS: Mapping[Method, str] = {
 
 
 def release_rows(
-    episode: Episode,
-    scenario: PrefEvalScenario,
-    prompts: PromptLibrary,  # noqa: ARG001
-    models: Mapping[str, str],
+    episode: Episode, scenario: PrefEvalScenario, _: PromptLibrary, models: Mapping[str, str]
 ) -> Iterator[Named]:
-    """Rows of the files that the release's scripts read: each answer, and once more with what the checkers said.
+    """Yield rows of the files that the release's scripts read: each answer, and once more with what the checkers said.
 
     The scripts want every row of a file of verdicts judged, so an answer without all of them is only in the first file.
     """
@@ -69,7 +66,7 @@ def release_rows(
 
 
 def _place(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str]:
-    """The folders of a method and a topic, and the file's name.
+    """Return the folders of a method and a topic, and the file's name.
 
     The release has no files of what stands elsewhere than at the start, nor in company: their folders say so.
     """
@@ -109,47 +106,35 @@ def _choice_row(scenario: PrefEvalScenario, episode: Episode) -> dict[str, Any]:
 
 
 def _reply(scenario: PrefEvalScenario, details: Mapping[str, Any]) -> dict[str, Any]:
-    """The model's own reply to an explicit preference."""
-    if scenario.pair.form != "explicit":
-        return {}
-    return {"response_to_pref": details["replies"][scenario.pair.preference]}
+    """Return the model's own reply to an explicit preference."""
+    is_explicit = scenario.pair.form == "explicit"
+    return {"response_to_pref": details["replies"][scenario.pair.preference]} if is_explicit else {}
 
 
 def _analysis(episode: Episode) -> dict[str, Any]:
-    """The checkers' words; one that was not asked, as nothing was quoted, says no."""
-    found = {each.metric: each for each in episode.outcome.judgements if each.target == ASSISTANT}
+    """Return the checkers' words; one that was not asked, as nothing was quoted, says no."""
+    found = {each.metric: each for each in episode.outcome.judgements}
+
+    def word(metric: str) -> str:
+        return "Yes" if metric in found and found[metric].score else "No"
+
     named = {"violate": "violates", "hallucinate": "hallucinates", "helpful": "helpful"}
-    acknowledges = found["acknowledges"]
-    return {
-        "acknow": {
-            "answer": _word(acknowledges),
-            "extract_pref": acknowledges.explanation if acknowledges.score else "",
-        },
-        **{
-            key: {
-                "explanation": found[metric].explanation if metric in found else "",
-                "answer": _word(found.get(metric)),
-            }
-            for key, metric in named.items()
-        },
+    words = {
+        key: {"explanation": found[metric].explanation if metric in found else "", "answer": word(metric)}
+        for key, metric in named.items()
     }
-
-
-def _word(judgement: Judgement | None) -> str:
-    return "Yes" if judgement is not None and judgement.score else "No"
+    acknowledged = {"answer": word("acknowledges"), "extract_pref": quote_of(episode.outcome.judgements)}
+    return {"acknow": acknowledged, **words}
 
 
 def item_rows(
-    episode: Episode,
-    scenario: PrefEvalScenario,
-    prompts: PromptLibrary,  # noqa: ARG001
-    models: Mapping[str, str],
+    episode: Episode, scenario: PrefEvalScenario, _: PromptLibrary, models: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """An item as a row for tables of one's own: its setting and texts, each verdict, and what they come to."""
+    """Yield an item as a row for tables of one's own: its setting and texts, each verdict, and what they come to."""
     if episode.state != "done":
         return
     details, judgements = episode.outcome.details, episode.outcome.judgements
-    found = {each.metric: each.score for each in judgements if each.target == ASSISTANT}
+    found = {each.metric: each.score for each in judgements}
     error = error_of(judgements)
     yield {
         "model": models["assistant"],
@@ -163,7 +148,7 @@ def item_rows(
         "choice": details.get("choice"),
         "correct_choice": details.get("correct"),
         **{checker: found.get(checker) for checker in CHECKERS},
-        "quote": quote_of([each.model_dump() for each in judgements]),
+        "quote": quote_of(judgements),
         "is_right": None if error in (UNPARSED, UNJUDGED) else error is None,
         "error": error,
     }
@@ -172,7 +157,7 @@ def item_rows(
 class TrainingOptions(ExportOptions):
     """How answers become a training set."""
 
-    between: tuple[int, ...] = Field(
+    between: FilledAxis[FromZero] = Field(
         (0, 5, 10), description="Unrelated turns between preference and question, a row for each. Repeatable."
     )
     pool: Path | None = Field(
@@ -183,15 +168,8 @@ class TrainingOptions(ExportOptions):
     )
     right_only: bool = Field(False, description="Only answers that were judged right.")
 
-    @field_validator("between")
-    @classmethod
-    def _from_zero(cls, values: tuple[int, ...]) -> tuple[int, ...]:
-        if not values or any(value < 0 for value in values):
-            raise ValueError("give numbers from 0")
-        return tuple(dict.fromkeys(values))
-
     def turns(self) -> Mapping[int, list[Line]]:
-        """The unrelated turns by their number.
+        """Return the unrelated turns by their number.
 
         Raises:
             RecipeError: If the chats have fewer.
@@ -214,33 +192,25 @@ def _last_lines(path: Path, chats: int) -> tuple[Line, ...]:
 
 
 def training_rows(
-    episode: Episode,
-    scenario: PrefEvalScenario,
-    prompts: PromptLibrary,
-    models: Mapping[str, str],  # noqa: ARG001
-    *,
-    options: TrainingOptions,
+    episode: Episode, scenario: PrefEvalScenario, prompts: PromptLibrary, _: Any, *, options: TrainingOptions
 ) -> Iterator[dict[str, Any]]:
-    """TRL's prompt and completion: an answer given with a reminder, to be learnt without one and without its limit.
+    """Yield TRL's prompt and completion: an answer given with a reminder, to be learnt without one and its limit.
 
     It is asked for right after an explicit preference, and learnt after unrelated turns as well. The paper, 3.7.
     """
     between = options.turns()
-    if not _is_for_training(episode, scenario) or (options.right_only and error_of(episode.outcome.judgements)):
-        return
     pair, details = scenario.pair, episode.outcome.details
+    asked = (scenario.task, scenario.method, pair.form, scenario.turns, len(scenario.extras))
+    if episode.state != "done" or asked != ("generation", "reminder", "explicit", 0, 0) or not details["answer"]:
+        return
+    if options.right_only and error_of(episode.outcome.judgements):
+        return
     for turns, lines in between.items():
         said = [*told(pair, details["replies"]), *lines, Line(role="user", content=pair.question)]
         history: list[Utterance] = utterances(said)
         prompt: list[ChatMessage] = prompts["prefeval/reply"].render({"history": history})
         completion: list[ChatMessage] = [{"role": "assistant", "content": details["answer"]}]
         yield {"prompt": prompt, "completion": completion, "topic": pair.topic, "unrelated_turns": turns}
-
-
-def _is_for_training(episode: Episode, scenario: PrefEvalScenario) -> bool:
-    asked = (scenario.task, scenario.method, scenario.pair.form, scenario.turns, len(scenario.extras))
-    is_asked_so = asked == ("generation", "reminder", "explicit", 0, 0)
-    return episode.state == "done" and is_asked_so and bool(episode.outcome.details["answer"])
 
 
 EXPORTERS: Mapping[str, Exporter] = {

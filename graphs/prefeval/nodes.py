@@ -8,19 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated, Any, TypedDict
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dialoom.graphs.conversation import joined
+from dialoom.graphs.embedding import embedded, embedding_model, highest
+from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.stage import Scene, Update
+from dialoom.personas.similarity import EmbedderError, local_embedder
 from dialoom.roles import UnparsedReplyError
 
 from .conversation import explicit_preferences, own_places, preceding, utterances
 from .options import Method, Task
-from .retrieval import nearest
 from .scenario import PrefEvalScenario
 
 LETTERS = "ABCD"
 
+_embedding = threading.Lock()
 _LABEL = re.compile(
     r"\A[\s*_#]*(?:(?:my |the )?(?:new|revised|final|improved) )?(?:answer|response)[*_]*:[\s*_]*", re.I
 )
@@ -61,17 +70,16 @@ class ItemState(TypedDict, total=False):
 
 
 async def reply(state: ItemState, scene: Scene) -> Update:  # noqa: ARG001
-    """The model's own replies to explicit preferences: of one model, the same in all items."""
+    """Ask for the model's own replies to explicit preferences: of one model, the same in all items."""
     broken_off: dict[str, str] = {}
 
     async def to(preference: str) -> str:
-        history = [{"speaker": "user", "content": preference}]
-        said = str(await scene.ask_common("prefeval/reply", history=history))
+        said = str(await scene.ask_common("prefeval/reply", history=[{"speaker": "user", "content": preference}]))
         if scene.finish_reason is not None:  # this reply's: nothing is awaited since it was heard
             broken_off[preference] = scene.finish_reason
         return said
 
-    preferences = explicit_preferences(_scenario(scene))
+    preferences = explicit_preferences(scene.scenario)
     replies = await asyncio.gather(*map(to, preferences))
     update: Update = {"replies": dict(zip(preferences, replies, strict=True))}
     if broken_off:
@@ -80,14 +88,26 @@ async def reply(state: ItemState, scene: Scene) -> Update:  # noqa: ARG001
 
 
 async def retrieve(state: ItemState, scene: Scene) -> Update:
-    """The messages most like the question."""
-    scenario = _scenario(scene)
+    """Find the messages most like the question by the cosine of embeddings.
+
+    The unit is a message, not an exchange as the paper has it: so the release does.
+    """
+    scenario: PrefEvalScenario = scene.scenario
     lines = preceding(scenario, state["replies"], state["position"])
-    return {"retrieved": await nearest(scene, lines, scenario.pair.question)}
+    pool = {id(line): place for place, line in enumerate(scenario.distractors.value)}
+    own = [line.content for line in lines if id(line) not in pool]
+    shared = await _rows([line.content for line in scenario.distractors.value], scene)
+    others = await _rows([scenario.pair.question, *own], scene)
+    scores = np.empty(len(lines))
+    scores[[place for place, line in enumerate(lines) if id(line) not in pool]] = others[1:] @ others[0]
+    if len(shared):
+        known = [(place, pool[id(line)]) for place, line in enumerate(lines) if id(line) in pool]
+        scores[[place for place, _ in known]] = (shared @ others[0])[[at for _, at in known]]
+    return {"retrieved": highest(scores, scenario.retrieved)}
 
 
 async def answer(state: ItemState, scene: Scene) -> Update:
-    """The answer, or what a self-critic says first."""
+    """Ask for the answer, or what a self-critic says first."""
     prompt = PROMPTS[state["method"]]
     inputs = _inputs(state, scene)
     if state["method"] == "rag":
@@ -100,12 +120,12 @@ async def answer(state: ItemState, scene: Scene) -> Update:
 
 
 async def criticise(state: ItemState, scene: Scene) -> Update:
-    """What a self-critic says of its first answer."""
+    """Ask for what a self-critic says of its first answer."""
     return {"critique": await _said(scene, "prefeval/critique", _second_inputs(state, scene))}
 
 
 async def revise(state: ItemState, scene: Scene) -> Update:
-    """The answer after the critique; none, if there was no critique."""
+    """Ask for the answer after the critique; none, if there was no critique."""
     if not state["critique"]:
         return {"answer": ""}
     inputs = {**_second_inputs(state, scene), "critique": state["critique"]}
@@ -118,24 +138,19 @@ def _answered(answer: str, scene: Scene) -> Update:
 
 
 def chosen(answer: str) -> str | None:
-    """The letter of a choice, which must stand alone in its tag (or alone altogether); `None` if there is none."""
+    """Return the letter of a choice, which must stand alone in its tag (or alone altogether); `None` without one."""
     tagged = _TAGGED.search(answer)
     found = _LONE_LETTER.fullmatch(tagged[1] if tagged else answer)
     return found[1] if found else None
 
 
-def correct_letter(scenario: PrefEvalScenario) -> str:
-    """The letter of the option that is stored first, as it is shown."""
-    return LETTERS[scenario.order.index(0)]
-
-
 def shown_options(scenario: PrefEvalScenario) -> list[str]:
-    """The options in the order in which they are shown; none if the answer is free."""
+    """Return the options in the order in which they are shown; none if the answer is free."""
     return [scenario.pair.options[place] for place in scenario.order]
 
 
 def is_hit(scenario: PrefEvalScenario, state: ItemState) -> bool:
-    """Whether retrieval found a message of the user's that tells the preference."""
+    """Return whether retrieval found a message of the user's that tells the preference."""
     own = own_places(scenario, state["replies"], state["position"])
     return any(place in own and (place - own.start) % 2 == 0 for place in state["retrieved"])
 
@@ -150,25 +165,40 @@ PROMPTS: dict[Method, str] = {
 
 
 def _inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
-    scenario = _scenario(scene)
+    scenario: PrefEvalScenario = scene.scenario
     history = utterances(preceding(scenario, state["replies"], state["position"]))
     return {"history": history, "question": scenario.pair.question, "options": shown_options(scenario)}
 
 
 def _second_inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
-    """What a self-critic is shown besides. The letter apart, as a tag in what was said would be no tag any more."""
-    first = state["first"]
-    return {**_inputs(state, scene), "first": first, "choice": chosen(first) or ""}
+    """Return what a self-critic is shown besides; the letter apart, as a tag in what was said would be no tag."""
+    return {**_inputs(state, scene), "first": state["first"], "choice": chosen(state["first"]) or ""}
 
 
 async def _said(scene: Scene, prompt: str, inputs: dict[str, Any]) -> str:
-    """What the assistant says; nothing, if it twice said nothing: that is its result, and no failure of the run."""
+    """Return what the assistant says; nothing, if it twice said nothing: its result, and no failure of the run."""
     try:
         return str(await scene.ask(prompt, **inputs))
     except UnparsedReplyError:
         return ""
 
 
-def _scenario(scene: Scene) -> PrefEvalScenario:
-    scenario: PrefEvalScenario = scene.scenario
-    return scenario
+async def _rows(texts: Sequence[str], scene: Scene) -> NDArray[np.float32]:
+    """Return a row for each text. A model's vectors are common calls: what many items share is embedded once."""
+    embedder = scene.scenario.embedder
+    if embedding_model(embedder):
+        return np.array(await embedded(texts, scene, embedder, common=True), dtype=np.float32)
+    return await asyncio.to_thread(_made_here, embedder, tuple(texts))
+
+
+def _made_here(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
+    with _embedding:  # else several items would embed the same hundreds of turns beside each other
+        return _held(embedder, texts)
+
+
+@lru_cache(maxsize=4)
+def _held(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
+    try:
+        return np.array(local_embedder(embedder).embed(texts), dtype=np.float32)
+    except EmbedderError as error:
+        raise RecipeError(f"embedder: {error}", setting="embedder") from error

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from dialoom.graphs.option_types import AbsolutePath, Axis, EmbedderName, FilledAxis, chosen
+from dialoom.graphs.option_types import AbsolutePath, Axis, EmbedderName, FilledAxis, FromOne, FromZero
 from dialoom.graphs.recipe import RecipeOptions
 from dialoom.personas import EMBEDDERS
-from dialoom.personas.preferences import DEFAULT_POOL, FORMS, Form, PreferencePairs, sample_pairs
+from dialoom.personas.preferences import FORMS, Form, PreferencePairs, sample_pairs
 
 Task = Literal["generation", "classification"]
 Method = Literal["zero-shot", "reminder", "cot", "rag", "self-critic"]
@@ -34,10 +33,10 @@ class PrefEvalOptions(RecipeOptions):
     method: FilledAxis[Method] = Field(
         ("zero-shot",), description=f"How the assistant is helped: {', '.join(METHODS)}. Repeatable."
     )
-    turns: Axis[int] = Field(
+    turns: Axis[FromZero] = Field(
         (), description="Unrelated turns before the question; 8 unless the length is given in tokens. Repeatable."
     )
-    tokens: Axis[int] = Field(
+    tokens: Axis[FromOne] = Field(
         (), description="Instead of turns: as many as fit with the preference into so many tokens. Repeatable."
     )
     position: Axis[float] = Field(
@@ -45,7 +44,7 @@ class PrefEvalOptions(RecipeOptions):
         description="The share of the turns that stands before the preference, from 0 to 1; 0, or 0.5 with conflict, "
         "unless said otherwise. Repeatable.",
     )
-    extra: FilledAxis[int] = Field(
+    extra: FilledAxis[FromZero] = Field(
         (0,), description="Further preferences, of other topics, spread over the turns. Repeatable."
     )
     conflict: bool = Field(
@@ -54,24 +53,10 @@ class PrefEvalOptions(RecipeOptions):
     distractors: AbsolutePath | None = Field(
         None, description="A pool of chats, as PrefEval's filtered_inter_turns.json; without it, the shipped one."
     )
-    retrieved: FilledAxis[int] = Field((5,), description="Messages that rag retrieves. Repeatable.")
+    retrieved: FilledAxis[FromOne] = Field((5,), description="Messages that rag retrieves. Repeatable.")
     embedder: EmbedderName = Field("lexical", description=f"What rag compares texts with: {EMBEDDERS}.")
     judge: bool = Field(True, description="Let the four checkers judge each answer.")
     limit: int | None = Field(None, ge=1, description="Plan no more than this many items.")
-
-    @field_validator("turns", "extra")
-    @classmethod
-    def _not_negative(cls, values: tuple[int, ...]) -> tuple[int, ...]:
-        if any(value < 0 for value in values):
-            raise ValueError("give numbers from 0")
-        return values
-
-    @field_validator("tokens", "retrieved")
-    @classmethod
-    def _positive(cls, values: tuple[int, ...]) -> tuple[int, ...]:
-        if any(value < 1 for value in values):
-            raise ValueError("give numbers from 1")
-        return values
 
     @field_validator("position")
     @classmethod
@@ -91,21 +76,9 @@ class PrefEvalOptions(RecipeOptions):
         return self
 
     def source(self) -> PreferencePairs:
-        """The pairs to draw from."""
+        """Return the pairs to draw from."""
         return sample_pairs() if self.pairs is None else PreferencePairs(self.pairs)
 
-    def pool(self) -> Path:
-        """The file of unrelated chats."""
-        return DEFAULT_POOL if self.distractors is None else self.distractors
-
-    def chosen_topics(self, source: PreferencePairs) -> list[str]:
-        """The topics wanted.
-
-        Raises:
-            RecipeError: If there is none of that name.
-        """
-        return chosen("topics", self.topics, source.topics())
-
     def positions(self) -> tuple[float, ...]:
-        """Where the preference stands: at the start, or in the middle where another comes before it."""
+        """Return where the preference stands: at the start, or in the middle where another comes before it."""
         return self.position or ((0.5,) if self.conflict else (0.0,))

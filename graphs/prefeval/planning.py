@@ -1,28 +1,32 @@
-"""The items of a run: every combination of its axes for every pair, one after another, as there may be many."""
+"""The items of a run, one after another, as there may be many: each pair along the axes, with its unrelated turns."""
 
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
-from typing import Any
+from functools import cache
+from itertools import accumulate, islice, product
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from dialoom.graphs.option_types import chosen
+from dialoom.graphs.outcome import Line
 from dialoom.graphs.recipe import RecipeError
+from dialoom.graphs.shared import Shared
 from dialoom.graphs.stage import stream
 from dialoom.inputs import DataError
-from dialoom.personas.preferences import PreferencePair, PreferencePairs
+from dialoom.personas.preferences import DEFAULT_POOL, PreferencePair, PreferencePairs, read_chats
 from dialoom.roles.tokens import COUNTER, tokens
 
+from .conversation import LINES_PER_TURN
 from .options import ARMS, Arm, PrefEvalOptions, Task
-from .pool import Distractors
 from .scenario import PrefEvalScenario
 
 _USUAL_TURNS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _Company:
+class _Company(NamedTuple):
     """The other preferences of an item, and the arm of the conflict setting that this makes it."""
 
     extras: tuple[PreferencePair, ...] = ()
@@ -30,7 +34,7 @@ class _Company:
 
 
 def items(options: PrefEvalOptions, draw: random.Random, note: Callable[[str], None]) -> Iterator[PrefEvalScenario]:
-    """By topic and pair, and for each pair by form, task, other preferences, place, length and method.
+    """Yield items by topic and pair, and for each pair by form, task, other preferences, place, length and method.
 
     Raises:
         RecipeError: If an option's value is wrong.
@@ -38,10 +42,7 @@ def items(options: PrefEvalOptions, draw: random.Random, note: Callable[[str], N
     """
     plan = _Plan(options, draw)
     note(f"{len(plan.topics)} topics of {plan.source.path}; tokens are counted by {COUNTER}")
-    for number, item in enumerate(plan.items()):
-        if number == options.limit:
-            return
-        yield item
+    yield from islice(plan.items(), options.limit)
 
 
 class _Plan:
@@ -49,8 +50,8 @@ class _Plan:
         self._options = options
         self._seed = draw.getrandbits(63)
         self.source = options.source()
-        self.topics = options.chosen_topics(self.source)
-        self._pool = Distractors(options.pool())
+        self.topics = chosen("topics", options.topics, self.source.topics())
+        self._pool = Distractors(options.distractors or DEFAULT_POOL)
         for turns in options.turns:
             self._pool.check(turns)
         self._others = _Others(self.source, options)
@@ -86,7 +87,7 @@ class _Plan:
                     )
 
     def _lengths(self, pair: PreferencePair, company: _Company) -> Iterator[dict[str, int]]:
-        """Turns and tokens; also the tokens asked for, where the length is given so."""
+        """Yield turns and tokens; also the tokens asked for, where the length is given so."""
         told = sum(map(_told_tokens, (pair, *company.extras)))
         for turns in self._options.turns or (() if self._options.tokens else (_USUAL_TURNS,)):
             yield {"turns": turns, "tokens": told + self._pool.tokens(turns)}
@@ -103,7 +104,7 @@ class _Plan:
                 yield {"method": method}
 
     def _order(self, pair: PreferencePair) -> tuple[int, ...]:
-        """The options' order: of a pair always the same, whatever form, method and length."""
+        """Return the order of the options: of a pair always the same, whatever form, method and length."""
         return tuple(self._stream(pair, "options").sample(range(len(pair.options)), len(pair.options)))
 
     def _companies(self, pair: PreferencePair) -> Iterator[_Company]:
@@ -115,7 +116,7 @@ class _Plan:
             yield _Company(self._others.drawn(pair, count, self._stream(pair, "extras"), "extra"))
 
     def _stream(self, pair: PreferencePair, purpose: str) -> random.Random:
-        """A stream of the pair's own: what is drawn for it does not depend on what else is planned."""
+        """Return a stream of the pair's own: what is drawn for it does not depend on what else is planned."""
         return stream(self._seed, pair.id, purpose)
 
 
@@ -129,7 +130,7 @@ class _Others:
         self._source = source
 
     def drawn(self, pair: PreferencePair, count: int, draw: random.Random, setting: str) -> tuple[PreferencePair, ...]:
-        """So many of other topics. More of them begin with the same ones."""
+        """Return so many of other topics. More of them begin with the same ones."""
         if not count:
             return ()
         others = [each for topic, pairs in self._by_topic.items() if topic != pair.topic for each in pairs]
@@ -143,7 +144,7 @@ class _Others:
         return tuple(draw.sample(distinct, len(distinct))[:count])
 
     def of_arm(self, arm: Arm, pair: PreferencePair, draw: random.Random) -> tuple[PreferencePair, ...]:
-        """What comes before an item's preference in an arm of the conflict setting."""
+        """Return what comes before an item's preference in an arm of the conflict setting."""
         if arm == "agreeing":
             return self.drawn(pair, 1, draw, "conflict")
         if arm == "conflicting":
@@ -156,7 +157,7 @@ class _Others:
 
 
 def _stripped(pair: PreferencePair, task: Task) -> PreferencePair:
-    """The pair without what its task does not use, so that equal items have equal ids."""
+    """Return the pair without what its task does not use, so that equal items have equal ids."""
     unused = {"conflicting": "", **({} if task == "classification" else {"options": ()})}
     return pair.model_copy(update=unused)
 
@@ -168,6 +169,72 @@ def _told_only(pair: PreferencePair) -> PreferencePair:
 
 
 def _told_tokens(pair: PreferencePair) -> int:
-    """The tokens of what tells a preference, without the model's own reply, which is not known yet."""
+    """Return the tokens of what tells a preference, without the model's own reply, which is not known yet."""
     texts: Sequence[str] = [line.content for line in pair.talk] or [pair.preference]
     return sum(map(tokens, texts))
+
+
+class Distractors:
+    """A pool of unrelated turns.
+
+    Args:
+        path: A file of chats.
+
+    Raises:
+        DataError: If the file is broken.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        lines = [Line(role=each.speaker, content=each.content) for chat in read_chats(path) for each in chat]
+        self._lines = tuple(lines)
+        counts = [tokens(line.content) for line in lines]
+        by_turn = [sum(counts[at : at + LINES_PER_TURN]) for at in range(0, len(counts), LINES_PER_TURN)]
+        self._tokens = list(accumulate(by_turn, initial=0))
+        self.first = cache(self._first)
+
+    def check(self, turns: int) -> None:
+        """Refuse more turns than there are.
+
+        Raises:
+            RecipeError: With how many there are.
+        """
+        if turns > self._most:
+            raise RecipeError(
+                f"turns {turns}: {self.path} has {self._most} turns; give no more, or another pool as distractors",
+                setting="turns",
+            )
+
+    def fitting(self, most: int, taken: int, what: str) -> int:
+        """Return the most turns that leave room.
+
+        Args:
+            most: The tokens that there is room for.
+            taken: The tokens that something else takes.
+            what: What takes them, for messages.
+
+        Raises:
+            RecipeError: If that takes more than there is room for, or the pool has too few turns to fill it.
+        """
+        if taken > most:
+            raise RecipeError(f"tokens {most:,}: the preference of {what} alone takes {taken:,}", setting="tokens")
+        turns = bisect_right(self._tokens, most - taken) - 1
+        if turns == self._most and self.tokens(turns) + taken < most:
+            raise RecipeError(
+                f"tokens {most:,}: {self.path} has {self.tokens(turns):,} tokens in {turns} turns; give no more than "
+                "that, or another pool as distractors",
+                setting="tokens",
+            )
+        return turns
+
+    def tokens(self, turns: int) -> int:
+        """Return the tokens of the first turns."""
+        return self._tokens[turns]
+
+    def _first(self, turns: int) -> Shared[tuple[Line, ...]]:
+        """Return the first turns, one object for all items of a length."""
+        return Shared(self._lines[: turns * LINES_PER_TURN])
+
+    @property
+    def _most(self) -> int:
+        return len(self._tokens) - 1

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithLabels, WithProgress
+from dialoom.graphs.capabilities import (
+    Exporter,
+    WithComparison,
+    WithExports,
+    WithGate,
+    WithLabels,
+    WithProgress,
+)
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
+from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
 from dialoom.graphs.gate.talk import Said, Talk
-from dialoom.graphs.judge import add_judges
-from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
-from dialoom.graphs.recipe import Graph, Recipe
-from dialoom.graphs.reporting.chart import Chart
-from dialoom.graphs.reporting.pivot import Facet
-from dialoom.graphs.reporting.table import Table
+from dialoom.graphs.judge import Judge, add_judges
+from dialoom.graphs.outcome import Judgement, Line, Outcome
+from dialoom.graphs.recipe import Graph
+from dialoom.graphs.reporting import Chart, Facet, Runs, Table
 from dialoom.graphs.stage import Stage, node
 
-from . import checkers, exports, figures, nodes, report
+from . import checkers, nodes, report
+from .checkers import ASSISTANT, CHECKERS, RIGHT, UNPARSED, error_of
 from .conversation import folded
+from .exports import EXPORTERS
 from .nodes import ItemState
 from .options import PrefEvalOptions
 from .planning import items
 from .scenario import PrefEvalScenario
-from .verdicts import ASSISTANT, CHECKERS, RIGHT, UNPARSED, error_of
 
 
-class PrefEval(Recipe, WithGate, WithLabels, WithProgress, WithExports):
+class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgress, WithExports):
     """A preference, much unrelated talk, and a question that a usual answer would answer against it."""
 
     name = "prefeval"
@@ -53,28 +59,24 @@ class PrefEval(Recipe, WithGate, WithLabels, WithProgress, WithExports):
     facets = (Facet("topic", splits=True), Facet("turns", tells_length=True))
     evaluated = "assistant"
 
-    def roles_used(self, options: PrefEvalOptions) -> Mapping[str, float]:
-        """The assistant; the judge where answers are judged, and the embedder where a model is one."""
-        judged = options.judge and "generation" in options.task
-        by_model = "rag" in options.method and embedding_model(options.embedder)
-        wanted = {"assistant": True, "judge": judged, "embedder": by_model}
-        return {role: value for role, value in self.roles.items() if wanted[role]}
+    def embeds(self, options: PrefEvalOptions) -> bool:
+        """Return whether any item is asked with rag."""
+        return "rag" in options.method
 
-    def models_named(self, options: PrefEvalOptions) -> Mapping[str, str]:
-        """The embedder's, where the option `embedder` is `litellm:MODEL`."""
-        model = embedding_model(options.embedder)
-        return {"embedder": model} if model and "rag" in options.method else {}
+    def judges_used(self, options: PrefEvalOptions) -> Sequence[Judge]:
+        """Return the checkers where free answers are judged."""
+        return super().judges_used(options) if "generation" in options.task else ()
 
     def scenarios(
         self, options: PrefEvalOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[PrefEvalScenario]:
-        """By topic and pair, and for each pair along the axes."""
-        if "rag" in options.method:
+        """Yield items by topic and pair, and for each pair along the axes."""
+        if self.embeds(options):
             embedder_here(options.embedder)
         return items(options, draw, note)
 
     def graph(self, options: PrefEvalOptions) -> Graph:
-        """Replies to preferences; retrieval, answer, critique and revision as the method has them; the checkers."""
+        """Return replies to preferences, what the method has (retrieval, answer, critique, revision), the checkers."""
         from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
 
         builder = StateGraph(ItemState, context_schema=Stage)
@@ -104,7 +106,7 @@ class PrefEval(Recipe, WithGate, WithLabels, WithProgress, WithExports):
         return builder
 
     def initial(self, scenario: PrefEvalScenario) -> dict[str, Any]:
-        """Nothing said yet."""
+        """Return the state in which nothing is said yet."""
         return {
             "task": scenario.task,
             "method": scenario.method,
@@ -114,7 +116,7 @@ class PrefEval(Recipe, WithGate, WithLabels, WithProgress, WithExports):
         }
 
     def outcome(self, scenario: PrefEvalScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """What was said, without the unrelated turns, and the checkers' words."""
+        """Return what was said, without the unrelated turns, and the checkers' words."""
         answered = "chosen" if scenario.task == "classification" else "answered"
         judgements = [Judgement.model_validate(value) for value in state.get("judgements", [])]
         return Outcome(
@@ -122,34 +124,31 @@ class PrefEval(Recipe, WithGate, WithLabels, WithProgress, WithExports):
             ended_by="error" if failed else answered if state.get("answer") else "empty_answer",
             counts={"turns": scenario.turns, "tokens": scenario.tokens},
             details=_details(scenario, state),
-            judgements=self.ordered(judgements),
+            judgements=tuple(judgements),
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Judgements made."""
+        """Return how many judgements are made."""
         return {"judgement": len(state.get("judgements", []))}
 
-    def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
-        """Accuracy by length and topic, errors and the rest: the paper's tables 2 and 4-13."""
+    def compared(self, runs: Runs) -> list[Table]:
+        """Return accuracy by length and topic, errors and the rest: the paper's tables 2 and 4-13."""
         return report.compared(runs)
 
-    def charts(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Chart]:
-        """The paper's figures 3-9, 10-13 and 23-25, as far as there is something to draw."""
-        return figures.charts(runs)
+    def charts(self, runs: Runs) -> list[Chart]:
+        """Return the paper's figures 3-13 and 23-25, as far as there is something to draw."""
+        return report.charts(runs)
 
     def exporters(self) -> Mapping[str, Exporter]:
-        """The release's own files, and a training set."""
-        return exports.EXPORTERS
+        """Return the release's own files, and a training set."""
+        return EXPORTERS
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
-        """What the checker was shown."""
-        details = outcome.details
-        quote = checkers.quote_of([each.model_dump() for each in outcome.judgements])
-        shown = {**{name: details[name] for name in ("preference", "question", "answer")}, "quote": quote}
-        return checkers.seen_by(judgement.metric, shown)
+        """Return what the checker was shown."""
+        return checkers.lines_seen(judgement.metric, outcome)
 
     def concluded(self, outcome: Outcome) -> Iterator[Judgement]:
-        """Whether a free answer is right by its checkers' words."""
+        """Yield whether a free answer is right by its checkers' words."""
         if any(judgement.metric in CHECKERS for judgement in outcome.judgements):
             error = error_of(outcome.judgements)
             if error == UNPARSED:
@@ -158,7 +157,7 @@ class PrefEval(Recipe, WithGate, WithLabels, WithProgress, WithExports):
                 yield Judgement(metric=RIGHT, target=ASSISTANT, score=error is None, explanation=error or "")
 
     def talks(self, scenario: PrefEvalScenario, outcome: Outcome) -> Iterator[Talk]:
-        """The model's own replies to preferences, and the answer after its bare question.
+        """Yield the model's own replies to preferences, and the answer after its bare question.
 
         All else before the answer is data, and the words around the question are the method's.
         """
@@ -173,7 +172,7 @@ class PrefEval(Recipe, WithGate, WithLabels, WithProgress, WithExports):
             yield Talk(lines, facts, outcome.ended_by, since=len(lines) - 1)
 
     def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
-        """Nothing: a checker that is not shown the preference must not be told it here, and neither must people."""
+        """Return nothing: a checker that is not shown the preference must not learn it here, nor must people."""
         return {}
 
 
@@ -188,7 +187,7 @@ def _said(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> Iterator[Line
 
 
 def _own_exchanges(outcome: Outcome) -> Iterator[list[Said]]:
-    """Preferences that the model itself has replied to, each with its reply."""
+    """Yield preferences that the model itself has replied to, each with its reply."""
     for place, (told, said) in enumerate(pairwise(outcome.messages), start=1):
         if said.role == ASSISTANT and told.content in outcome.details["replies"]:
             is_cut = said.finish_reason == "length"
@@ -196,7 +195,7 @@ def _own_exchanges(outcome: Outcome) -> Iterator[list[Said]]:
 
 
 def _details(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> dict[str, Any]:
-    """What exports build the whole conversation of, together with the scenario."""
+    """Return what exports build the whole conversation of, together with the scenario."""
     kept = {name: state[name] for name in ("position", "replies", "first", "critique") if state.get(name) is not None}
     details = {
         "preference": scenario.pair.preference,
@@ -210,7 +209,7 @@ def _details(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> dict[str, 
     if scenario.task == "classification":
         details |= {
             "options": nodes.shown_options(scenario),
-            "correct": nodes.correct_letter(scenario),
+            "correct": nodes.LETTERS[scenario.order.index(0)],  # the option that is stored first
             "choice": nodes.chosen(details["answer"]),
             "first_choice": nodes.chosen(state.get("first", "")),
         }

@@ -1,24 +1,26 @@
-"""PrefEval's tables: the paper's 2 and 4-13, and the figures that its charts show, over one run or several."""
+"""PrefEval's tables and charts over one run or several: the paper's tables 2 and 4-13, figures 3-13 and 23-25."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
-from dialoom.graphs.reporting.statistics import FEWEST
-from dialoom.graphs.reporting.table import Cell, FacetColumn, Table
+from dialoom.graphs.reporting import FEWEST, Cell, Chart, FacetColumn, Runs, Series, Table
 
-from .correlation import both_tasks, by_form, pearson
-from .results import ItemResults, Runs
-from .setting import Setting, along, facet_of, grouped, varying
-from .verdicts import ERROR_TYPES, UNJUDGED, UNPARSED, WHERE, WRONG
+from .checkers import ERROR_TYPES, RIGHT, UNJUDGED, UNPARSED, WHERE, WRONG
+from .results import OWN_TURNS, BothTasks, ItemResults, Setting, along, grouped, pearson, varying
 
+Figures = Mapping[str, Callable[[Sequence[Setting]], Cell]]
+"""What the columns of a table show of the settings of a row, by their names."""
+Place = Callable[[Setting], float]
+
+PIE_TURNS = 10
+"""The length at which the paper shows the shares of errors."""
 _DONE = "state == 'done'"
-
 _TOLD = ("model", "method")
 """What a row tells even where all rows have the same."""
-
 _PLAIN = {"position": "0.0", "preferences": "1", "arm": ""}
-"""The facets of what `_is_plain`."""
+"""The facets of settings that `is_plain`."""
 _ACCURACY = (
     "Accuracy: share of answers without an error, or of right choices; what is unparsed counts and is no success. "
     "Averages are unweighted means over the topics. In brackets: 95 % intervals; of one topic Wilson's, of averages "
@@ -31,17 +33,45 @@ _ERRORS = (
     "against it and names another one), inconsistency (names it and goes against it), unhelpful. Unparsed: a checker's "
     "word could not be had."
 )
+_ITEMS = (
+    "Too long: failed because the request was longer than the model reads. Tokens: the mean of what precedes the "
+    "question, without a model's own replies to preferences."
+)
+_CELLS = "r: Pearson's, over cells (model, method, length and what else is varied), each the mean over the topics."
+_BEFORE = "Alone: nothing. Agreeing: a preference of another topic. Conflicting: one that this one contradicts."
+_FOUND = "Found: a message of the user's that tells the preference is among the k retrieved."
+
+_ACCURACY_AXIS = "accuracy, mean over topics"
+_TURNS_AXIS = "turns: the unrelated ones, the preference's and the question's"
+_RESAMPLED = "95 % bootstrap intervals; pairs are resampled within each topic."
 
 
 def compared(runs: Runs) -> list[Table]:
-    """All tables that there is something for, in one pass over the items of each run."""
+    """Return all tables that there is something for, in one pass over the items of each run."""
     results = ItemResults(runs)
+    one = [setting for setting in results.settings if setting.preferences == 1 and not setting.arm]
+    over = f"mean over {len(results.topics)} topics" if len(results.topics) > 1 else "".join(results.topics)
+    before = "Accuracy by the share of the unrelated turns that stands before the preference"
+    plain = results.some(lambda setting: setting.is_plain)
     found = [
-        _by_length(results),
+        _across(results, "length", plain, "accuracy", f"Accuracy by length, {over}", held=_PLAIN),
         *_by_topic(results),
-        _positions(results),
-        _preferences(results),
-        _conflict(results),
+        _across(results, "position", _varied(results, one, "position", 0), "position", before),
+        _across(
+            results,
+            "preferences",
+            _varied(results, [setting for setting in results.settings if not setting.arm], "preferences", 1),
+            "preferences",
+            "Accuracy by the number of preferences",
+        ),
+        _across(
+            results,
+            "arm",
+            results.some(lambda setting: bool(setting.arm)),
+            "conflict",
+            "Accuracy by what came before the preference",
+            [_BEFORE],
+        ),
         _retrieval(results),
         _errors(results),
         _choices(results),
@@ -51,166 +81,351 @@ def compared(runs: Runs) -> list[Table]:
     return [table for table in found if table.rows]
 
 
-def _by_length(results: ItemResults) -> Table:
-    over = f"mean over {len(results.topics)} topics" if len(results.topics) > 1 else "".join(results.topics)
-    return _across(
-        results, "length", results.some(_is_plain), Table("accuracy", f"Accuracy by length, {over}", []), _PLAIN
-    )
+def _varied(results: ItemResults, settings: Sequence[Setting], axis: str, usual: int) -> list[Setting]:
+    """Return settings that differ in an axis alone or, if there are none, those with more than the usual of it."""
+    if not results.total(*settings).n:
+        return []
+    return along(settings, axis) or [setting for setting in settings if getattr(setting, axis) > usual]
+
+
+def _table(
+    name: str,
+    title: str,
+    groups: Sequence[Sequence[Setting]],
+    axes: Sequence[str],
+    figures: Figures,
+    notes: Sequence[str] = (),
+    held: Mapping[str, str] | None = None,
+) -> Table:
+    """Return a table with a row for each group of settings: its values of the axes, and the figures.
+
+    Args:
+        name: The table's name.
+        title: Its title.
+        groups: The settings of each row.
+        axes: What the first columns tell.
+        figures: The other columns.
+        notes: Its notes.
+        held: The facets, with their values, that are the same in all of it.
+    """
+    rows: list[Sequence[Cell]] = [
+        [*map(group[0].told, axes), *(figure(group) for figure in figures.values())] for group in groups
+    ]
+    table = Table(name, title, [*axes, *figures], rows, list(notes))
+    settings = [setting for group in groups for setting in group]
+    facets: dict[str, FacetColumn | None] = {"model": None}
+    for axis in set(table.columns) & set(Setting._fields):
+        told = {setting.told(axis): facet for setting in settings if (facet := setting.facet(axis))}
+        if len(names := {facet for facet, _ in told.values()}) == 1:  # a length may be of turns or of tokens
+            facets[axis] = FacetColumn(names.pop(), {words: value for words, (_, value) in told.items()})
+    table.facets, table.chosen = facets, dict.fromkeys(table.columns, held or {})
+    return table
+
+
+def _across(
+    results: ItemResults,
+    axis: str,
+    settings: list[Setting],
+    name: str,
+    title: str,
+    notes: Sequence[str] = (),
+    held: Mapping[str, str] | None = None,
+) -> Table:
+    """Return a table of averages: an axis in its columns, all others in its rows; some facets are held in all of it."""
+
+    def at(group: Sequence[Setting], value: object) -> Cell:
+        return next((results.average(each) for each in group if getattr(each, axis) == value), None)
+
+    words = {getattr(setting, axis): f"{setting.told(axis)} %" for setting in settings}
+    figures: Figures = {words[value]: partial(at, value=value) for value in results.values(axis, settings)}
+    axes = varying(settings, but=(axis,), always=_TOLD)
+    notes = [*notes, _ACCURACY, _TURNS, *_too_long(results, settings)]
+    table = _table(name, title, grouped(settings, but=(axis,)), axes, figures, notes, held)
+    for each in settings:
+        table.chosen[words[getattr(each, axis)]] = {**(held or {}), **dict(filter(None, [each.facet(axis)]))}
+    return table
 
 
 def _by_topic(results: ItemResults) -> list[Table]:
-    """A table for each task, form and length."""
+    """Return a table for each task, form and length, if there are several topics."""
     tables = []
-    for group in grouped(filter(_is_plain, results.settings), by=("task", "form", "length")):
+    by = ("task", "form", "length")
+    for group in grouped((each for each in results.settings if each.is_plain), by=by):
         task, form, length = group[0].task, group[0].form, group[0].length
-        name = f"{task}-{form}-{length.amount}-{length.unit}"
-        table = Table(name, f"Accuracy by topic: {task}, {form}, {length}", [])
-        axes = varying(group, always=_TOLD)
-        table.columns = [*axes, "Average %", *(f"{topic} %" for topic in results.topics)]
-        for setting in results.some(group.__contains__):
-            shares = [results.share(setting, topic) for topic in results.topics]
-            table.rows.append([*map(setting.told, axes), results.average(setting), *shares])
-        own = dict(filter(None, (facet_of(group[0], axis) for axis in ("task", "form", "length"))))
-        _tell_facets(table, group, {**_PLAIN, **own})
-        table.chosen.update({f"{topic} %": {**_PLAIN, **own, "topic": topic} for topic in results.topics})
-        table.notes = [_ACCURACY, *_too_long(results, group)]
+        held = {**_PLAIN, **dict(filter(None, map(group[0].facet, by)))}
+
+        def share(row: Sequence[Setting], topic: str) -> Cell:
+            return results.share(row[0], topic)
+
+        figures: Figures = {
+            "Average %": lambda row: results.average(row[0]),
+            **{f"{topic} %": partial(share, topic=topic) for topic in results.topics},
+        }
+        name, title = f"{task}-{form}-{length.amount}-{length.unit}", f"Accuracy by topic: {task}, {form}, {length}"
+        rows = [[setting] for setting in group] if results.total(*group).n else []
+        notes = [_ACCURACY, *_too_long(results, group)]
+        table = _table(name, title, rows, varying(group, always=_TOLD), figures, notes, held)
+        table.chosen.update({f"{topic} %": {**held, "topic": topic} for topic in results.topics})
         tables.append(table)
     return tables if len(results.topics) > 1 else []
 
 
-def _positions(results: ItemResults) -> Table:
-    settings = results.some(lambda setting: setting.preferences == 1 and not setting.arm)
-    settings = along(settings, "position") or [setting for setting in settings if setting.position]
-    table = Table("position", "Accuracy by the share of the unrelated turns that stands before the preference", [])
-    return _across(results, "position", settings, table)
-
-
-def _preferences(results: ItemResults) -> Table:
-    settings = results.some(lambda setting: not setting.arm)
-    settings = along(settings, "preferences") or [setting for setting in settings if setting.preferences > 1]
-    table = Table("preferences", "Accuracy by the number of preferences", [])
-    return _across(results, "preferences", settings, table)
-
-
-def _conflict(results: ItemResults) -> Table:
-    note = "Alone: nothing. Agreeing: a preference of another topic. Conflicting: one that this one contradicts."
-    table = Table("conflict", "Accuracy by what came before the preference", [], notes=[note])
-    return _across(results, "arm", results.some(lambda setting: bool(setting.arm)), table)
-
-
-def _across(
-    results: ItemResults, axis: str, settings: list[Setting], table: Table, held: Mapping[str, str] | None = None
-) -> Table:
-    """Fill a table with averages: an axis in its columns, all others in its rows; some facets are held in all of it."""
-    columns = results.values(axis, settings)
-    axes = varying(settings, but=(axis,), always=_TOLD)
-    by_column = {getattr(setting, axis): setting.told(axis) for setting in settings}
-    table.columns = [*axes, *(f"{by_column[column]} %" for column in columns)]
-    for group in grouped(settings, but=(axis,)):
-        found = {getattr(setting, axis): results.average(setting) for setting in group}
-        table.rows.append([*map(group[0].told, axes), *map(found.get, columns)])
-    _tell_facets(table, settings, held or {})
-    for setting in settings:
-        if (facet := facet_of(setting, axis)) is not None:
-            table.chosen[f"{setting.told(axis)} %"] = {**(held or {}), facet[0]: facet[1]}
-    table.notes += [_ACCURACY, _TURNS, *_too_long(results, settings)]
-    return table
-
-
-def _tell_facets(table: Table, settings: Sequence[Setting], held: Mapping[str, str]) -> None:
-    """Say which items a table's figures are of; some facets are held in all of it."""
-    facets: dict[str, FacetColumn | None] = {"model": None}
-    for axis in table.columns:
-        told = {setting.told(axis): facet_of(setting, axis) for setting in settings if axis in Setting._fields}
-        names = {facet[0] for facet in told.values() if facet is not None}
-        if len(names) == 1:  # a length may be of turns here and of tokens there
-            facets[axis] = FacetColumn(names.pop(), {words: facet[1] for words, facet in told.items() if facet})
-    table.facets = facets
-    table.chosen = dict.fromkeys(table.columns, held)
-
-
-def _too_long(results: ItemResults, settings: list[Setting]) -> list[str]:
-    count = sum(results.total(setting).too_long for setting in settings)
+def _too_long(results: ItemResults, settings: Sequence[Setting]) -> list[str]:
+    count = results.total(*settings)["too_long"]
     return [f"Not counted, as a request was longer than the model reads: {count:,} items."] if count else []
 
 
 def _retrieval(results: ItemResults) -> Table:
     settings = [setting for setting in results.settings if setting.retrieved]
+    figures: Figures = {
+        "retrieved": lambda row: row[0].told("retrieved"),
+        "accuracy %": lambda row: results.average(row[0]),
+        "preference found %": lambda row: results.hit_rate(row[0]),
+    }
     axes = varying(settings, but=("retrieved", "method"), always=("model",))
-    columns = [*axes, "retrieved", "accuracy %", "preference found %"]
-    table = Table("retrieval", "Retrieval: whether the preference is among k messages", columns)
-    for setting in settings:
-        figures: list[Cell] = [setting.told("retrieved"), results.average(setting), results.hit_rate(setting)]
-        table.rows.append([*map(setting.told, axes), *figures])
-    _tell_facets(table, settings, {})
-    table.notes += ["Found: a message of the user's that tells the preference is among the k retrieved.", _ACCURACY]
+    title = "Retrieval: whether the preference is among k messages"
+    return _table("retrieval", title, [[each] for each in settings], axes, figures, [_FOUND, _ACCURACY])
+
+
+def _counts(results: ItemResults, keys: Mapping[str, str]) -> Figures:
+    """Return figures that are counts of items, by their columns."""
+
+    def count(row: Sequence[Setting], key: str) -> Cell:
+        return results.total(*row)[key]
+
+    return {column: partial(count, key=key) for column, key in keys.items()}
+
+
+def _of_task(results: ItemResults, task: str, name: str, title: str, figures: Figures, notes: Sequence[str]) -> Table:
+    settings = results.some(lambda setting: setting.task == task)
+    axes = varying(settings, always=(*_TOLD, "length"))
+    table = _table(name, title, [[each] for each in settings], axes, figures, notes, {"task": task})
+    table.where = _DONE
     return table
 
 
 def _errors(results: ItemResults) -> Table:
-    settings = results.some(lambda setting: setting.task == "generation")
-    axes = varying(settings, always=(*_TOLD, "length"))
-    columns = [*axes, "answers", "right", *ERROR_TYPES, UNPARSED, "not judged"]
-    table = Table("errors", "Free answers and their errors", columns)
-    for setting in settings:
-        errors = results.total(setting).errors
-        kinds = (None, *ERROR_TYPES, UNPARSED, UNJUDGED)
-        table.rows.append([*map(setting.told, axes), errors.total(), *(errors[kind] for kind in kinds)])
-    _tell_facets(table, settings, {"task": "generation"})
-    table.where = _DONE
+    keys = {"answers": "done", **{kind: kind for kind in (RIGHT, *ERROR_TYPES, UNPARSED)}, "not judged": UNJUDGED}
+    figures = _counts(results, keys)
+    table = _of_task(results, "generation", "errors", "Free answers and their errors", figures, [_ERRORS])
     table.where_of = {**WHERE, "not judged": "not judgements"}
-    table.notes += [_ERRORS]
     return table
 
 
 def _choices(results: ItemResults) -> Table:
-    settings = results.some(lambda setting: setting.task == "classification")
-    axes = varying(settings, always=(*_TOLD, "length"))
-    table = Table("choices", "Choices among four options", [*axes, "choices", "right", "wrong", "of these, no letter"])
-    for setting in settings:
-        total = results.total(setting)
-        figures = [total.n, total.right, total.errors[WRONG], total.no_letter]
-        table.rows.append([*map(setting.told, axes), *figures])
-    _tell_facets(table, settings, {"task": "classification"})
-    table.where = _DONE
+    no_letter = "of these, no letter"
+    counts = _counts(results, {"right": RIGHT, "wrong": WRONG, no_letter: "no_letter"})
+    figures: Figures = {"choices": lambda row: results.total(*row).n, **counts}
+    table = _of_task(results, "classification", "choices", "Choices among four options", figures, [])
     table.where_of = {"choices": "correct is defined or judgements", "right": "correct == 1", "wrong": "correct == 0"}
-    table.chosen["of these, no letter"] = None
+    table.chosen[no_letter] = None
     return table
 
 
 def _correlation(results: ItemResults) -> Table:
-    table = Table("correlation", "Correlation of free answers and choices", ["form", "cells", "r"])
-    for cells in by_form(both_tasks(results)):
+    title = "Correlation of free answers and choices"
+    table = Table("correlation", title, ["form", "cells", "r"], notes=[_CELLS])
+    for cells in results.both_tasks():
         if (r := pearson(cells)) is not None:
             table.rows.append([cells[0].setting.form, len(cells), r])
-    table.notes.append(
-        "r: Pearson's, over cells (model, method, length and what else is varied), each the mean over the topics."
-    )
     return table
 
 
 def _items(results: ItemResults) -> Table:
-    columns = ["model", "length", "items", "failed", "too long", "empty answers", "tokens"]
-    table = Table("dialogues", "The items", columns, decimals={"tokens": 0})
-    for group in grouped(results.settings, by=("model", "length")):
-        totals = [results.total(setting) for setting in group]
-        items = [total.errors.total() + total.failed for total in totals]
-        tokens = sum(results.tokens(setting) * count for setting, count in zip(group, items, strict=True))
-        failed, too_long, empty = (
-            sum(getattr(total, name) for total in totals) for name in ("failed", "too_long", "empty")
-        )
-        named = map(group[0].told, ("model", "length"))
-        table.rows.append([*named, sum(items), failed, too_long, empty, tokens / sum(items)])
-    _tell_facets(table, results.settings, {})
+    counts = {"items": "items", "failed": "failed", "too long": "too_long", "empty answers": "empty"}
+    figures: Figures = {**_counts(results, counts), "tokens": lambda row: results.tokens(*row)}
+    axes = ("model", "length")
+    table = _table("dialogues", "The items", grouped(results.settings, by=axes), axes, figures, [_ITEMS, _TURNS])
+    table.decimals = {"tokens": 0}
     table.where_of["failed"] = "state == 'failed'"
     table.chosen.update(dict.fromkeys(("too long", "empty answers")))
-    table.notes += [
-        "Too long: failed because the request was longer than the model reads. Tokens: the mean of what precedes the "
-        "question, without a model's own replies to preferences.",
-        _TURNS,
-    ]
     return table
 
 
-def _is_plain(setting: Setting) -> bool:
-    return setting.is_plain
+def charts(runs: Runs) -> list[Chart]:
+    """Return all charts that there is something for, in one pass over the items of each run."""
+    results = ItemResults(runs)
+    made = (_lengths, _methods, _forms, _shares, _numbers, _preferences, _conflict, _positions, _scatter, _retrieved)
+    return [chart for chart_of in made for chart in chart_of(results)]
+
+
+def _lengths(results: ItemResults) -> Iterable[Chart]:
+    """Yield figures 3 and 10: zero-shot over turns and over tokens, a line for each model."""
+    settings = [each for each in results.settings if each.is_plain and each.method == "zero-shot"]
+    for suffix, told, panel in _panels(settings, ("task", "form")):
+        by_turns = [setting for setting in panel if setting.length.unit == "turns"]
+        title = f"Zero-shot accuracy by {{}}{told}"
+        yield from _over(results, by_turns, "length", _turns, f"turns{suffix}", title.format("turns"), _TURNS_AXIS)
+        tokens = "tokens before the question"
+        yield from _over(results, panel, "length", results.tokens, f"tokens{suffix}", title.format("tokens"), tokens)
+
+
+def _methods(results: ItemResults) -> Iterable[Chart]:
+    """Yield figures 4 and 6: over turns, a line for each method."""
+    for suffix, told, panel in _panels(_by_turns(results), ("model", "task", "form")):
+        if len({(setting.method, setting.retrieved) for setting in panel}) > 1:
+            name, title = f"methods{suffix}", f"Accuracy by method{told}"
+            yield from _over(results, panel, "length", _turns, name, title, _TURNS_AXIS)
+
+
+def _forms(results: ItemResults) -> Iterable[Chart]:
+    """Yield figure 5: over turns, a line for each form, with the reminder."""
+    settings = [setting for setting in _by_turns(results) if setting.method == "reminder"]
+    for suffix, told, panel in _panels(settings, ("model", "task")):
+        if len({setting.form for setting in panel}) > 1:
+            name, title = f"forms{suffix}", f"Accuracy with a reminder, by form{told}"
+            yield from _over(results, panel, "length", _turns, name, title, _TURNS_AXIS)
+
+
+def _shares(results: ItemResults) -> Iterable[Chart]:
+    """Yield figure 7: what share of the answers has which error, by method."""
+    settings = _free(results)
+    nearest = min((setting.length for setting in settings), key=lambda each: abs(each.amount - PIE_TURNS), default=None)
+    for suffix, told, panel in _panels([each for each in settings if each.length == nearest], ("model", "form")):
+        totals = [results.total(setting) for setting in panel]
+        title = f"Errors after {nearest}{told}"
+        chart = Chart(f"errors{suffix}", title, "", "share of answers", y_range=(0.0, 1.0), kind="stacked")
+        chart.names = [_named(setting, varying(panel) or ["method"]) for setting in panel]
+        shares = {kind: [total[kind] / total.n for total in totals] for kind in (*ERROR_TYPES, UNPARSED)}
+        chart.series = _series_of(shares, range(len(panel)))
+        chart.notes.append("All topics together. What is left to 1 is right.")
+        yield chart
+
+
+def _numbers(results: ItemResults) -> Iterable[Chart]:
+    """Yield figure 13: the number of errors of each type over turns."""
+    for suffix, told, panel in _panels(_free(results), ("model", "form", "method", "retrieved")):
+        chart = Chart(f"error-numbers{suffix}", f"Errors by turns{told}", _TURNS_AXIS, "number of answers")
+        totals = [results.total(setting) for setting in panel]
+        counts = {kind: [float(total[kind]) for total in totals] for kind in (*ERROR_TYPES, UNPARSED)}
+        chart.series = _series_of(counts, [setting.length.amount for setting in panel])
+        chart.y_range = (0.0, max([1.0, *(count for of_kind in counts.values() for count in of_kind)]) * 1.05)
+        chart.notes.append("All topics together.")
+        yield from _worth(chart)
+
+
+def _series_of(values: Mapping[str, Sequence[float]], x: Sequence[float]) -> list[Series]:
+    """Return a series for each kind of error; of what is unparsed, only if there is any."""
+    return [Series(kind, x, y) for kind, y in values.items() if kind != UNPARSED or any(y)]
+
+
+def _preferences(results: ItemResults) -> Iterable[Chart]:
+    """Return figures 8 and 24: over the number of preferences."""
+    settings = [setting for setting in results.settings if not setting.arm]
+    title = "Accuracy by the number of preferences"
+    return _over(results, settings, "preferences", lambda each: each.preferences, "preferences", title, "preferences")
+
+
+def _conflict(results: ItemResults) -> Iterable[Chart]:
+    """Return figures 9 and 25: the arms as bars."""
+    settings = results.some(lambda setting: bool(setting.arm))
+    arms = results.values("arm", settings)
+    title = "Accuracy by what came before the preference"
+    chart = Chart("conflict", title, "", _ACCURACY_AXIS, kind="bars", y_range=(0.0, 1.0), names=[*arms])
+    chart.notes = [f"With {_RESAMPLED}"]
+    chart.series = _lines(results, settings, "arm", lambda setting: arms.index(setting.arm))
+    return [chart] if chart.series else []
+
+
+def _positions(results: ItemResults) -> Iterable[Chart]:
+    """Return figure 23: over the turn in which the preference stands, after a share of the unrelated ones."""
+    settings = [setting for setting in _by_turns(results, plain=False) if setting.preferences == 1 and not setting.arm]
+
+    def own_turn(setting: Setting) -> float:
+        return 1 + round(setting.position * (setting.length.amount - OWN_TURNS))
+
+    title = "Accuracy by where the preference stands"
+    return _over(results, settings, "position", own_turn, "position", title, "the preference's turn")
+
+
+def _scatter(results: ItemResults) -> Iterable[Chart]:
+    """Yield figure 11: both tasks' accuracy, a point for each cell."""
+    for cells in results.both_tasks():
+        if (r := pearson(cells)) is None:
+            continue
+        form = cells[0].setting.form
+        chart = Chart(f"tasks-{form}", f"Both tasks, {form} preferences", "accuracy of choices", "", kind="points")
+        chart.y_label = "accuracy of free answers"
+        by_model: dict[str, list[BothTasks]] = {}
+        for cell in cells:
+            by_model.setdefault(cell.setting.model, []).append(cell)
+        for model, some in by_model.items():
+            x, y = [cell.classification for cell in some], [cell.generation for cell in some]
+            chart.series.append(Series(model, x, y))
+        chart.notes.append(f"Pearson's r = {r:.2f} over {len(cells)} cells, each the mean over topics.")
+        yield chart
+
+
+def _retrieved(results: ItemResults) -> Iterable[Chart]:
+    """Return figure 12: over the number of messages retrieved, with how often the preference is among them."""
+    settings = along([setting for setting in results.settings if setting.retrieved], "retrieved")
+    chart = _chart("retrieval", "Accuracy by how much is retrieved", "messages retrieved (k)")
+    chart.y_label = "share, mean over topics"
+    for group, label in _groups(settings, "retrieved"):
+        x = [setting.retrieved for setting in group]
+        chart.series.append(Series.of(label or "accuracy", x, [results.average(each) for each in group]))
+        hits = [results.hit_rate(setting) for setting in group]
+        found = f"{label}, preference found" if label else "preference found"
+        chart.series.append(Series(found, x, [each.mean if each else None for each in hits]))
+    return _worth(chart)
+
+
+def _panels(settings: Sequence[Setting], axes: Sequence[str]) -> Iterable[tuple[str, str, list[Setting]]]:
+    """Yield the settings of each value of these axes, with what tells them in a name and in a title, if they vary."""
+    told = [axis for axis in varying(settings) if axis in axes]
+    for panel in grouped(settings, by=axes):
+        parts = [*filter(None, map(panel[0].told, told))]
+        yield "".join(f"-{part}" for part in parts), f": {', '.join(parts)}" if parts else "", panel
+
+
+def _groups(settings: Sequence[Setting], axis: str) -> Iterable[tuple[list[Setting], str]]:
+    """Yield settings that differ in an axis alone, with a label that tells them from the others."""
+    axes = varying(settings, but=(axis,))
+    for group in grouped(settings, but=(axis,)):
+        yield group, _named(group[0], axes)
+
+
+def _named(setting: Setting, axes: Iterable[str]) -> str:
+    return " ".join(filter(None, map(setting.told, axes)))
+
+
+def _over(
+    results: ItemResults, settings: Sequence[Setting], axis: str, place: Place, name: str, title: str, x_label: str
+) -> list[Chart]:
+    """Return a chart of accuracy over an axis, if a line of it has two points."""
+    chart = _chart(name, title, x_label)
+    chart.series = _lines(results, settings, axis, place)
+    return _worth(chart)
+
+
+def _lines(results: ItemResults, settings: Sequence[Setting], axis: str, place: Place) -> list[Series]:
+    """Return a line over an axis for each group that has an accuracy, if it has something to go along."""
+    made = []
+    for group, label in _groups(along(settings, axis), axis):
+        ordered = sorted(group, key=place)
+        averages = [results.average(setting) for setting in ordered]
+        if any(averages):
+            made.append(Series.of(label or ordered[0].model, [place(setting) for setting in ordered], averages))
+    return made
+
+
+def _chart(name: str, title: str, x_label: str) -> Chart:
+    return Chart(name, title, x_label, _ACCURACY_AXIS, y_range=(0.0, 1.0), notes=[f"Bands: {_RESAMPLED}"])
+
+
+def _worth(chart: Chart) -> list[Chart]:
+    is_worth = any(sum(value is not None for value in series.y) > 1 for series in chart.series)
+    return [chart] if is_worth else []
+
+
+def _by_turns(results: ItemResults, plain: bool = True) -> list[Setting]:
+    return [each for each in results.settings if each.length.unit == "turns" and (each.is_plain or not plain)]
+
+
+def _free(results: ItemResults) -> list[Setting]:
+    """Return the settings of free answers by turns that were judged."""
+    return [each for each in _by_turns(results) if each.task == "generation" and results.total(each).n]
+
+
+def _turns(setting: Setting) -> float:
+    return setting.length.amount

@@ -2,151 +2,236 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from dialoom.graphs.outcome import Episode
-from dialoom.graphs.reporting.statistics import FEWEST, Estimate, mean_of_shares, share_of
+from dialoom.graphs.reporting import FEWEST, Estimate, Runs, mean_of_shares, share_of
 from dialoom.personas.preferences import FORMS
 
+from .checkers import ERROR_TYPES, RIGHT, UNJUDGED, error_of
 from .options import ARMS, METHODS, TASKS
-from .setting import OWN_TURNS, Length, Setting
-from .verdicts import UNJUDGED, UNPARSED, error_of
 
-"""The preference's and the question's: PrefEval counts them to a conversation's length."""
-TOO_LONG = "context"
+OWN_TURNS = 2
+"""Of an item's turns: the preference's and the question's. PrefEval counts them to a conversation's length."""
+_TOO_LONG = "context"
 """The fault of an item whose request was longer than its model reads."""
+_FEWEST_CELLS = 3
+"""Of a correlation: two points always lie on a line."""
 
-Runs: TypeAlias = Sequence[tuple[str, Iterable[Episode]]]
-"""Each run's label, e.g. its model, and its finished items; these are read once, one at a time."""
+
+class Length(NamedTuple):
+    """How long a conversation is: in turns, or as many tokens as were asked for."""
+
+    unit: str
+    amount: int
+
+    def __str__(self) -> str:
+        return f"{self.amount:,} {self.unit}"
 
 
-@dataclass(slots=True)
-class Count:
-    """The items of a setting and a topic.
+class Setting(NamedTuple):
+    """What is varied but the topic: the cells of the tables.
 
-    Attributes:
-        errors: How many of each error; `None` counts the right ones.
-        failed: How many came to no answer.
-        too_long: How many of these were longer than the model reads.
-        empty: How many answers were empty.
-        no_letter: How many choices named no option.
-        looked: How many retrieved messages.
-        hits: How many of these found the preference.
+    `retrieved` is 0 where nothing is. In the conflict setting the arm says what else is told, and `preferences` is 1.
     """
 
-    errors: Counter[str | None] = field(default_factory=Counter)
-    failed: int = 0
-    too_long: int = 0
-    empty: int = 0
-    no_letter: int = 0
-    looked: int = 0
-    hits: int = 0
+    model: str
+    task: str
+    form: str
+    method: str
+    retrieved: int
+    length: Length
+    position: float
+    preferences: int
+    arm: str
+
+    @classmethod
+    def of(cls, model: str, facets: Mapping[str, Any]) -> Setting:
+        """Return the setting of an item with these facets."""
+        limit, arm = int(facets["token_limit"]), str(facets["arm"])
+        return cls(
+            model=model,
+            task=str(facets["task"]),
+            form=str(facets["form"]),
+            method=str(facets["method"]),
+            retrieved=int(facets["retrieved"]),
+            length=Length("tokens", limit) if limit else Length("turns", int(facets["turns"]) + OWN_TURNS),
+            position=float(facets["position"]),
+            preferences=1 if arm else int(facets["preferences"]),
+            arm=arm,
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether one preference stands at the start: what the tables by topic and length are about."""
+        return not self.position and self.preferences == 1 and not self.arm
+
+    def told(self, axis: str) -> str:
+        """Return the value of an axis in words; empty where the axis says nothing."""
+        if axis == "retrieved":
+            return f"k={self.retrieved}" if self.retrieved else ""
+        if axis == "position":
+            return f"at {self.position:g}"
+        if axis == "preferences":
+            return "1 preference" if self.preferences == 1 else f"{self.preferences} preferences"
+        return str(getattr(self, axis))
+
+    def facet(self, axis: str) -> tuple[str, str] | None:
+        """Return the facet of items that an axis stands for, and its value; `None` of a model."""
+        if axis == "length":
+            unit, amount = self.length
+            return ("token_limit", str(amount)) if unit == "tokens" else ("turns", str(amount - OWN_TURNS))
+        return None if axis == "model" else (axis, str(getattr(self, axis)))
+
+
+def varying(settings: Sequence[Setting], but: Iterable[str] = (), always: Iterable[str] = ()) -> list[str]:
+    """Return the axes in which settings differ, without those of `but`, and in any case those of `always`."""
+    out, named = set(but), set(always)
+    axes = [axis for axis in Setting._fields if axis not in out]
+    return [axis for axis in axes if axis in named or len({getattr(setting, axis) for setting in settings}) > 1]
+
+
+def along(settings: Sequence[Setting], axis: str) -> list[Setting]:
+    """Return those that differ from another one in an axis alone."""
+    return [setting for group in grouped(settings, but=(axis,)) if len(group) > 1 for setting in group]
+
+
+def grouped(settings: Iterable[Setting], by: Iterable[str] = (), but: Iterable[str] = ()) -> list[list[Setting]]:
+    """Return settings with the same value of each axis of `by`, or of all but `but`, together, in their order."""
+    axes = list(by) or [axis for axis in Setting._fields if axis not in set(but)]
+    groups: dict[tuple[object, ...], list[Setting]] = {}
+    for setting in settings:
+        groups.setdefault(tuple(getattr(setting, axis) for axis in axes), []).append(setting)
+    return list(groups.values())
+
+
+class Count(Counter[str]):
+    """Items of a setting: `items`, their `tokens`, `failed` (of these `too_long`), `done`, and of these `right`.
+
+    Also each kind of error, `empty` answers, choices with `no_letter`, items that `looked` for messages, and `hits`.
+    """
 
     @property
     def n(self) -> int:
         """The items that count: judged, or with a checker's word that could not be had."""
-        return self.errors.total() - self.errors[UNJUDGED]
-
-    @property
-    def right(self) -> int:
-        """Those without an error."""
-        return self.errors[None]
+        return self["done"] - self[UNJUDGED]
 
     def add(self, episode: Episode) -> None:
         """Count one item."""
-        if episode.state != "done":
-            self.failed += 1
-            self.too_long += episode.at_fault == TOO_LONG
+        details, is_done = episode.outcome.details, episode.state == "done"
+        self.update(items=1, tokens=int(episode.facets["tokens"]), done=is_done, failed=not is_done)
+        if not is_done:
+            self["too_long"] += episode.at_fault == _TOO_LONG
             return
-        details = episode.outcome.details
-        self.errors[error_of(episode.outcome.judgements)] += 1
-        self.empty += not details.get("answer")
-        self.no_letter += "choice" in details and details["choice"] is None
-        if "hit" in details:
-            self.looked += 1
-            self.hits += bool(details["hit"])
+        self[error_of(episode.outcome.judgements) or RIGHT] += 1
+        self["empty"] += not details.get("answer")
+        self["no_letter"] += "choice" in details and details["choice"] is None
+        self.update(looked="hit" in details, hits=bool(details.get("hit")))
 
-    def plus(self, other: Count) -> Count:
-        """Both together."""
-        return Count(
-            self.errors + other.errors,
-            *(
-                getattr(self, name) + getattr(other, name)
-                for name in ("failed", "too_long", "empty", "no_letter", "looked", "hits")
-            ),
-        )
+
+class BothTasks(NamedTuple):
+    """A setting's accuracy in both tasks, each the mean over topics."""
+
+    setting: Setting
+    generation: float
+    classification: float
 
 
 class ItemResults:
     """Everything that tables and charts show, in one pass over the items of each run."""
 
     def __init__(self, runs: Runs) -> None:
-        self.models = [label for label, _ in runs]
         self._counts: dict[Setting, dict[str, Count]] = defaultdict(lambda: defaultdict(Count))
-        self._tokens: Counter[Setting] = Counter()
         self._averages: dict[Setting, Estimate | None] = {}
+        self._orders: Mapping[str, Sequence[str]] = {
+            "model": [label for label, _ in runs],
+            "task": TASKS,
+            "form": FORMS,
+            "method": METHODS,
+            "arm": ("", *ARMS),
+        }
         for label, episodes in runs:
             for episode in episodes:
-                setting = _setting(label, episode)
+                setting = Setting.of(label, episode.facets)
                 self._counts[setting][str(episode.facets["topic"])].add(episode)
-                self._tokens[setting] += int(episode.facets["tokens"])
         self.topics = sorted({topic for by_topic in self._counts.values() for topic in by_topic})
-        self.settings = sorted(self._counts, key=self._place)
+        self.settings = sorted(
+            self._counts, key=lambda each: [self._rank(*pair) for pair in zip(Setting._fields, each, strict=True)]
+        )
 
     def share(self, setting: Setting, topic: str) -> Estimate | None:
-        """A topic's accuracy; `None` if there is none."""
-        count = self._of(setting).get(topic, Count())
-        return _judged(setting, count, share_of(count.right, count.n))
+        """Return a topic's accuracy; `None` if there is none."""
+        count = self._of(setting, topic)
+        return _judged(setting, count, share_of(count[RIGHT], count.n))
 
     def average(self, setting: Setting) -> Estimate | None:
-        """The unweighted mean of all topics' accuracy; `None` if one of them has none."""
+        """Return the unweighted mean of all topics' accuracy; `None` if one of them has none."""
         if setting not in self._averages:
-            counts = self._by_topic(setting)
-            average = mean_of_shares([(count.right, count.n) for count in counts])
+            counts = [self._of(setting, topic) for topic in self.topics]
+            average = mean_of_shares([(count[RIGHT], count.n) for count in counts])
             self._averages[setting] = _judged(setting, self.total(setting), average)
         return self._averages[setting]
 
     def hit_rate(self, setting: Setting) -> Estimate | None:
-        """How often retrieval found the preference: the unweighted mean over topics."""
-        return mean_of_shares([(count.hits, count.looked) for count in self._by_topic(setting)])
+        """Return how often retrieval found the preference: the unweighted mean over topics."""
+        counts = (self._of(setting, topic) for topic in self.topics)
+        return mean_of_shares([(count["hits"], count["looked"]) for count in counts])
 
-    def some(self, wanted: Callable[[Setting], bool]) -> list[Setting]:
-        """The settings that are wanted; none if none of them has an accuracy."""
-        settings = [setting for setting in self.settings if wanted(setting)]
-        return settings if any(self.total(setting).n for setting in settings) else []
-
-    def total(self, setting: Setting) -> Count:
-        """The items of all topics."""
+    def total(self, *settings: Setting) -> Count:
+        """Return the items of all topics of these settings."""
         total = Count()
-        for count in self._of(setting).values():
-            total = total.plus(count)
+        for setting in settings:
+            for count in self._counts.get(setting, {}).values():
+                total.update(count)
         return total
 
-    def tokens(self, setting: Setting) -> float:
-        """The mean number of tokens before the question."""
-        counts = self._of(setting).values()
-        return self._tokens[setting] / sum(count.errors.total() + count.failed for count in counts)
+    def tokens(self, *settings: Setting) -> float:
+        """Return the mean number of tokens before the question."""
+        total = self.total(*settings)
+        return total["tokens"] / total["items"]
 
-    def _of(self, setting: Setting) -> Mapping[str, Count]:
-        return self._counts.get(setting, {})
-
-    def _by_topic(self, setting: Setting) -> list[Count]:
-        return [self._of(setting).get(topic, Count()) for topic in self.topics]
+    def some(self, wanted: Callable[[Setting], bool]) -> list[Setting]:
+        """Return the settings that are wanted; none if none of them has an accuracy."""
+        settings = [setting for setting in self.settings if wanted(setting)]
+        return settings if self.total(*settings).n else []
 
     def values(self, axis: str, settings: Iterable[Setting]) -> list[Any]:
-        """What settings have on an axis, in its order."""
+        """Return the settings' values of an axis, in its order."""
         return sorted({getattr(setting, axis) for setting in settings}, key=lambda value: self._rank(axis, value))
 
-    def _place(self, setting: Setting) -> tuple[Any, ...]:
-        return tuple(self._rank(axis, value) for axis, value in zip(Setting._fields, setting, strict=True))
+    def both_tasks(self) -> list[list[BothTasks]]:
+        """Return the settings that have both tasks, those of each form together."""
+        found = {}
+        for setting in self.settings:
+            if setting.task == "generation":
+                choice = self.average(setting._replace(task="classification"))
+                if (free := self.average(setting)) and choice:
+                    found[setting] = BothTasks(setting, free.mean, choice.mean)
+        return [[found[setting] for setting in group] for group in grouped(found, by=("form",))]
+
+    def _of(self, setting: Setting, topic: str) -> Count:
+        return self._counts.get(setting, {}).get(topic, Count())
 
     def _rank(self, axis: str, value: Any) -> Any:
-        """Models stand as the runs were named, words as the options name them, numbers as they are."""
-        orders = {"model": self.models, "task": TASKS, "form": FORMS, "method": METHODS, "arm": ("", *ARMS)}
-        return orders[axis].index(value) if axis in orders else value
+        """Return the place of a value: models as the runs were named, words as the options, numbers as they are."""
+        return self._orders[axis].index(value) if axis in self._orders else value
+
+
+def pearson(cells: Sequence[BothTasks]) -> float | None:
+    """Return how far the quick task, choosing among options, ranks as free answers do (PrefEval, 3.4).
+
+    `None` of fewer than three cells, or where one task's accuracy is the same in all.
+    """
+    if len(cells) < _FEWEST_CELLS:
+        return None
+    try:
+        return statistics.correlation([cell.generation for cell in cells], [cell.classification for cell in cells])
+    except statistics.StatisticsError:
+        return None
 
 
 def _judged(setting: Setting, count: Count, share: Estimate | None) -> Estimate | None:
@@ -156,22 +241,5 @@ def _judged(setting: Setting, count: Count, share: Estimate | None) -> Estimate 
     """
     if share is None or setting.task != "generation":
         return share
-    found = {error for error, number in count.errors.items() if number and error not in (UNJUDGED, UNPARSED)}
-    return replace(share, is_constant=len(found) == 1 and not count.errors[UNPARSED] and count.n >= FEWEST)
-
-
-def _setting(label: str, episode: Episode) -> Setting:
-    facets = episode.facets
-    limit = int(facets["token_limit"])
-    length = Length("tokens", limit) if limit else Length("turns", int(facets["turns"]) + OWN_TURNS)
-    return Setting(
-        model=label,
-        task=str(facets["task"]),
-        form=str(facets["form"]),
-        method=str(facets["method"]),
-        retrieved=int(facets["retrieved"]),
-        length=length,
-        position=float(facets["position"]),
-        preferences=1 if facets["arm"] else int(facets["preferences"]),
-        arm=str(facets["arm"]),
-    )
+    is_constant = any(count[kind] == count.n for kind in (RIGHT, *ERROR_TYPES)) and count.n >= FEWEST
+    return replace(share, is_constant=is_constant)

@@ -54,7 +54,7 @@ class PrefEvalScenario(Scenario):
         return " ".join([*(part for part in parts if part), *(["choose"] if self.task == "classification" else [])])
 
     def facets(self) -> dict[str, Any]:
-        """The axes of the tables."""
+        """Return the axes of the tables."""
         return {
             "topic": self.pair.topic,
             "index": self.pair.index,
@@ -71,7 +71,7 @@ class PrefEvalScenario(Scenario):
         }
 
     def described(self) -> dict[str, Any]:
-        """The facets, and what preference and question say."""
+        """Return the facets, and what preference and question say."""
         return {
             **self.facets(),
             "counter": self.counter,

@@ -9,7 +9,15 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithOutline, WithProgress
+from dialoom.graphs.capabilities import (
+    Exporter,
+    WithExports,
+    WithGate,
+    WithOutline,
+    WithProgress,
+    WithPrompts,
+    WithRoles,
+)
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
 from dialoom.graphs.gate.talk import Talk
@@ -36,7 +44,7 @@ from .writing import write
 _FORMS = (forms.offer, forms.tell, forms.finish)
 
 
-class PrefEvalPairs(Recipe, WithGate, WithOutline, WithProgress, WithExports):
+class PrefEvalPairs(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithProgress, WithExports):
     """Preferences and questions that put them to the test, written and filtered by models."""
 
     name = "prefeval-pairs"

@@ -2,9 +2,11 @@
 
 from .chart import Chart, FittedLine, Series
 from .comparison import side_by_side
+from .facet import Facet
 from .outline import Outline, Span
-from .pivot import Column, Facet, Pivot, count, difference, mean, score, score_by_turn, share, tabulate
+from .pivot import Column, Pivot, count, difference, mean, ratio, score, score_by_turn, share, tabulate
 from .statistics import (
+    FEWEST,
     LEVEL,
     RESAMPLES,
     Estimate,
@@ -17,9 +19,10 @@ from .statistics import (
     share_of,
     wilson,
 )
-from .table import Cell, FacetColumn, Table
+from .table import Cell, FacetColumn, Runs, Table
 
 __all__ = [
+    "FEWEST",
     "LEVEL",
     "RESAMPLES",
     "Cell",
@@ -32,6 +35,7 @@ __all__ = [
     "Outline",
     "PairedDifference",
     "Pivot",
+    "Runs",
     "Series",
     "Span",
     "Table",
@@ -43,6 +47,7 @@ __all__ = [
     "mean",
     "mean_of_shares",
     "paired_difference",
+    "ratio",
     "score",
     "score_by_turn",
     "share",

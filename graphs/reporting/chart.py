@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .statistics import Estimate
+
 
 @dataclass(frozen=True, slots=True)
 class FittedLine:
@@ -35,6 +37,14 @@ class Series:
     low: Sequence[float | None] = ()
     high: Sequence[float | None] = ()
     line: FittedLine | None = None
+
+    @classmethod
+    def of(
+        cls, label: str, x: Sequence[float], found: Sequence[Estimate | None], line: FittedLine | None = None
+    ) -> Series:
+        """Return the series of estimates: their means with the ends of their intervals."""
+        y, low, high = ([getattr(each, name) if each else None for each in found] for name in ("mean", "low", "high"))
+        return cls(label, x, y, low, high, line)
 
 
 Kind = Literal["lines", "points", "bars", "stacked"]

@@ -7,15 +7,17 @@ drill-down of the studio (which scenarios a figure counts) and a bar chart follo
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode
 
 from .chart import Chart, Series
+from .facet import Facet
 from .statistics import Estimate, Tally, intervals, paired_difference
 from .table import Cell, FacetColumn, Table
 
@@ -27,46 +29,8 @@ MOST_VALUES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Facet:
-    """A facet of scenarios whose values are rows; of a facet whose value is a list, each item is a row.
-
-    Attributes:
-        name: The facet.
-        title: The column's name; by default the facet's.
-        order: Its values in the order of the rows; others come last, sorted.
-        labels: What its values are called in the table.
-        splits: Whether exports may be split into train and test by it: all scenarios of a value are on one side.
-        unit: What its values are called in the plural, if intervals are made over them, e.g. `people`.
-        tells_length: Whether it is a number that grows with the length of the conversation: workers then begin with the
-            longest ones.
-    """
-
-    name: str
-    title: str = ""
-    order: Sequence[str] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    splits: bool = False
-    unit: str = ""
-    tells_length: bool = False
-
-    @property
-    def column(self) -> str:
-        """The column's name."""
-        return self.title or self.name
-
-    def values(self, episode: Episode) -> list[str]:
-        """Return a scenario's values, as the facets' text."""
-        value = episode.facets.get(self.name)
-        return [str(each) for each in value] if isinstance(value, list | tuple) else [str(value)]
-
-    def rank(self, value: str) -> tuple[int, str]:
-        """Return the place of a value among the rows."""
-        return (self.order.index(value) if value in self.order else len(self.order), value)
-
-
-@dataclass(frozen=True, slots=True)
 class Column:
-    """A column of figures. Use `score`, `mean`, `share`, `count` and `difference` to make one.
+    """A column of figures. Use `score`, `mean`, `share`, `ratio`, `count` and `difference` to make one.
 
     Attributes:
         title: The column's name; one that ends in `%` shows fractions as percentages.
@@ -75,6 +39,7 @@ class Column:
         where: Which scenarios contribute, as an expression over what a run holds of each; empty if all do.
         scale: The lowest and the highest value that there can be.
         turns: For a score of turns: the values by turn. Each turn becomes a column.
+        parts: For a ratio: what a scenario adds above and below; `None` above if that is not known, and then of no sum.
         pair: For a difference: the value with the side that it belongs to (0 or 1) and what it is paired by.
         judged: Whether a judge gives the values: a figure whose values are all equal is then marked.
     """
@@ -85,6 +50,7 @@ class Column:
     where: str = ""
     scale: tuple[float, float] | None = None
     turns: Callable[[Episode], Mapping[int, Value]] | None = None
+    parts: Callable[[Episode], tuple[float | None, float] | None] | None = None
     pair: Callable[[Episode], tuple[Hashable, int, float] | None] | None = None
     judged: bool = False
 
@@ -144,6 +110,11 @@ def mean(title: str, value: Callable[[Episode], Value], where: str = "", interva
 def share(title: str, of: Callable[[Episode], bool | None], where: str = "") -> Column:
     """Return a column of a share of scenarios with Wilson's interval; the title should end in `%`."""
     return Column(title, of, "estimate", where)
+
+
+def ratio(title: str, parts: Callable[[Episode], tuple[float | None, float] | None], where: str = "") -> Column:
+    """Return a column of one sum over another, such as tokens per reply; `parts` gives what a scenario adds to each."""
+    return Column(title, show="mean", where=where, parts=parts)
 
 
 def count(title: str = "scenarios", of: Callable[[Episode], bool] = lambda _episode: True, where: str = "") -> Column:
@@ -216,7 +187,7 @@ def tabulate(
     Args:
         pivots: The declarations.
         episodes: The scenarios.
-        unit: The facet over whose values intervals are made, as `Recipe.unit`; `None` for scenarios.
+        unit: The facet over whose values intervals are made, as `unit_facet` gives it; `None` for scenarios.
         units: What these are called, in the plural.
         keep_empty: Return tables without rows as well.
     """
@@ -318,15 +289,7 @@ def chart_of(pivot: Pivot, table: Table) -> Chart | None:
         place = list(table.columns).index(title)
         cells = [row[place] for row in table.rows]
         estimates = [cell if isinstance(cell, Estimate) else None for cell in cells]
-        chart.series.append(
-            Series(
-                title,
-                list(range(len(cells))),
-                [each.mean if each else None for each in estimates],
-                [each.low if each else None for each in estimates],
-                [each.high if each else None for each in estimates],
-            )
-        )
+        chart.series.append(Series.of(title, list(range(len(cells))), estimates))
     return chart
 
 
@@ -410,12 +373,17 @@ class _Cell:
         self.by_turn: dict[int, Tally] = defaultdict(partial(Tally, judged=judged))
         self.pairs: dict[Hashable, dict[int, float]] = defaultdict(dict)
         self.people: dict[Hashable, Any] = {}
+        self.below = 0.0
 
     def add(self, column: Column, episode: Episode, person: Any) -> None:
         if column.turns is not None:
             for turn, value in column.turns(episode).items():
                 if value is not None:
                     self.by_turn[turn].add(value, person)
+        elif column.parts is not None:
+            if (parts := column.parts(episode)) is not None:
+                self.total += math.nan if parts[0] is None else parts[0]
+                self.below += parts[1]
         elif column.pair is not None:
             if (pair := column.pair(episode)) is not None:
                 key, side, value = pair
@@ -442,6 +410,8 @@ class _Cell:
             whole = [(self.people[key], sides[1] - sides[0]) for key, sides in self.pairs.items() if len(sides) == 2]
             found = paired_difference(whole)
             return None if found is None else found.estimate
+        if column.parts is not None:
+            return self.total / self.below if self.below and not math.isnan(self.total) else None
         if column.show == "count":
             return self.counts
         if column.show == "mean":

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dialoom.graphs.outcome import Episode
 
 from .statistics import FEWEST, Estimate
 
 Cell = str | int | float | Estimate | None
+
+Runs: TypeAlias = Sequence[tuple[str, Iterable[Episode]]]
+"""Each run's label, such as its model, and its finished scenarios; these are read once, one at a time."""
 
 CONSTANT = "†"
 """Marks a figure whose scores are all equal."""

@@ -164,7 +164,7 @@ class Scales:
     A metric without a scale is a verdict.
 
     Args:
-        known: The lowest and the highest score by metric, as in `Recipe.scales`.
+        known: The lowest and the highest score by metric, as in `WithJudging.scales`.
         given: `METRIC=LOW-HIGH`, which win.
 
     Raises:

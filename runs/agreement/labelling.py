@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dialoom.graphs import Episode
+from dialoom.graphs.capabilities import WithJudging
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
@@ -116,7 +117,7 @@ class LabelFile:
             DataError: If the file cannot be read.
             OutputError: If it cannot be written.
         """
-        name, scales = " ".join(annotator.split()), Scales(run.recipe.scales, self._given)
+        name, scales = " ".join(annotator.split()), Scales(WithJudging.of(run.recipe).scales, self._given)
         if not name:
             raise RunError("annotator: give the name of whoever labels", setting="annotator")
         episode, found = _item(run, position, item)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dialoom.graphs import Table
+from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES
 from dialoom.inputs import DataError
 from dialoom.runs.errors import RunError
@@ -121,13 +122,13 @@ def agreement(
     """
     require_statistics()
     recipe = run.recipe
-    known = Scales(recipe.scales, scales)
+    known = Scales(WithJudging.of(recipe).scales, scales)
     rows, earlier = _rows(run, labels, judging, known, where)
     if missing := set(metrics) - {group.metric for group in rows}:
         there = ", ".join(sorted({group.metric for group in rows}))
         raise RunError(f"metrics {min(missing)!r}: the items of {labels.path} are of {there}", setting="metrics")
     rows = {group: codes for group, codes in rows.items() if not metrics or group.metric in metrics}
-    ranks = {metric: rank for rank, metric in enumerate(recipe.metrics)}
+    ranks = {metric: rank for rank, metric in enumerate(WithJudging.of(recipe).metrics)}
     groups = sorted(rows, key=lambda group: (ranks.get(group.metric, len(ranks)), group))
     return Agreement(
         labels.annotators,

@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 import yaml
 
 from dialoom.graphs import Episode, stream
-from dialoom.graphs.capabilities import WithLabels
+from dialoom.graphs.capabilities import WithJudging, WithLabels
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
@@ -72,13 +72,13 @@ def write_sample(
         raise RunError(f"{target} exists, and may hold people's labels; a sample is written to a new file")
     config = run.config
     recipe = run.recipe
-    known = Scales(recipe.scales, scales)
+    known = Scales(WithJudging.of(recipe).scales, scales)
     draw = stream(config.seed if seed is None else seed, "", "agreement sample")
     drawn, unscored = _drawn(items(run, judging, metrics, where), known, size, draw)
     if not drawn:
         raise RunError(f"{run.path} has no judgement with a score to sample ({unscored:,} have none)")
     # The items of a metric stand together: it is easier to keep to one scale at a time.
-    ranks = {metric: rank for rank, metric in enumerate(recipe.metrics)}
+    ranks = {metric: rank for rank, metric in enumerate(WithJudging.of(recipe).metrics)}
     drawn.sort(key=lambda each: (ranks.get(each.group.metric, len(ranks)), each))
     rows = (_row(run, judging, each, known) for each in drawn)
     # The mark at the beginning (`-sig`) is how a spreadsheet knows that the file is UTF-8.

@@ -11,7 +11,9 @@ from typing import Any, get_args
 
 import yaml
 
+from dialoom.graphs.capabilities import WithGate
 from dialoom.graphs.gate import reduced_shares
+from dialoom.graphs.reporting.facet import split_facet
 from dialoom.roles import ModelBinding
 from dialoom.runs.report.writing import markdown_table
 from dialoom.runs.shortcuts import shortcut_table
@@ -83,7 +85,7 @@ class Card:
         front: dict[str, Any] = {
             "pretty_name": f"{recipe.name}: {self._rows.request.format}",
             "license": self._rows.request.license or _UNKNOWN,
-            "language": list(recipe.languages),
+            "language": list(WithGate.of(recipe).languages),
             "task_categories": list(exporter.tasks if exporter else _TASKS),
             "size_categories": [_size(sum(count.rows for count in self._files.values()))],
             "tags": ["synthetic", "dialoom", recipe.name],
@@ -126,7 +128,7 @@ class Card:
             yield from (f"**{_OFFLINE.format(roles=', '.join(offline))}**", "")
 
     def _held(self) -> Iterator[str]:
-        facet = self._rows.recipe.split_by
+        facet = split_facet(self._rows.recipe.facets)
         header = ["file", "rows", "scenarios", *([f"different {facet}"] if facet else [])]
         lines = [
             [markdown_text(name), count.rows, count.scenarios, *([len(count.groups)] if facet else [])]

@@ -12,6 +12,7 @@ from dialoom.errors import first_problem
 from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario
 from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.fault import is_sound
+from dialoom.graphs.reporting.facet import split_facet
 from dialoom.runs.errors import RunError
 from dialoom.runs.scenario_pages import known_kinds, means_of, selected
 from dialoom.runs.shortcuts import PairSample
@@ -138,7 +139,7 @@ class ExportRequest:
             raise RunError(f"test_share is for rows; {files}", setting="test_share")
 
     def _check_share(self, recipe: Recipe) -> None:
-        if recipe.split_by is None:
+        if split_facet(recipe.facets) is None:
             raise RunError(
                 f"test_share: recipe {recipe.name!r} names nothing by which its rows could be split",
                 setting="test_share",
@@ -212,8 +213,9 @@ class Rows:
         self.judging = run.judgement_set(request.judging)
         self.pairs = PairSample()
         self.split = None
-        if request.test_share is not None and self.recipe.split_by is not None:
-            self.split = Split.of(run, self.recipe.split_by, request.test_share)
+        self._split_by = split_facet(self.recipe.facets)
+        if request.test_share is not None and self._split_by is not None:
+            self.split = Split.of(run, self._split_by, request.test_share)
 
     def read(self, part: str, count: RowCount) -> Iterator[Any]:
         """The items of a part (`train`, `test`, or the only one), counted as they go by."""
@@ -231,7 +233,7 @@ class Rows:
                 count.left_out += 1
                 continue
             before = count.rows
-            group = None if self.recipe.split_by is None else key_of(episode.facets, self.recipe.split_by)
+            group = None if self._split_by is None else key_of(episode.facets, self._split_by)
             for item in make(episode, self.run.scenario(self.recipe, self.run.resolve(episode.id))):
                 count.rows += 1
                 self.pairs.add(item, group or episode.id)

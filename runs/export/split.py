@@ -58,7 +58,7 @@ def key_of(facets: Mapping[str, Any], facet: str) -> str:
     """The group of a scenario with these facets.
 
     Raises:
-        RunError: If it has no such facet: then the recipe's `split_by` is wrong.
+        RunError: If it has no such facet: then the recipe's facet that `splits` is wrong.
     """
     if facet not in facets:
         raise RunError(f"the recipe splits by {facet!r}, but its scenarios have the facets {', '.join(facets)}")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dialoom.graphs import Chart, Episode, Recipe, Table
+from dialoom.graphs.capabilities import WithComparison
 from dialoom.runs.errors import RunError
 from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store import RunFile, judges_of, panel_of
@@ -96,15 +97,15 @@ def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | Non
     if len(runs) == 1 and len(chosen) > 1:
         chosen = [replace(each, label=f"{each.label}, judgements {each.set_name!r}") for each in chosen]
     difference = difference_note(chosen, recipe) if len(runs) > 1 else None
-    return _noted(recipe.charts(_episodes(chosen, where)), difference, *notes_on(chosen, where))
+    return _noted(WithComparison.of(recipe).charts(_episodes(chosen, where)), difference, *notes_on(chosen, where))
 
 
 def _twice(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
     """The recipe's tables, what is wrong in the dialogues, and the tables once more where the user was sound."""
     found = [FaultsOf.read(each, where) for each in reported]
-    tables = [*recipe.compared(_episodes(reported, where)), *faults_table(found, where)]
+    tables = [*WithComparison.of(recipe).compared(_episodes(reported, where)), *faults_table(found, where)]
     if (sound := sound_where(found, where)) is not None:
-        tables += marked_sound(recipe.compared(_episodes(reported, sound)))
+        tables += marked_sound(WithComparison.of(recipe).compared(_episodes(reported, sound)))
     return tables
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dialoom.graphs import Judgement, Recipe, Table
+from dialoom.graphs.reporting.facet import unit_facet, units_of
 from dialoom.graphs.reporting.statistics import FEWEST, PairedDifference, holm, is_constant, paired_difference
 from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store.documents import canonical
@@ -70,7 +71,7 @@ def differences(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     if any(p is not None for p in corrected):
         table.notes.append(_power(max(row.paired.estimate.n for row in rows), recipe))
     table.notes += [_BY_FACETS] if by_facets else []
-    units = recipe.units
+    units = units_of(recipe.facets)
     table.notes.append(_TESTED.format(units=units, fewest=FEWEST))
     return [table]
 
@@ -99,7 +100,7 @@ _BY_FACETS = "Scenarios are paired that are the same but for what the runs as a 
 
 
 def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str, _Scored]:
-    found: dict[str, _Scored] = {}
+    unit, found = unit_facet(recipe.facets), dict[str, _Scored]()
     for episode in selected(reported.run, reported.set_name, where):
         scores: dict[str, list[float]] = defaultdict(list)
         for judgement in episode.outcome.judgements:
@@ -107,7 +108,7 @@ def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str,
                 scores[what_of(judgement)].append(float(judgement.score))
         if scores:
             means = {what: sum(values) / len(values) for what, values in scores.items()}
-            person = episode.id if recipe.unit is None else str(episode.facets[recipe.unit])
+            person = episode.id if unit is None else str(episode.facets[unit])
             found[episode.id] = _Scored(episode.facets, person, means)
     return found
 
@@ -177,5 +178,6 @@ def _told(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], f
 
 
 def _power(n: int, recipe: Recipe) -> str:
-    further = "" if recipe.unit is None else f", of further {recipe.units} as well"
+    units = units_of(recipe.facets)
+    further = "" if units == "scenarios" else f", of further {units} as well"
     return f"An interval half as wide would take about four times as many scenarios: some {3 * n:,} more{further}."

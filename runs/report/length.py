@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from dialoom.graphs import Judgement, Outcome, Table
+from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.reporting.statistics import rank_correlation
 from dialoom.runs.scenario_pages import selected
 
@@ -35,7 +36,7 @@ def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: 
         pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for episode in selected(each.run, each.set_name, where):
             for judgement in episode.outcome.judgements:
-                if judgement.metric not in each.run.recipe.scales or judgement.score is None:
+                if judgement.metric not in WithJudging.of(each.run.recipe).scales or judgement.score is None:
                     continue
                 for words in _words(episode.outcome, judgement):
                     pairs[what_of(judgement)].append((words, float(judgement.score)))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Recipe
+from dialoom.graphs.capabilities import WithJudging, WithRoles
 from dialoom.roles import ModelBinding
 from dialoom.runs.scenario_pages import Where
 from dialoom.runs.store import JudgementSet, RunFile
@@ -52,7 +53,7 @@ def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None =
         {**run.config.model_names, **(set_.model_names if set_ else {})} for run, set_ in zip(runs, chosen, strict=True)
     ]
     candidates = [
-        [played.get(recipe.evaluated or "", "") for played in models],
+        [played.get(WithRoles.of(recipe).evaluated or "", "") for played in models],
         _differing(models),
         [run.path.name for run in runs],
         [str(run.path) for run in runs],
@@ -112,8 +113,8 @@ def own_words_note(reported: Sequence[ReportedRun]) -> str | None:
     found: dict[str, None] = {}
     for each in reported:
         recipe, models = each.run.recipe, {role: binding.model for role, binding in each.models.items()}
-        judges = {models[role] for role in recipe.judging_roles() if role in models}
-        for own in judges & {models.get(recipe.evaluated or "", "")}:
+        judges = {models[role] for role in WithJudging.of(recipe).judging_roles() if role in models}
+        for own in judges & {models.get(WithRoles.of(recipe).evaluated or "", "")}:
             if not own.startswith("offline/"):
                 found[own] = None
     if not found:
@@ -146,7 +147,10 @@ def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | No
 
     Told are models and their sampling, options, prompts and scenarios; not the seed, which the scenarios show.
     """
-    models = [{role: binding for role, binding in each.models.items() if role != recipe.evaluated} for each in reported]
+    models = [
+        {role: binding for role, binding in each.models.items() if role != WithRoles.of(recipe).evaluated}
+        for each in reported
+    ]
     found = [
         ("the models of", _differing_keys(models)),
         ("the options", _differing_keys([each.run.config.options for each in reported])),

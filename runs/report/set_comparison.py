@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from importlib.util import find_spec
 
 from dialoom.graphs import Estimate, Judgement, Table, Tally, intervals
+from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs.reporting.facet import unit_facet, units_of
 from dialoom.graphs.reporting.statistics import FEWEST
 from dialoom.runs.scenario_pages import Where
 from dialoom.runs.store import JudgementSet, RunFile
@@ -32,7 +34,7 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
         lambda: (Tally(judged=True), Tally(judged=True), Tally(), Tally())
     )
     pairs: dict[tuple[str, str], Counter[tuple[float, float]]] = defaultdict(Counter)
-    person = run.recipe.unit
+    person = unit_facet(run.recipe.facets)
     for one, other in zip(run.episodes(left.name), run.episodes(right.name), strict=True):
         if wanted is not None and not (wanted.keeps(one) and wanted.keeps(other)):
             continue
@@ -48,9 +50,9 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
                 tally.add(value, one.id if person is None else one.facets[person])
     for (what, metric), counts in pairs.items():
         estimates = [tally.estimate() for tally in tallies[what]]
-        kappa = _kappa(counts, run.recipe.scales.get(metric))
+        kappa = _kappa(counts, WithJudging.of(run.recipe).scales.get(metric))
         table.rows.append([what, counts.total(), *estimates, kappa])
-    units = run.recipe.units
+    units = units_of(run.recipe.facets)
     table.notes += ["Only judgements that both sets have a score for; verdicts count as 1 and 0.", intervals(units)]
     table.notes.append(f"{_KAPPA}{'' if _can_measure() else f' {NEEDED}'}")
     return table

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Chart, Estimate, Table
+from dialoom.graphs.capabilities import WithComparison
 from dialoom.outputs import make_folder, text_output
 from dialoom.runs.report import Report
 from dialoom.runs.report.page import page
@@ -166,7 +167,9 @@ def _own_charts(played: PlayedSystem) -> list[Chart]:
     if not played.system.charts:
         return []
     labelled = [(each.label, each.run.episodes(each.set_name)) for each in played.reported]
-    chosen = [chart for chart in played.recipe.charts(labelled) if chart.name in played.system.charts]
+    chosen = [
+        chart for chart in WithComparison.of(played.recipe).charts(labelled) if chart.name in played.system.charts
+    ]
     for chart in chosen:
         chart.name = played.system.label
     return chosen

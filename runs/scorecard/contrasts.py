@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dialoom.graphs import Table
+from dialoom.graphs.capabilities import WithRoles
+from dialoom.graphs.reporting.facet import units_of
 from dialoom.graphs.reporting.statistics import FEWEST, holm
 from dialoom.runs.errors import RunError
 from dialoom.runs.report.differences import ALPHA, JudgedDifference, paired_differences
@@ -45,7 +47,7 @@ def contrasts_table(systems: Sequence[PlayedSystem]) -> list[Table]:
         "Too few to be tested": untested,
     }
     table.notes += [f"{what}: {'; '.join(names)}." for what, names in said.items() if names]
-    units = dict.fromkeys(played.recipe.units for played, _, _ in rows)
+    units = dict.fromkeys(units_of(played.recipe.facets) for played, _, _ in rows)
     table.notes.append(_NOTE.format(first=first, units=" or ".join(units)))
     return [table]
 
@@ -67,7 +69,7 @@ def _differences(played: PlayedSystem) -> Iterator[tuple[Contrast, JudgedDiffere
     for contrast in played.system.contrasts if len(played.reported) > 1 else ():
         found, _ = paired_differences(played.reported, played.recipe, contrast.where)
         for reported in played.reported[1:]:
-            whole = f"{contrast.metric} ({played.recipe.evaluated})"
+            whole = f"{contrast.metric} ({WithRoles.of(played.recipe).evaluated})"
             named = {each.what: each for each in found if each.label == reported.label}
             if (row := named.get(whole) or named.get(f"{whole} by turn")) is not None:
                 yield contrast, row

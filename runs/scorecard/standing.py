@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from dialoom.graphs import Table
+from dialoom.graphs.capabilities import WithRoles
 from dialoom.graphs.fault import USER
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.reporting.statistics import share_of
@@ -33,7 +34,7 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
     gated, languages = 0, Counter[str]()
     for played, reported in _each(systems):
         found = FaultsOf.read(reported, None)
-        evaluated = played.recipe.evaluated or ""
+        evaluated = WithRoles.of(played.recipe).evaluated or ""
         user = share_of(found.unsound[USER], found.gated) if USER in reported.models else None
         unparsed = reported.run.unparsed(reported.set_name) if reported.set_name is not None else 0
         status, own = reported.run.status(), share_of(found.unsound[evaluated], found.gated)
@@ -91,7 +92,9 @@ def settings_table(systems: Sequence[PlayedSystem]) -> Table:
     rows: dict[tuple[str, ...], list[str]] = {}
     for played, reported in _each(systems):
         config, recipe = reported.run.config, played.recipe
-        others = [f"{role} {each.model}" for role, each in reported.models.items() if role != recipe.evaluated]
+        others = [
+            f"{role} {each.model}" for role, each in reported.models.items() if role != WithRoles.of(recipe).evaluated
+        ]
         usual = recipe.options_type().model_dump(mode="json")
         told = {name: value for name, value in config.options.items() if value != usual.get(name)}
         told |= {} if config.sample is None else {"sample": config.sample}

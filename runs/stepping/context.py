@@ -14,7 +14,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
 from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage
-from dialoom.graphs.capabilities import WithOutline, WithProgress
+from dialoom.graphs.capabilities import WithOutline, WithProgress, WithPrompts
+from dialoom.graphs.finishing import finished
 from dialoom.graphs.gate import Gate
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
@@ -158,7 +159,7 @@ class ScenarioContext:
         prompt = self.store.prompts.get(call.prompt)
         if prompt is None or call.reply is None:
             return None
-        form = reply_type(prompt.front.reply, self.recipe.reply_types)
+        form = reply_type(prompt.front.reply, WithPrompts.of(self.recipe).reply_types)
         if form is None:
             return None
         try:
@@ -176,7 +177,7 @@ class ScenarioContext:
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
         """What a state means, and what is wrong with it."""
-        outcome = self.recipe.finished(self.work.scenario, self._begun(state), failed=not is_end)
+        outcome = finished(self.recipe, self.work.scenario, self._begun(state), failed=not is_end)
         return self.gate.passed(self.work.scenario, outcome)
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import Recipe, Scenario, Stage
-from dialoom.graphs.capabilities import WithGate
+from dialoom.graphs.capabilities import WithGate, WithPrompts
+from dialoom.graphs.finishing import finished
 from dialoom.graphs.gate import Gate
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import CallPlace, Cast, Completion
@@ -137,7 +138,7 @@ class _Replay:
             names = _names(tuple(task.name for task in snapshot.tasks))
             self._departures.append(f"the end: it {'came' if is_end else f'did not come, {names} would follow'}")
         try:
-            outcome = self._recipe.finished(self._scenario, dict(snapshot.values), failed=not is_end)
+            outcome = finished(self._recipe, self._scenario, dict(snapshot.values), failed=not is_end)
         except Exception as error:  # the recipe's own
             self._departures.append(f"the outcome: it cannot be told: {_failure(error)}")
             return
@@ -148,7 +149,7 @@ class _Replay:
         library = PromptLibrary.from_sources(self._case.prompts)
         models = self._case.models
         used = PromptLibrary(prompt for prompt in library.values() if prompt.front.role in models)
-        cast = Cast(used, models, recorded, self._recipe.reply_types)
+        cast = Cast(used, models, recorded, WithPrompts.of(self._recipe).reply_types)
         gate, retries = Gate(WithGate.of(self._recipe), library.values()), self._case.user_retries
         return Stage(self._scenario, cast, self._case.thread, self._case.seed, step=step, gate=gate, retries=retries)
 

@@ -49,7 +49,7 @@ def read_judgement_sets(connection: sqlite3.Connection) -> list[JudgementSet]:
     """Return the sets of a run, oldest first.
 
     Every plan makes the run's own set, because workers cannot add one. It counts as a set only if it has judges or a
-    recipe without `judging_roles` has put judgements in it.
+    recipe without roles that judge has put judgements in it.
     """
     rows = connection.execute(
         "SELECT name, models, prompts FROM judgement_sets WHERE name <> ?1 OR models <> '{}' "

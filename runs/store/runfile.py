@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import TypeAdapter
 
 from dialoom.graphs import Outcome, Recipe, Scenario
-from dialoom.graphs.capabilities import WithGate
+from dialoom.graphs.capabilities import WithGate, WithJudging
+from dialoom.graphs.finishing import finished
 from dialoom.graphs.gate import Gate, PromptWords, copied_forms
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ASKS
@@ -267,7 +268,7 @@ class RunFile:
         names = (judging,) if chosen is None else chosen.members or (chosen.name,)
         query = "SELECT DISTINCT metric FROM (SELECT metric FROM judgements WHERE judging = ? LIMIT 5000)"
         found = [str(metric) for (metric,) in self._reader.execute(query, names[:1])]
-        usual = () if recipe is None else recipe.metrics
+        usual = () if recipe is None else WithJudging.of(recipe).metrics
         return sorted(found, key=lambda metric: usual.index(metric) if metric in usual else len(usual))
 
     @property
@@ -418,7 +419,7 @@ class RunFile:
         row = self._reader.execute(query, (position,)).fetchone()
         scenario = self.scenario(self.recipe, position)
         state = {**self.recipe.initial(scenario), **read_state(self._reader, thread_of(row["id"], row["take"]))}
-        outcome = self.recipe.outcome(scenario, state, failed=True).model_copy(update={"ended_by": ""})
+        outcome = finished(self.recipe, scenario, state, failed=True).model_copy(update={"ended_by": ""})
         return RecordedEpisode(row["id"], json.loads(row["facets"]), "pending", self.gate.passed(scenario, outcome))
 
     def outcome(self, position: int) -> Outcome:

@@ -13,6 +13,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from dialoom.graphs import Recipe
+from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.recipe import Graph
 from dialoom.graphs.review import Review
 from dialoom.roles.gateway.litellm_backend import tune_process
@@ -184,7 +185,7 @@ class Worker:
     def _graph(self, recipe: Recipe) -> Graph:
         if self._order.action == "play":
             return graph_of(recipe, self._store.config.options)
-        graph = recipe.judging()
+        graph = WithJudging.of(recipe).judging()
         assert graph is not None, "looked at before any worker was ordered"
         return graph
 

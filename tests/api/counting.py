@@ -11,7 +11,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from dialoom.graphs import Outcome, Recipe, RecipeOptions, Scenario, Scene, Stage, node
+from dialoom.graphs import Outcome, Recipe, RecipeOptions, Scenario, Scene, Stage, WithPrompts, node
 from dialoom.graphs.conversation import appended, lines, said, utterances
 
 from .players import Messages
@@ -74,7 +74,7 @@ def counting(folder: Path, on_planned: Callable[[int], None] = lambda _: None) -
         text = await scene.ask("counting/speaker", history=history, start=scene.scenario.number)
         return {"messages": [said("speaker", text, len(history))]}
 
-    class Counting(Recipe):
+    class Counting(Recipe, WithPrompts):
         """Counts."""
 
         name = "counting"

@@ -59,7 +59,7 @@ def test_a_recipe_without_understudies_is_estimated_with_the_placeholder(dialoom
 from pathlib import Path
 from langgraph.graph import END, START, StateGraph
 from typing import TypedDict
-from dialoom.graphs import Outcome, Recipe, Scenario, Stage, node
+from dialoom.graphs import Outcome, Recipe, Scenario, Stage, WithPrompts, node
 
 class State(TypedDict):
     said: str
@@ -73,7 +73,7 @@ class Odd(Scenario):
 async def ask(state, scene):
     return {"said": str(await scene.ask("asker"))}
 
-class OddRecipe(Recipe):
+class OddRecipe(Recipe, WithPrompts):
     name = "odd"
     summary = "Odd."
     roles = {"asker": 0.0}

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.prompts import Prompt, PromptLibrary, Utterance
+from dialoom.graphs.capabilities import WithPrompts
+from dialoom.prompts import Prompt, Utterance
 from dialoom.roles.gateway.tool_wire import wire_messages
 from dialoom.runs import load_recipe, recipe_names
 from tests.invented import write_release
@@ -67,7 +68,7 @@ def prompts() -> Iterator[Prompt]:
     """Every prompt of every installed recipe."""
     for name in recipe_names():
         recipe = load_recipe(name)
-        yield from PromptLibrary.load(recipe.prompts, None, recipe.templates).values()
+        yield from WithPrompts.of(recipe).library().values()
 
 
 def rendered(prompt: Prompt, add: str) -> str:

@@ -6,12 +6,12 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import dialoom
 from benchmarks.long_requests import Recalling, assistant
 from dialoom import Run
-from dialoom.graphs import Judgement, Outcome, Scene, Stage, node
+from dialoom.graphs import Judgement, Outcome, Scene, Stage, WithJudging, node
 from dialoom.graphs.conversation import joined, lines
 from dialoom.graphs.recipe import Graph
 from dialoom.prompts import ChatMessage
@@ -35,11 +35,11 @@ async def judge(_state: Judging, scene: Scene) -> dict[str, Any]:
     return {"judgements": [made.model_dump(mode="json")]}
 
 
-class Judged(Recalling):
+class Judged(Recalling, WithJudging):
     """Recalls, and can be judged."""
 
     name = "judged"
-    metrics: ClassVar[tuple[str, ...]] = ("kept",)
+    metrics = ("kept",)
 
     def judging(self) -> Graph:
         """One node."""
@@ -49,10 +49,6 @@ class Judged(Recalling):
         builder.add_node("judge", node(judge))
         builder.add_edge(START, "judge")
         return builder
-
-    def judging_state(self, scenario: Any, outcome: Outcome) -> dict[str, Any]:
-        """Nothing judged yet."""
-        return {"judgements": []}
 
     def judging_roles(self) -> Mapping[str, float]:
         """The only role."""

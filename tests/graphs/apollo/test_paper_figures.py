@@ -15,8 +15,8 @@ import pytest
 
 from dialoom.graphs import Episode
 from dialoom.graphs.apollo import RECIPE
-from dialoom.graphs.apollo.gains import gains
-from dialoom.graphs.apollo.results import ApolloResults, HistorySize, SampleResult, accuracy, f1
+from dialoom.graphs.apollo.report import gains
+from dialoom.graphs.apollo.results import ApolloResults, HistorySize, Sample, accuracy, f1
 from dialoom.graphs.reporting.statistics import Estimate, paired_difference, share_of
 from tests.graphs.apollo.test_report import rows, sample, tables
 
@@ -46,14 +46,19 @@ ALL_ACCURACIES = (
 """Of ten models, by length."""
 
 
-def samples(right: int, length: int, mean_f1: str = "1", evolving: bool = False) -> Iterator[SampleResult]:
+def samples(right: int, length: int, mean_f1: str = "1", evolving: bool = False) -> Iterator[Sample]:
     """As many samples as the paper has of a length, of which so many are right."""
     size, value = HistorySize("tokens", length), float(mean_f1)
+    common = {
+        "model": "m",
+        "framework": "function-calling",
+        "size": size,
+        "place": 1,
+        "evolving": evolving,
+        "f1": value,
+    }
     for at in range(N):
-        axes = (size, 1, evolving, "explicit", "reactive", "direct", "food", str(at))
-        yield SampleResult(
-            "m", "function-calling", *axes, "finished", "text", (), at < right, value, {}, None, True, True, None, None
-        )
+        yield {**common, "pair": str(at), "accuracy": at < right}
 
 
 def printed(estimate: Estimate | None) -> str:
@@ -105,8 +110,8 @@ def test_what_frameworks_add_over_all_lengths() -> None:
         more = round(Decimal(gain) * 4 * N)
         runs = [each for right, length in zip(counts, LENGTHS, strict=True) for each in samples(right, length)]
         helped = [
-            each._replace(framework=name, accuracy=each.accuracy or at < more)
-            for at, each in enumerate(sorted(runs, key=lambda each: each.accuracy))
+            {**each, "framework": name, "accuracy": each["accuracy"] or at < more}
+            for at, each in enumerate(sorted(runs, key=lambda each: each["accuracy"]))
         ]
         table = gains(ApolloResults([("m", [])]), [*runs, *helped])
         ((model, framework, *cells),) = table.rows
@@ -120,7 +125,7 @@ def test_what_frameworks_add_over_all_lengths() -> None:
 def test_what_notes_add_is_a_paired_difference(before: int, after: int, gain: str, cell: str) -> None:
     """Memory beside the baseline, at 2k and 8k: of the same pairs, so their differences have an interval."""
     pairs = zip(samples(before, 2000), samples(after, 2000), strict=True)
-    found = paired_difference((one.pair, float(two.accuracy) - float(one.accuracy)) for one, two in pairs)
+    found = paired_difference((one["pair"], float(two["accuracy"]) - float(one["accuracy"])) for one, two in pairs)
     assert found is not None and found.p is not None and found.p < 0.001
     assert printed(found.estimate) == gain
     assert printed(accuracy(samples(after, 2000))) == cell

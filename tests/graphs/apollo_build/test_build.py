@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import dialoom as door
-from dialoom.graphs.apollo.gold_played import gold_refusal
+from dialoom.graphs.apollo.loop import gold_refusal
 from dialoom.personas.apollo import World, flows
 from dialoom.personas.apollo.flows import FlowError
 from dialoom.personas.apollo.flows.expressions import Flow

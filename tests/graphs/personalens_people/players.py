@@ -130,7 +130,12 @@ def release_of(run: dialoom.Run, folder: Path) -> PersonaLensRelease:
 
 
 def checks(run: dialoom.Run) -> dict[str, tuple[Any, ...]]:
-    """What the report says of each check that found something: looked at, wrong, left out, unread."""
-    table = run.report().tables[1]
-    rows = {str(row[0]): (row[2], row[3], row[5], row[6]) for row in table.rows}
-    return {check: row for check, row in rows.items() if any(row[1:])}
+    """What the report says of each check that found something: rewritten, dropped, unparsed."""
+    tables = {table.name: table for table in run.report().tables}
+    return {str(row[1]): tuple(row[3:]) for row in tables["rejected"].rows} if "rejected" in tables else {}
+
+
+def twins(run: dialoom.Run) -> Any:
+    """How many people the report calls twins."""
+    (table,) = run.report(tables=["people"]).tables
+    return dict(zip(table.columns, table.rows[0], strict=True))["twins"]

@@ -12,7 +12,7 @@ import pytest
 
 import dialoom as door
 from dialoom.graphs.personalens_people import RECIPE
-from dialoom.graphs.personalens_people.options import PeopleOptions
+from dialoom.graphs.personalens_people.scenario import PeopleOptions
 from dialoom.personas import DataError, PersonaLensRelease
 from dialoom.personas.mending import NON_ASCII
 from dialoom.personas.similarity import packed, unit
@@ -27,6 +27,7 @@ from tests.graphs.personalens_people.players import (
     preferences,
     release_of,
     task,
+    twins,
     write_schema,
 )
 
@@ -111,14 +112,14 @@ def test_preferences_that_are_not_as_the_schema_wants_them_are_shown_once_more(
     players = Players(preferences=at_first({"preferences": written}, preferences, "hotels"))
     run = made(tmp_path, players)
     assert [problem in each for each in told(players, "preferences")] == [True]
-    assert checks(run) == {"form": (2, 1, 0, 0)}
+    assert checks(run) == {"form": (1, 0, 0)}
 
 
 def test_what_stays_wrong_is_left_out_and_nothing_half_made_is_written(tmp_path: Path) -> None:
     """The domain is masked, and no task of it is given."""
     players = Players(preferences=lambda text: preferences("") if "Hive" in text else preferences(text))
     run = made(tmp_path, players)
-    assert checks(run) == {"form": (2, 1, 1, 0)}
+    assert checks(run) == {"form": (1, 1, 0)}
     release = release_of(run, tmp_path)
     profile = release.profile("user1")
     assert {name: domain.of_interest for name, domain in profile.domains.items()} == {
@@ -150,24 +151,24 @@ def test_a_planted_contradiction_is_found_and_made_again(tmp_path: Path, dialoom
     run = made(tmp_path, players)
     assert told(players, "preferences") == ["stars: They never travel."]
     assert players.asked["preferences"] == 3 and players.asked["contradictions"] == 2
-    assert checks(run) == {"consistency": (1, 1, 0, 0)}
+    assert checks(run) == {"consistency": (1, 0, 0)}
     assert release_of(run, tmp_path).profile("user1").domains["hotels"].affinities["Stars"] == "three"
     shown = dialoom("show", "run.db", "1").stdout
     refused = dialoom("describe", "run.db", code=2).stderr
     assert "holds no dialogues" in refused, "tables of nothing would look like figures"
     assert "personalens_people/tasks (2 of them, each asked once, used so far by this scenario alone)" in shown
-    assert "Stars: three" in shown and "wrong (consistency) hotels: stars: They never travel." in shown
+    assert "Stars: three" in shown and "rejected (consistency) hotels: stars: They never travel." in shown
 
 
 def test_a_contradiction_that_stays_takes_its_domain_with_it(tmp_path: Path) -> None:
     """And a judge who speaks of what there is not has said nothing."""
     lasting = {"contradictions": [{"domain": "hotels", "preference": "Needs", "reason": "No."}]}
     run = made(tmp_path, Players(contradictions=lambda text: lasting if "Needs" in text else {"contradictions": []}))
-    assert checks(run) == {"consistency": (1, 1, 1, 0)}
+    assert checks(run) == {"consistency": (1, 1, 0)}
     assert not release_of(run, tmp_path).profile("user1").domains["hotels"].of_interest
     (tmp_path / "other").mkdir()
     stray = {"contradictions": [{"domain": "Boats", "preference": "Needs", "reason": "No."}]}
-    assert checks(made(tmp_path / "other", Players(contradictions=stray))) == {"consistency": (1, 0, 0, 1)}
+    assert checks(made(tmp_path / "other", Players(contradictions=stray))) == {"consistency": (0, 0, 2)}
 
 
 def test_a_summary_that_tells_of_what_is_nobodys_is_made_again_or_left_out(tmp_path: Path) -> None:
@@ -180,7 +181,7 @@ def test_a_summary_that_tells_of_what_is_nobodys_is_made_again_or_left_out(tmp_p
 
     players = Players(summary=summary, passages=lambda text: {"passages": [foreign.upper()] if foreign in text else []})
     run = made(tmp_path, players)
-    assert checks(run) == {"summary": (2, 2, 1, 0)}
+    assert checks(run) == {"summary": (2, 1, 0)}
     assert all(foreign.upper() in each for each in told(players, "summary"))
     domains = release_of(run, tmp_path).profile("user1").domains
     assert {name: domain.summary for name, domain in domains.items()} == {"hotels": "A room.", "Beekeeping": ""}
@@ -190,14 +191,14 @@ def test_a_summary_that_breaks_off_is_not_whole(tmp_path: Path) -> None:
     """As one that was too long for its model."""
     players = Players(summary=at_first("They asked for a room with a", "A room."))
     run = made(tmp_path, players)
-    assert checks(run) == {"summary": (2, 2, 0, 0)}
+    assert checks(run) == {"summary": (2, 0, 0)}
     assert set(told(players, "summary")) == {"this breaks off in the middle of a sentence"}
 
 
 def test_a_passage_that_does_not_stand_in_the_summary_is_no_finding(tmp_path: Path) -> None:
     """The judge's reply counts as unread, and the summary stays."""
     run = made(tmp_path, Players(passages={"passages": ["They own a llama."]}))
-    assert checks(run) == {"summary": (2, 0, 0, 2)}
+    assert checks(run) == {"summary": (0, 0, 2)}
     assert run.episode(1).outcome.counts == {"domains": 2, "tasks": 3}
 
 
@@ -224,7 +225,7 @@ def test_tasks_with_what_is_not_their_own_are_written_again_or_left_out(tmp_path
         "task 1 names a domain that there is not, of these: hotels, Boats; "
         "task 2 has 1 different domains; it must have 2 to 5; task 4 is one that is there already"
     ]
-    assert checks(run) == {"tasks": (7, 4, 3, 0)}
+    assert checks(run) == {"tasks": (2, 1, 0)}
     release = release_of(run, tmp_path)
     assert [(each.id, each.goal) for each in release.tasks(release.profile("user2"))] == [
         ("SD-hotels-task-1", "goal 1"),
@@ -238,7 +239,7 @@ def test_a_planted_twin_is_left_out_of_the_folder(tmp_path: Path) -> None:
     same = {"preferences": [{"name": "Hive", "values": ["a skep of straw"]}]}
     players = Players(preferences=lambda text: same if "Hive" in text else preferences(text))
     run = made(tmp_path, players, people=3)
-    assert checks(run) == {"twin": (3, 2, 2, 0)}
+    assert twins(run) == 2
     assert release_of(run, tmp_path).user_ids() == ["user1"]
 
 
@@ -253,18 +254,18 @@ def test_a_model_may_say_who_is_a_twin(tmp_path: Path) -> None:
     seen: list[str] = []
     run = made(tmp_path, Players(), {"embedder": embedder}, people=3, embedder="litellm:some/model")
     assert len(seen) == 3 and all("Lift" in text for text in seen)
-    assert checks(run) == {"twin": (3, 1, 1, 0)}
+    assert twins(run) == 1
     assert len(release_of(run, tmp_path).user_ids()) == 2
 
 
 HOSTILE: dict[str, dict[str, tuple[int, ...]]] = {
-    "domains": {"interests": (1, 0, 1, 1)},
-    "preferences": {"form": (2, 0, 2, 2)},
-    "contradictions": {"consistency": (1, 0, 0, 1)},
-    "summary": {"summary": (0, 0, 2, 2)},
-    "passages": {"summary": (2, 0, 0, 2)},
-    "tasks": {"tasks": (1, 0, 2, 2)},
-    "location": {"situation": (3, 0, 3, 3)},
+    "domains": {"unparsed": (1, 1, 0)},
+    "preferences": {"unparsed": (2, 2, 0)},
+    "contradictions": {"consistency": (0, 0, 2)},
+    "summary": {"unparsed": (2, 2, 0)},
+    "passages": {"summary": (0, 0, 2)},
+    "tasks": {"unparsed": (2, 2, 0)},
+    "location": {"unparsed": (0, 3, 0)},
 }
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import dialoom
 from dialoom.graphs import Episode, Judgement
 from dialoom.graphs.prefeval import RECIPE
+from dialoom.graphs.prefeval.checkers import error_of
 from dialoom.graphs.prefeval.nodes import chosen
-from dialoom.graphs.prefeval.verdicts import error_of
 from dialoom.personas.similarity import packed, unit
 from tests.graphs.prefeval.invented import write_pairs, write_pool
 

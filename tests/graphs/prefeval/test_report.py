@@ -9,8 +9,7 @@ from itertools import product
 import pytest
 
 from dialoom.graphs import Chart, Episode, Estimate, Table
-from dialoom.graphs.prefeval.figures import charts
-from dialoom.graphs.prefeval.report import compared
+from dialoom.graphs.prefeval.report import charts, compared
 from dialoom.graphs.reporting.table import Cell
 from tests.graphs.prefeval.finished import RIGHT, UNAWARE, choice, item, right_of
 

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from dialoom.graphs import Judgement
-from dialoom.graphs.prefeval.verdicts import CHECKERS, error_of, error_type
+from dialoom.graphs.prefeval.checkers import CHECKERS, error_of, error_type
 
 
 def test_the_sixteen_combinations() -> None:

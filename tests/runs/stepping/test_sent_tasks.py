@@ -18,7 +18,7 @@ from typing import Annotated, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
-from dialoom.graphs import Line, Outcome, Recipe, Scenario, Stage, node
+from dialoom.graphs import Line, Outcome, Recipe, Scenario, Stage, WithPrompts, node
 
 
 class Subject(Scenario):
@@ -50,7 +50,7 @@ async def sum_up(state, scene):
     return {"summary": await scene.ask("notes/writer", topic=" and ".join(state["notes"]))}
 
 
-class Notes(Recipe):
+class Notes(Recipe, WithPrompts):
     name = "notes"
     summary = "Notes on several topics, written side by side."
     roles = {"writer": 0.5}

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import dialoom
+from dialoom.graphs.capabilities import WithJudging
 from dialoom.personas.similarity import packed, unit
 from dialoom.prompts import ChatMessage
 from dialoom.runs.agreement import as_json, write_sample
@@ -268,7 +269,7 @@ def _operations(case: Case) -> Iterator[tuple[str, Carry, Wanted]]:
         dialoom.review(path, Judge(fails=12, unread=3, salt=salt), name="review", **again, **how)
 
     yield "run", run, lambda path: _is_mixed(case, path)
-    if load_recipe(case.recipe).judging() is not None:
+    if WithJudging.of(load_recipe(case.recipe)).judging() is not None:
         yield "judge", judge, lambda path: _is_judged(path, "again")
         yield "judge --retry-failed", judge_failed, lambda _path: True
         if case.unparsed:
@@ -308,7 +309,7 @@ def _results(path: Path) -> Iterator[tuple[str, Any]]:
     run.export("dialogues", target := folder / "dialogues.jsonl")
     yield "export", target.read_text()
     judgements = [each for episode in run.episodes() for each in episode.outcome.judgements]
-    scales = run.recipe.scales
+    scales = WithJudging.of(run.recipe).scales
     metrics = {each.metric for each in judgements if isinstance(each.score, bool) or each.metric in scales}
     if any(each.score is not None for each in judgements if each.metric in metrics):
         labels = folder / "labels.csv"

@@ -1,0 +1,324 @@
+"""Generation loops: drafts are written and checked, then rewritten up to n times or dropped; each decision has a note.
+
+A recipe that generates data has a node that writes drafts and a node that reviews them, for each kind of draft::
+
+    async def write(state, scene):
+        inputs = {id_: {"topic": id_, **earlier(state, id_)} for id_ in due(state, scene.scenario.topics)}
+        drafts, problems = await written(scene, "slogans/write", inputs)
+        return {"drafts": {**state["drafts"], **drafts}, "problems": problems}
+
+    async def review(state, scene):
+        new = {id_: state["drafts"][id_] for id_ in due(state, state["drafts"])}
+        problems = await reviewed(new, rule(length), state["problems"])
+        return settled(state, "slogans", new, problems, rewrites=2)
+
+    def graph(self, options):
+        return generation_graph(State, Loop(write, review))
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict, TypeVar
+
+from .asking import ask_each
+from .conversation import joined
+from .reporting.statistics import share_of
+from .reporting.table import Cell, Table
+from .stage import NodeFunction, Scene, Stage, Update, node
+
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
+
+Result = Literal["passed", "rejected", "dropped", "unparsed"]
+"""`rejected`: to be rewritten. `dropped`: for good. `unparsed`: a check could not be made, and the draft stays."""
+
+UNPARSED = "unparsed: the writer's reply could not be parsed"
+
+
+class Problem(TypedDict):
+    """What a check has found wrong with a draft.
+
+    Attributes:
+        check: The name of the check.
+        reason: What is wrong, in words for the writer.
+        written: The draft as the writer is shown it again.
+        result: `rejected`; `dropped` if no other draft would help; `unparsed` if the check could not be made.
+    """
+
+    check: str
+    reason: str
+    written: str
+    result: Result
+
+
+class Note(TypedDict):
+    """What became of a draft in an attempt.
+
+    Attributes:
+        kind: The kind of draft, in the plural, e.g. `summaries`.
+        id: The draft.
+        check: The check that has not passed; empty if all have.
+        round: The attempt, from 1.
+        result: What became of the draft.
+        reason: What is wrong; empty if nothing is.
+    """
+
+    kind: str
+    id: str
+    check: str
+    round: int
+    result: Result
+    reason: str
+
+
+Id = TypeVar("Id", bound=Hashable)
+Draft = TypeVar("Draft")
+Problems: TypeAlias = dict[str, Problem]
+Check: TypeAlias = Callable[[Mapping[str, Draft]], Awaitable[Mapping[str, Problem | None]]]
+"""Returns the problems of some drafts by id; a draft with none or `None` passes."""
+
+
+class GenerationState(TypedDict, total=False):
+    """The part of a graph's state that a generation loop writes.
+
+    Attributes:
+        round: How many attempts of the loop under way have been reviewed.
+        problems: What is already known to be wrong with drafts that have not been reviewed.
+        rejected: The problems of the drafts that are to be rewritten.
+        notes: What became of each draft in each attempt.
+    """
+
+    round: int
+    problems: Problems
+    rejected: Problems
+    notes: Annotated[list[Note], joined]
+
+
+def unwritten() -> dict[str, Any]:
+    """Return the initial values of `GenerationState`."""
+    return {"round": 0, "problems": {}, "rejected": {}, "notes": []}
+
+
+def problem(check: str, reason: str, written: str = "", result: Result = "rejected") -> Problem:
+    """Return a problem; the arguments are its attributes."""
+    return Problem(check=check, reason=reason, written=written, result=result)
+
+
+def due(state: Mapping[str, Any], planned: Iterable[str]) -> list[str]:
+    """Return the ids of the drafts to write now: at first all that are planned, then those that were rejected."""
+    return list(state["rejected"] or planned)
+
+
+def earlier(state: Mapping[str, Any], id_: str) -> dict[str, str]:
+    """Return what a prompt is shown of an earlier attempt: inputs `written` and `wrong`, empty in the first attempt."""
+    found = state["rejected"].get(id_)
+    return {"written": found["written"] if found else "", "wrong": found["reason"] if found else ""}
+
+
+async def written(
+    scene: Scene,
+    prompt: str | Callable[[str], str],
+    inputs: Mapping[str, Mapping[str, Any]],
+    *,
+    common: bool = False,
+) -> tuple[dict[str, Any], Problems]:
+    """Ask for several drafts at once.
+
+    Args:
+        scene: The node's.
+        prompt: The prompt of all drafts, or of each.
+        inputs: The inputs of the prompt, by the id of the draft.
+        common: Whether the calls belong to no scenario (see `ask_each`).
+
+    Returns:
+        The replies by id, and the problems of those that could not be parsed.
+    """
+    replies = await ask_each(scene, prompt, inputs, common=common)
+    parsed = {id_: reply for id_, reply in replies.items() if reply is not None}
+    return parsed, {id_: problem("unparsed", UNPARSED) for id_ in replies if id_ not in parsed}
+
+
+def rule(function: Callable[[Draft], Problem | None]) -> Check[Draft]:
+    """Return a check by a function of one draft; it runs in a thread, so that a run can be stopped meanwhile."""
+
+    async def check(drafts: Mapping[str, Draft]) -> Mapping[str, Problem | None]:
+        return await asyncio.to_thread(lambda: {id_: function(draft) for id_, draft in drafts.items()})
+
+    return check
+
+
+async def reviewed(drafts: Mapping[str, Draft], *checks: Check[Draft], problems: Mapping[str, Problem]) -> Problems:
+    """Run checks one after the other, each on the drafts that all earlier ones have passed: rules first, then models.
+
+    Args:
+        drafts: The drafts by id.
+        *checks: The checks.
+        problems: Problems that are already known; these drafts are not checked.
+
+    Returns:
+        The problems by id, with those that were known.
+    """
+    found = dict(problems)
+    for check in checks:
+        left = {id_: draft for id_, draft in drafts.items() if id_ not in found}
+        found |= {id_: each for id_, each in (await check(left)).items() if each} if left else {}
+    return found
+
+
+def settled(
+    state: Mapping[str, Any],
+    kind: str,
+    drafts: Iterable[str],
+    problems: Mapping[str, Problem],
+    rewrites: int,
+    by_hand: Collection[str] = (),
+) -> Update:
+    """Return the update of the state that ends an attempt: what is to be rewritten, and the notes.
+
+    A rejected draft is dropped if it has been rewritten often enough, or if a person has written it.
+
+    Args:
+        state: The state, a `GenerationState`.
+        kind: The kind of draft, in the plural.
+        drafts: The ids of the drafts that were reviewed.
+        problems: What is wrong with them.
+        rewrites: How often a draft may be rewritten.
+        by_hand: Drafts that people have written or edited: nobody overwrites them.
+    """
+    attempt, rejected, notes = state["round"] + 1, Problems(), list[Note]()
+    for id_ in dict.fromkeys([*drafts, *problems]):
+        found = problems.get(id_)
+        result: Result = found["result"] if found else "passed"
+        if found and result == "rejected":
+            if attempt > rewrites or id_ in by_hand:
+                result = "dropped"
+            else:
+                rejected[id_] = found
+        check, reason = (found["check"], found["reason"]) if found else ("", "")
+        notes.append(Note(kind=kind, id=id_, check=check, round=attempt, result=result, reason=reason))
+    return {"round": attempt if rejected else 0, "rejected": rejected, "problems": {}, "notes": notes}
+
+
+class Loop:
+    """Nodes that are run in turn, and again while drafts are rejected.
+
+    Args:
+        *nodes: The nodes, named as their functions; the last one reviews.
+        again: Whether the loop begins anew; by default while there are rejected drafts.
+        needed: Whether there is anything to do after the loop; otherwise the graph ends.
+        inner: For nodes that are not followed by the next one: returns the name of the following node.
+    """
+
+    def __init__(
+        self,
+        *nodes: NodeFunction,
+        again: Callable[[Any], bool] = lambda state: bool(state["rejected"]),
+        needed: Callable[[Any], Any] = lambda _state: True,
+        inner: Mapping[str, Callable[[Any], str]] | None = None,
+    ) -> None:
+        self.nodes = {function.__name__: function for function in nodes}
+        self.again = again
+        self.needed = needed
+        self.inner = inner or {}
+
+
+def generation_graph(state: type, *loops: Loop, last: Sequence[NodeFunction] = ()) -> StateGraph[Any, Any, Any, Any]:
+    """Return the uncompiled graph of loops that follow each other.
+
+    Args:
+        state: The type of the state, a `GenerationState` with keys of the recipe's own.
+        *loops: The loops.
+        last: Nodes that are run side by side after the last loop.
+    """
+    from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(state, context_schema=Stage)
+    firsts = [[next(iter(loop.nodes))] for loop in loops]
+    endings = [function.__name__ for function in last] or [END]
+    for loop, (first,), following in zip(loops, firsts, [*firsts[1:], endings], strict=True):
+        names = list(loop.nodes)
+        for name, function in loop.nodes.items():
+            builder.add_node(name, node(function))
+        for one, other in pairwise(names):
+            if one in loop.inner:
+                builder.add_conditional_edges(one, _routed(loop.inner[one]), names)
+            else:
+                builder.add_edge(one, other)
+        builder.add_conditional_edges(names[-1], _after(loop, first, following, END), [first, *following, END])
+    for function in last:
+        builder.add_node(function.__name__, node(function))
+        builder.add_edge(function.__name__, END)
+    builder.add_edge(START, firsts[0][0])
+    return builder
+
+
+def _routed(following: Callable[[Any], str]) -> Callable[[Any], Awaitable[str]]:
+    async def route(state: Any) -> str:
+        return following(state)
+
+    return route
+
+
+def _after(loop: Loop, first: str, following: list[str], end: str) -> Callable[[Any], Awaitable[list[str]]]:
+    async def route(state: Any) -> list[str]:
+        return [first] if loop.again(state) else following if loop.needed(state) else [end]
+
+    return route
+
+
+class Tally:
+    """Counts of notes, and the two tables that they make.
+
+    Args:
+        meanings: What checks mean, in the order of the rows; the table then shows it.
+    """
+
+    def __init__(self, meanings: Mapping[str, str] | None = None) -> None:
+        self._meanings = meanings or {}
+        self._results: Counter[tuple[str, str, int]] = Counter()
+        self._checks: dict[str, dict[str, Counter[str]]] = {}
+
+    def add(self, notes: Iterable[Note]) -> None:
+        """Count the notes of a scenario."""
+        for note in notes:
+            kind, result, attempt = note["kind"], note["result"], note["round"]
+            self._results[kind, "passed" if result == "unparsed" else result, attempt] += 1
+            checks = self._checks.setdefault(kind, {})
+            if result != "passed":
+                is_first = attempt == 1 and result != "unparsed"
+                checks.setdefault(note["check"], Counter()).update([result, *(["first"] if is_first else [])])
+
+    def tables(self) -> list[Table]:
+        """Return `drafts`, in which attempt drafts passed, and `rejected`, which checks they did not pass."""
+        attempts = range(1, max((attempt for *_, attempt in self._results), default=0) + 1)
+        again = [f"after {number} rewrite{'s' * (number > 1)}" for number in attempts[:-1]]
+        drafts = Table(
+            "drafts",
+            "What was written, and when it passed all checks",
+            ["drafts", "number", "passed at once", *again, "dropped"],
+        )
+        meaning = ["meaning"] if self._meanings else []
+        rejected = Table(
+            "rejected",
+            "What checks have rejected",
+            ["drafts", "check", "at first %", "rewritten", "dropped", "unparsed", *meaning],
+            notes=[
+                "At first: the share of drafts that did not pass the check in the first attempt. Rewritten: shown to "
+                "the writer with the reason. Unparsed: the check's reply could not be parsed; the draft stays."
+            ],
+        )
+        order = {check: place for place, check in enumerate(self._meanings)}
+        for kind, checks in self._checks.items():
+            passed, dropped = ([self._results[kind, each, at] for at in attempts] for each in ("passed", "dropped"))
+            drafts.rows.append([kind, sum(passed) + sum(dropped), *passed, sum(dropped)])
+            n = sum(self._results[kind, result, 1] for result in ("passed", "rejected", "dropped"))
+            for check in sorted(checks, key=lambda check: (order.get(check, len(order)), check)):
+                counts = checks[check]
+                shown: list[Cell] = [share_of(counts["first"], n) if n else None]
+                shown += [counts[result] for result in ("rejected", "dropped", "unparsed")]
+                rejected.rows.append([kind, check, *shown, *([self._meanings.get(check, "")] if meaning else [])])
+        return [table for table in (drafts, rejected) if table.rows]

@@ -1,0 +1,398 @@
+"""What is written of a person: interests, preferences, summaries of past interactions, tasks, and their situations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+from dialoom.graphs.asking import ask_each
+from dialoom.graphs.conversation import joined
+from dialoom.graphs.embedding import embedded
+from dialoom.graphs.generation import (
+    GenerationState,
+    Note,
+    Problem,
+    Problems,
+    due,
+    earlier,
+    problem,
+    reviewed,
+    rule,
+    settled,
+    written,
+)
+from dialoom.graphs.stage import Scene, Update
+from dialoom.personas.mending import is_withheld
+from dialoom.personas.schema import AffinityType, DomainSchema
+from dialoom.personas.similarity import packed
+
+from .replies import Contradictions, ForeignPassages, WrittenPreference, WrittenTask
+from .scenario import PersonScenario
+
+ACROSS = "several domains"
+"""The place of tasks over several domains among those of each domain."""
+
+FEWEST, MOST = 2, 5
+"""Domains of a task over several."""
+
+_JUDGE_UNPARSED = "the judge's reply could not be parsed"
+
+
+class PersonState(GenerationState, total=False):
+    """What is checkpointed.
+
+    Attributes:
+        interests: The domains that are the person's.
+        preferences: By domain and name.
+        summaries: By domain.
+        tasks: Drafts by domain, those over several domains under `ACROSS`; the same for all people.
+        situations: By task id.
+        vector: What tells how similar the person is to others, packed; empty where it costs nothing.
+        task_notes: The notes of the tasks, which are everybody's.
+    """
+
+    interests: list[str]
+    preferences: dict[str, dict[str, Any]]
+    summaries: dict[str, str]
+    tasks: dict[str, list[dict[str, Any]]]
+    situations: dict[str, dict[str, str]]
+    vector: str
+    task_notes: Annotated[list[Note], joined]
+
+
+def listed(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return preferences as prompts show them; several values are joined by semicolons."""
+    return {name: value if isinstance(value, str) else "; ".join(value) for name, value in values.items()}
+
+
+def lines(values: Mapping[str, Any]) -> str:
+    """Return preferences as prompts show them, a line each."""
+    return "\n".join(f"{name}: {text}" for name, text in listed(values).items())
+
+
+async def choose(state: PersonState, scene: Scene) -> Update:
+    """Choose the domains that are the person's; the others are masked."""
+    scenario: PersonScenario = scene.scenario
+    names = {domain.domain.casefold(): domain.domain for domain in scenario.domains.value}
+    domains = [{"name": each.domain, "description": each.description} for each in scenario.domains.value]
+    inputs = {"demographics": scenario.demographics.for_prompt(), "domains": domains, **earlier(state, "interests")}
+    replies, problems = await written(scene, "personalens_people/interests", {"interests": inputs})
+    meant = [name for reply in replies.values() for name in reply.domains]
+    if unknown := [name for name in meant if name.casefold() not in names]:
+        problems["interests"] = problem("interests", f"there is no domain {unknown[0]!r}", "; ".join(meant))
+    folded = {name.casefold() for name in meant}
+    chosen = [] if unknown else [name for key, name in names.items() if key in folded]
+    return {"interests": chosen, **settled(state, "interests", ["interests"], problems, scenario.repairs)}
+
+
+async def prefer(state: PersonState, scene: Scene) -> Update:
+    """Write the preferences of each domain."""
+    scenario: PersonScenario = scene.scenario
+    asked = {name: scenario.domain(name) for name in due(state, state["interests"])}
+    inputs = {name: _preference_inputs(scenario, domain) | earlier(state, name) for name, domain in asked.items()}
+    replies, problems = await written(scene, "personalens_people/preferences", inputs)
+    made = dict(state["preferences"])
+    for name, reply in replies.items():
+        values, why = checked_preferences(asked[name].affinities, reply.preferences, scenario.open_values)
+        if why:
+            problems[name] = problem("form", why, lines({each.name: each.values for each in reply.preferences}))
+        else:
+            made[name] = values
+    return {"preferences": {name: made[name] for name in state["interests"] if name in made}, "problems": problems}
+
+
+async def check(state: PersonState, scene: Scene) -> Update:
+    """Have a judge look for what the demographics or other preferences rule out."""
+    scenario: PersonScenario = scene.scenario
+    problems, preferences = dict(state["problems"]), dict(state["preferences"])
+    new = due(state, state["interests"])
+    if preferences:
+        domains = [{"name": name, "preferences": listed(values)} for name, values in preferences.items()]
+        inputs = {"demographics": scenario.demographics.for_prompt(), "domains": domains}
+        found: Contradictions | None = (await ask_each(scene, "personalens_people/consistency", {"": inputs}))[""]
+        named = None if found is None else _by_domain(found, preferences)
+        if named is None:
+            open_ = [name for name in new if name in preferences]
+            problems |= {name: problem("consistency", _JUDGE_UNPARSED, result="unparsed") for name in open_}
+        for name, why in (named or {}).items():
+            problems[name] = problem("consistency", why, lines(preferences.pop(name)))
+    return {"preferences": preferences, **settled(state, "preferences", new, problems, scenario.repairs)}
+
+
+async def summarise(state: PersonState, scene: Scene) -> Update:
+    """Write a summary for each domain."""
+    scenario: PersonScenario = scene.scenario
+    inputs = {
+        name: {
+            "demographics": scenario.demographics.for_prompt(),
+            "domain": name,
+            "description": scenario.domain(name).description,
+            "preferences": listed(state["preferences"][name]),
+            **earlier(state, name),
+        }
+        for name in due(state, state["preferences"])
+    }
+    texts, problems = await written(scene, "personalens_people/summary", inputs)
+    return {"summaries": {**state["summaries"], **texts}, "problems": problems}
+
+
+async def verify(state: PersonState, scene: Scene) -> Update:
+    """Have a judge look in each new summary for preferences that the person does not have."""
+    scenario: PersonScenario = scene.scenario
+    summaries = dict(state["summaries"])
+    new = {name: summaries[name] for name in due(state, state["preferences"]) if name in summaries}
+
+    def ends(text: str) -> Problem | None:
+        return problem("summary", "this breaks off in the middle of a sentence", text) if text[-1].isalnum() else None
+
+    async def foreign(texts: Mapping[str, str]) -> Problems:
+        inputs = {
+            name: {"domain": name, "preferences": listed(state["preferences"][name]), "summary": text}
+            for name, text in texts.items()
+        }
+        found = Problems()
+        replies: Mapping[str, ForeignPassages | None]
+        replies = await ask_each(scene, "personalens_people/summary-check", inputs)
+        for name, reply in replies.items():
+            if reply is None or not all(_folded(each) in _folded(texts[name]) for each in reply.passages):
+                found[name] = problem("summary", _JUDGE_UNPARSED, result="unparsed")
+            elif reply.passages:
+                why = f"this tells of preferences that the person does not have: {'; '.join(reply.passages)}"
+                found[name] = problem("summary", why, texts[name])
+        return found
+
+    problems = await reviewed(new, rule(ends), foreign, problems=state["problems"])
+    rejected = {name for name, each in problems.items() if each["result"] == "rejected"}
+    kept = {name: text for name, text in summaries.items() if name not in rejected}
+    return {"summaries": kept, **settled(state, "summaries", new, problems, scenario.repairs)}
+
+
+async def plan(state: PersonState, scene: Scene) -> Update:
+    """Write the tasks of the person's domains: common calls, as the next person has the same ones."""
+    scenario: PersonScenario = scene.scenario
+    domains = domains_of(state)
+    several = scenario.multi_tasks and len(domains) >= FEWEST  # otherwise nobody could have such a task
+    asked = due(state, [*(domains if scenario.single_tasks else ()), *([ACROSS] if several else ())])
+    replies, problems = await written(
+        scene,
+        lambda place: "personalens_people/tasks-across" if place == ACROSS else "personalens_people/tasks",
+        {place: _task_inputs(scenario, place) | earlier(state, place) for place in asked},
+        common=True,
+    )
+    tasks = dict(state["tasks"])  # of a list that cannot be parsed, those that were right before stay
+    for place, reply in replies.items():
+        new = reply.tasks[: _count(scenario, place)]
+        tasks[place], faults = checked_tasks(new, _domains(scenario, place), FEWEST if place == ACROSS else 1)
+        if faults:
+            shown = "\n".join(each.model_dump_json() for each in reply.tasks)
+            problems[place] = problem("tasks", "; ".join(faults), shown)
+    update = settled(state, "lists of tasks", asked, problems, scenario.repairs)
+    return {"tasks": tasks, **update, "notes": [], "task_notes": update["notes"]}
+
+
+async def situate(state: PersonState, scene: Scene) -> Update:
+    """Write the situation of each task that the person can have: every domain of it must be theirs."""
+    scenario: PersonScenario = scene.scenario
+    theirs = dict(tasks_of(state))
+    inputs = {
+        id_: {
+            "demographics": scenario.demographics.for_prompt(),
+            "domains": [{"name": name, "preferences": listed(state["preferences"][name])} for name in task["domains"]],
+            "description": task["description"],
+        }
+        for id_, task in theirs.items()
+    }
+    replies, problems = await written(scene, "personalens_people/situation", inputs)
+    made = {id_: reply.plain() for id_, reply in replies.items()}
+    scene.tell(f"{scenario.user}, domains: {len(domains_of(state))}, tasks: {len(made)}")
+    return {"situations": made, **settled(state, "situations", theirs, problems, rewrites=0)}
+
+
+async def embed(state: PersonState, scene: Scene) -> Update:
+    """Make the vector of what the person likes, where it takes a model."""
+    (vector,) = await embedded([liked(state["preferences"])], scene, scene.scenario.embedder)
+    return {"vector": packed(vector)}
+
+
+def liked(preferences: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the values of preferences alone: their names are everybody's."""
+    return ". ".join(text for values in preferences.values() for text in listed(values).values())
+
+
+def domains_of(state: Mapping[str, Any]) -> list[str]:
+    """Return the domains of which everything is there; all others are masked."""
+    return [name for name in state["preferences"] if name in state["summaries"]]
+
+
+def tasks_of(state: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield ids and drafts of the tasks that the person can have; a task has the same id whoever has it."""
+    theirs = set(domains_of(state))
+    for place, drafts in state["tasks"].items():
+        for number, draft in enumerate(drafts, start=1):
+            if theirs.issuperset(draft["domains"]):
+                yield (f"MD-task-{number}" if place == ACROSS else f"SD-{place}-task-{number}"), draft
+
+
+def checked_preferences(
+    types: Sequence[AffinityType], given: Sequence[WrittenPreference], open_values: bool
+) -> tuple[dict[str, Any], str]:
+    """Return preferences in the order and spelling of the schema, and what is wrong, in words for the writer.
+
+    A preference that takes several values may have none; then nothing is told of it.
+
+    Args:
+        types: The schema's, of one domain.
+        given: What was written.
+        open_values: Whether values are taken that the schema does not list.
+    """
+    known = {each.name.casefold(): each for each in types}
+    by_name: dict[str, list[str]] = {}
+    problems = []
+    for each in given:
+        key = each.name.casefold()
+        if key not in known:
+            problems.append(f"there is no preference {each.name!r} here")
+        elif key in by_name:
+            problems.append(f"{each.name!r} stands there twice")
+        by_name[key] = each.values
+    values: dict[str, Any] = {}
+    for key, type_ in known.items():
+        if key not in by_name:
+            problems.append(f"{type_.name!r} is missing")
+            continue
+        kept, why = _values(type_, by_name[key], open_values)
+        problems += [why] if why else []
+        if kept:
+            values[type_.name] = kept if type_.has_multiple_values else kept[0]
+    if not values and not problems:
+        problems.append("no preference has a value")
+    return values, "; ".join(problems)
+
+
+def _values(type_: AffinityType, given: Sequence[str], open_values: bool) -> tuple[list[str], str]:
+    """Return the values of one preference, each once; and what is wrong with them."""
+    options = {option.casefold(): option for option in type_.possible_values}
+    given = [" ".join(value.split()) for value in given]  # prompts show a preference as one line
+    if not type_.has_multiple_values and len(given) != 1:
+        return [], f"{type_.name!r} takes one value, and has {len(given)}"
+    for value in given:
+        if is_withheld(value):
+            return [], f"{value!r} says nothing of {type_.name!r}"
+        if type_.is_categorical and value.casefold() not in options and not open_values:
+            return [], f"{value!r} is none of the values listed for {type_.name!r}"
+    spelt = [options.get(value.casefold(), value) if type_.is_categorical else value for value in given]
+    return list(dict.fromkeys(spelt)), ""
+
+
+def _by_domain(found: Contradictions, preferences: dict[str, dict[str, Any]]) -> dict[str, str] | None:
+    """Return the reasons by domain; `None` if the judge speaks of what there is not."""
+    names = {name.casefold(): name for name in preferences}
+    reasons: dict[str, list[str]] = {}
+    for each in found.contradictions:
+        name = names.get(each.domain.casefold())
+        if name is None or each.preference.casefold() not in {key.casefold() for key in preferences[name]}:
+            return None
+        reasons.setdefault(name, []).append(f"{each.preference}: {each.reason}")
+    return {name: "; ".join(told) for name, told in reasons.items()}
+
+
+def checked_tasks(
+    given: Sequence[WrittenTask], domains: Sequence[DomainSchema], fewest: int
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the tasks that are right, with preferences and domains spelt as in the schema; and what is wrong.
+
+    Args:
+        given: The tasks as written.
+        domains: Those that they may be about.
+        fewest: How many domains a task must have; with one, it is the only one there is.
+    """
+    good: list[dict[str, Any]] = []
+    faults: list[str] = []
+    known: set[str] = set()
+    for number, task in enumerate(given, start=1):
+        about = domains if fewest == 1 else _meant(task.domains, domains)
+        names = {each.name.casefold(): each.name for domain in about or () for each in domain.affinities}
+        why = _fault(task, about, names, fewest, known)
+        if why:
+            faults.append(f"task {number} {why}")
+            continue
+        known |= {task.description.casefold(), task.intent.casefold()}
+        good.append(
+            {
+                **task.model_dump(include={"description", "intent", "goal"}),
+                "preferences": list(dict.fromkeys(names[each.casefold()] for each in task.preferences)),
+                "domains": [domain.domain for domain in about or ()],
+            }
+        )
+    return good, faults
+
+
+def _fault(
+    task: WrittenTask,
+    about: Sequence[DomainSchema] | None,
+    names: Mapping[str, str],
+    fewest: int,
+    known: Iterable[str],
+) -> str:
+    """Return what is wrong with a task; empty if nothing is."""
+    if about is None:
+        return f"names a domain that there is not, of these: {', '.join(task.domains)}"
+    if not fewest <= len(about) <= MOST:
+        return f"has {len(about)} different domains; it must have {fewest} to {MOST}"
+    if foreign := [each for each in task.preferences if each.casefold() not in names]:
+        return f"names the preference {foreign[0]!r}, which {' and '.join(each.domain for each in about)} does not have"
+    if task.description.casefold() in known or task.intent.casefold() in known:
+        return "is one that is there already"
+    return ""
+
+
+def _meant(names: Sequence[str], domains: Sequence[DomainSchema]) -> list[DomainSchema] | None:
+    """Return the domains of these names, each once; `None` if one is unknown."""
+    by_name = {domain.domain.casefold(): domain for domain in domains}
+    meant = {name.casefold(): by_name.get(name.casefold()) for name in names}
+    found = [domain for domain in meant.values() if domain is not None]
+    return found if len(found) == len(meant) else None
+
+
+def _domains(scenario: PersonScenario, place: str) -> Sequence[DomainSchema]:
+    return scenario.domains.value if place == ACROSS else [scenario.domain(place)]
+
+
+def _count(scenario: PersonScenario, place: str) -> int:
+    return scenario.multi_tasks if place == ACROSS else scenario.single_tasks
+
+
+def _task_inputs(scenario: PersonScenario, place: str) -> dict[str, Any]:
+    domains = [
+        {
+            "name": domain.domain,
+            "description": domain.description,
+            "types": [{"name": each.name, "description": each.description} for each in domain.affinities],
+        }
+        for domain in _domains(scenario, place)
+    ]
+    return {"domains": domains, "count": _count(scenario, place)}
+
+
+def _preference_inputs(scenario: PersonScenario, domain: DomainSchema) -> dict[str, Any]:
+    types = [
+        {
+            "name": each.name,
+            "description": each.description,
+            "several": each.has_multiple_values,
+            "listed": each.is_categorical,
+            "values": list(each.possible_values),
+        }
+        for each in domain.affinities
+    ]
+    return {
+        "demographics": scenario.demographics.for_prompt(),
+        "domain": domain.domain,
+        "description": domain.description,
+        "types": types,
+        "open_values": scenario.open_values,
+    }
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
