@@ -23,7 +23,7 @@ from dialoom.personas.preferences import (
     read_tellers,
     read_topics,
 )
-from dialoom.runs.export.exported import ExportedFolder
+from dialoom.runs.export.pushing import ExportedFolder
 from tests.graphs.prefeval_pairs.players import Players, built, pair, part
 
 
