@@ -70,7 +70,7 @@ class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
 
     def roles_used(self, options: Any) -> Mapping[str, float]:
         """Return the roles that a run needs: an embedder only where a model is one."""
-        wanted, used = self.models_named(options), super().roles_used(options)
+        wanted, used = "embedder" in self.models_named(options), super().roles_used(options)
         return {role: value for role, value in used.items() if role != "embedder" or wanted}
 
 

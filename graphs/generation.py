@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict,
 from .asking import ask_each
 from .conversation import joined
 from .reporting.statistics import share_of
-from .reporting.table import Cell, Table
+from .reporting.table import Table
 from .stage import NodeFunction, Scene, Stage, Update, node
 
 if TYPE_CHECKING:
@@ -301,14 +301,17 @@ class Tally:
             "What was written, and when it passed all checks",
             ["drafts", "number", "passed at once", *again, "dropped"],
         )
+        counted = {name for checks in self._checks.values() for counts in checks.values() for name in counts}
+        shown = [name for name in ("rejected", "dropped", "unparsed") if name in counted]
         meaning = ["meaning"] if self._meanings else []
         rejected = Table(
             "rejected",
             "What checks have rejected",
-            ["drafts", "check", "at first %", "rewritten", "dropped", "unparsed", *meaning],
+            ["drafts", "check", "at first %", *shown, *meaning],
             notes=[
-                "At first: the share of drafts that did not pass the check in the first attempt. Rewritten: shown to "
-                "the writer with the reason. Unparsed: the check's reply could not be parsed; the draft stays."
+                "At first: the share of drafts that did not pass the check in the first attempt. Rejected: shown to "
+                "the writer with the reason, and rewritten. Unparsed: the check's reply could not be parsed; the draft "
+                "stays."
             ],
         )
         order = {check: place for place, check in enumerate(self._meanings)}
@@ -318,7 +321,7 @@ class Tally:
             n = sum(self._results[kind, result, 1] for result in ("passed", "rejected", "dropped"))
             for check in sorted(checks, key=lambda check: (order.get(check, len(order)), check)):
                 counts = checks[check]
-                shown: list[Cell] = [share_of(counts["first"], n) if n else None]
-                shown += [counts[result] for result in ("rejected", "dropped", "unparsed")]
-                rejected.rows.append([kind, check, *shown, *([self._meanings.get(check, "")] if meaning else [])])
+                first = share_of(counts["first"], n) if n else None
+                meant = [self._meanings.get(check, "")] if meaning else []
+                rejected.rows.append([kind, check, first, *(counts[name] for name in shown), *meant])
         return [table for table in (drafts, rejected) if table.rows]

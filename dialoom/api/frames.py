@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dialoom.graphs.fault import dialogue_faults
-from dialoom.runs.calls_at_fault import calls_at_fault
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import ExportRequest, Soundness, write
-from dialoom.runs.selection import means_of, selected
+from dialoom.runs.fault_calls import calls_at_fault
+from dialoom.runs.report.reported import OFFLINE, offline_roles
+from dialoom.runs.scenario_pages import means_of, selected
 from dialoom.runs.store import RunFile
 from dialoom.runs.trust import TrustError
 
@@ -69,6 +70,7 @@ def _imported(name: str, extra: str) -> Any:
 
 
 def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    offline = _offline(run, judging)
     for number, episode in _numbered(run, judging, where):
         yield {
             "number": number,
@@ -78,6 +80,7 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             "error": episode.error,
             "branch": episode.branch.name if episode.branch else None,
             "lines": len(episode.outcome.messages),
+            OFFLINE: offline,
             "faults": None if episode.outcome.faults is None else dialogue_faults(episode.outcome.faults),
             **_beside(_ALWAYS["episodes"], "facet", episode.facets),
             **_beside((*_ALWAYS["episodes"], *episode.facets), "count", episode.outcome.counts),
@@ -92,11 +95,13 @@ def _lines(run: RunFile, judging: str | None, where: str | None) -> Iterator[dic
 
 
 def _judgements(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    offline = _offline(run, judging)
     for number, episode in _numbered(run, judging, where):
         for judgement in episode.outcome.judgements:
             score = None if judgement.score is None else float(judgement.score)
             facets = _beside(_ALWAYS["judgements"], "facet", episode.facets)
-            yield {"number": number, "id": episode.id, **facets, **judgement.model_dump(), "score": score}
+            own = {**judgement.model_dump(), "score": score, OFFLINE: offline}
+            yield {"number": number, "id": episode.id, **facets, **own}
 
 
 def _faults(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
@@ -124,6 +129,12 @@ def _faults_by_call(run: RunFile) -> dict[int, str]:
     return found
 
 
+def _offline(run: RunFile, judging: str | None) -> str | None:
+    """Return the roles that an offline model played or judged; `None` if none did."""
+    judges = run.judgement_set(judging)
+    return offline_roles({**run.config.models, **(judges.models if judges else {})}) or None
+
+
 def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """A recipe's own values; one whose name is taken has its kind before it, `facet.number`."""
     return {f"{kind}.{name}" if name in taken else name: value for name, value in values.items()}
@@ -136,9 +147,9 @@ def _numbered(run: RunFile, judging: str | None, where: str | None) -> Iterator[
 
 _ROWS = {"episodes": _episodes, "lines": _lines, "judgements": _judgements, "faults": _faults, "calls": _calls}
 _ALWAYS = {
-    "episodes": ("number", "id", "state", "ended_by", "error", "branch", "lines", "faults"),
+    "episodes": ("number", "id", "state", "ended_by", "error", "branch", "lines", "offline", "faults"),
     "lines": ("number", "id", "line", "role", "content"),
-    "judgements": ("number", "id", "metric", "target", "turn", "score", "status", "explanation"),
+    "judgements": ("number", "id", "metric", "target", "turn", "score", "status", "explanation", "offline"),
     "faults": ("number", "id", "who", "kind", "message", "where", "words", "sureness"),
     "calls": ("number", "node", "step", "role", "model", "reply", "faults"),
 }

@@ -10,14 +10,14 @@ from typing import TypeVar
 from dialoom.graphs import Chart, Episode, Recipe, Table
 from dialoom.graphs.capabilities import WithComparison
 from dialoom.runs.errors import RunError
-from dialoom.runs.selection import selected
+from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store import RunFile, judges_of, panel_of
 
 from .differences import differences
 from .faulty import FaultsOf, faults_table, marked_sound, sound_where
 from .judges import judges_tables
 from .length import length_table
-from .reported import ReportedRun, difference_note, notes_on, reported_runs
+from .reported import ReportedRun, difference_note, named_offline, notes_on, notes_on_content, reported_runs
 from .set_comparison import comparison, file_name
 
 _OF_ALL_SETS = ("dialogues", "faults")
@@ -46,16 +46,16 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
             if len(sets) > 1 and table.name not in _OF_ALL_SETS:
                 table.title += f" (judgements {reported.set_name!r})"
                 table.name += f"-{file_name(reported.set_name or '')}"
-            tables += _noted([table], *notes_on([reported], where))
+            tables += _noted(named_offline([table], [reported]), *notes_on_content([reported], where))
     members = [each.judging for each in sets if each.judging and not each.judging.members]
     for left, right in itertools.combinations(members, 2):
         both = [each for each in sets if each.judging in (left, right)]
-        tables += _noted(
-            [comparison(run, left, right, where)], *(note for each in both for note in notes_on([each], where))
-        )
+        compared = named_offline([comparison(run, left, right, where)], both)
+        tables += _noted(compared, *(note for each in both for note in notes_on_content([each], where)))
     about_judges = [] if judging is not None else judges_tables(run, where)
     about_judges += length_table(sets, [each.set_name or "" for each in sets], where)
-    return tables + _noted(about_judges, *(note for each in sets for note in notes_on([each], where)))
+    notes = (note for each in sets for note in notes_on_content([each], where))
+    return tables + _noted(named_offline(about_judges, sets), *notes)
 
 
 def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Table]:
@@ -72,12 +72,13 @@ def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | No
     """
     recipe = _common_recipe(runs)
     chosen = reported_runs(runs, recipe, judging)
-    tables, beside = _twice(chosen, recipe, where), differences(chosen, recipe, where)
+    tables = named_offline(_twice(chosen, recipe, where), chosen)
+    beside = named_offline(differences(chosen, recipe, where), chosen, with_first=True)
     warned = dict.fromkeys(warning for table in tables for warning in table.warnings)
     for table in beside:
         table.warnings += warned
-    tables += [*beside, *length_table(chosen, [each.label for each in chosen], where)]
-    return _noted(tables, difference_note(chosen, recipe), *notes_on(chosen, where))
+    tables += [*beside, *named_offline(length_table(chosen, [each.label for each in chosen], where), chosen)]
+    return _noted(tables, difference_note(chosen, recipe), *notes_on_content(chosen, where))
 
 
 def labels_of(runs: Sequence[RunFile], judging: str | None = None) -> list[str]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dialoom.graphs import Recipe
+from dialoom.graphs import Estimate, Recipe, Table
 from dialoom.graphs.capabilities import WithJudging, WithRoles
 from dialoom.roles import ModelBinding
-from dialoom.runs.selection import Where
+from dialoom.runs.scenario_pages import Where
 from dialoom.runs.store import JudgementSet, RunFile
 
 _OFFLINE = "Made with an offline model ({roles}): a scripted stand-in, no evidence about any model."
+OFFLINE = "offline"
+"""The column of tables and data frames that names the roles that an offline model played."""
+
 _NAMED = 10
 """So many changed outcomes are named, and the rest counted."""
 
@@ -64,9 +67,13 @@ def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None =
 
 def notes_on(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
     """What is said below all tables and charts: what they count, what of it a person changed, who was no model."""
+    return [*notes_on_content(reported, where), offline_note(reported)]
+
+
+def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
+    """Return the same without who was no model: tables of scores name these in a column."""
     only = None if where is None else f"Only scenarios of which this holds: {where}"
-    notes = [changed_note(reported, where), broken_off_note(reported), own_words_note(reported), offline_note(reported)]
-    return [only, *notes]
+    return [only, changed_note(reported, where), broken_off_note(reported), own_words_note(reported)]
 
 
 def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> str | None:
@@ -115,7 +122,7 @@ def own_words_note(reported: Sequence[ReportedRun]) -> str | None:
         recipe, models = each.run.recipe, {role: binding.model for role, binding in each.models.items()}
         judges = {models[role] for role in WithJudging.of(recipe).judging_roles() if role in models}
         for own in judges & {models.get(WithRoles.of(recipe).evaluated or "", "")}:
-            if not own.startswith("offline/"):
+            if not is_offline(own):
                 found[own] = None
     if not found:
         return None
@@ -130,16 +137,60 @@ def offline_note(reported: Sequence[ReportedRun]) -> str | None:
 
     Several runs of one label are told as one.
     """
-    roles: dict[str, dict[str, None]] = {each.label: {} for each in reported}
-    for each in reported:
-        roles[each.label] |= {role: None for role, who in each.models.items() if who.model.startswith("offline/")}
-    played = {label: ", ".join(named) for label, named in roles.items()}
+    played = offline_by_label(reported)
     if not any(played.values()):
         return None
     if len(set(played.values())) == 1:
         return _OFFLINE.format(roles=next(iter(played.values())))
     named = "; ".join(f"{label}: {told}" for label, told in played.items() if told)
     return _OFFLINE.format(roles=named)
+
+
+def offline_by_label(reported: Sequence[ReportedRun]) -> dict[str, str]:
+    """Return the roles that an offline model played by the label of the run; an empty text where none did."""
+    models: dict[str, dict[str, ModelBinding]] = {}
+    for each in reported:
+        offline = {role: who for role, who in each.models.items() if is_offline(who.model)}
+        models[each.label] = {**models.get(each.label, {}), **offline}
+    return {label: offline_roles(found) for label, found in models.items()}
+
+
+def _joined(told: Iterable[str]) -> str:
+    """Return the roles of several texts in which commas stand between them, each once."""
+    return ", ".join(dict.fromkeys(role for text in told if text for role in text.split(", ")))
+
+
+def offline_roles(models: Mapping[str, ModelBinding]) -> str:
+    """Return the roles that an offline model played, with commas between them; an empty text if none did."""
+    return ", ".join(role for role, who in models.items() if is_offline(who.model))
+
+
+def is_offline(model: str) -> bool:
+    """Return whether a model is an understudy, whose scores are evidence of nothing."""
+    return model.startswith("offline/")
+
+
+def named_offline(tables: Sequence[Table], reported: Sequence[ReportedRun], *, with_first: bool = False) -> list[Table]:
+    """Name offline players in a column of each table of scores that they took part in, and below other tables.
+
+    Args:
+        tables: Tables of these runs; they are changed. The rows of several runs begin with a run's label.
+        reported: The runs.
+        with_first: Each row compares a run with the first one.
+    """
+    played = offline_by_label(reported)
+    everywhere = _joined(played.values())
+    if with_first:
+        played = {label: _joined([played[reported[0].label], told]) for label, told in played.items()}
+    note = offline_note(reported)
+    for table in tables:
+        if not any(isinstance(cell, Estimate) for row in table.rows for cell in row):
+            table.notes += [note] if note and note not in table.notes else []
+        elif everywhere:
+            table.columns = [*table.columns, OFFLINE]
+            table.facets = {**table.facets, OFFLINE: None}
+            table.rows = [[*row, played.get(str(row[0]), everywhere) or None] for row in table.rows]
+    return [*tables]
 
 
 def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | None:

@@ -36,7 +36,9 @@ def run(release: Path, tmp_path: Path) -> dialoom.Run:
 def test_episodes(run: dialoom.Run) -> None:
     """A row per finished scenario: what it is, how it ended, and its mean scores."""
     frame = run.frame()
-    assert list(frame.columns[:13]) == [*IDENTITY, "state", "ended_by", "error", "branch", "lines", "faults", *FACETS]
+    own = ["state", "ended_by", "error", "branch", "lines", "offline", "faults"]
+    assert list(frame.columns[:14]) == [*IDENTITY, *own, *FACETS]
+    assert frame["offline"].isna().all(), "functions played"
     assert list(frame["number"]) == list(range(1, 7)) and list(frame["id"]) == [each.id for each in run.episodes()]
     assert frame["lines"].dtype.kind == "i"
     done = frame[frame["state"] == "done"]
@@ -68,6 +70,7 @@ def test_judgements(run: dialoom.Run) -> None:
     run.judge("offline/generic", name="second")
     second = run.frame("judgements", judging="second")
     assert len(second) == len(frame) and set(second["status"]) == {"ok"}
+    assert set(second["offline"]) == {"judge"}
     assert not math.isnan(run.frame(judging="second")["coherence.assistant"].mean())
     with pytest.raises(dialoom.DialoomError, match="no judgements named 'third'; there are run, second"):
         run.frame(judging="third")

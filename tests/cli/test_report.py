@@ -239,8 +239,10 @@ def test_a_judge_that_gives_the_same_score_every_time_is_marked_at_the_figure(di
     assert "1.00†" in both and "† Constant: " in both
 
 
-def test_offline_models_are_warned_of_on_every_table_and_on_the_chart(dialoom: Command, tmp_path: Path) -> None:
-    """With the roles that they played, by run where that differs."""
+def test_offline_players_are_named_in_a_column_of_scores_and_below_other_tables_and_the_chart(
+    dialoom: Command, tmp_path: Path
+) -> None:
+    """By run where that differs; a run without any has no such column."""
     (tmp_path / "cast.py").write_text(CAST)
     for name, model in (("one", "python:cast:rising"), ("two", "offline/attentive")):
         cast = ["--model", "judge=python:cast:judge", "--model", f"assistant={model}", "--rounds", 2, "--limit", 2]
@@ -248,8 +250,13 @@ def test_offline_models_are_warned_of_on_every_table_and_on_the_chart(dialoom: C
     warning = "Made with an offline model (python:cast:rising: user; offline/attentive: user, assistant)"
     text = dialoom("report", "one.db", "two.db").stdout
     dialoom("report", "one.db", "two.db", "-o", "out")
-    assert text.count(warning) == 5
-    assert (tmp_path / "out" / "report.md").read_text().count(warning) == 6
+    assert text.count(warning) == 3
+    assert (tmp_path / "out" / "report.md").read_text().count(warning) == 4
+    alignment = {row["model"]: row["offline"] for row in _rows(tmp_path / "out" / "alignment.csv")}
+    assert alignment == {"python:cast:rising": "user", "offline/attentive": "user, assistant"}
+    by_hand = ["--model", "python:cast:rising", "--model", "judge=python:cast:judge", "--rounds", 2, "--limit", 2]
+    dialoom("run", "aloe-eval", *by_hand, "-o", "three.db")
+    assert "offline" not in dialoom("report", "three.db").stdout
     assert warning in (tmp_path / "out" / "alignment.svg").read_text().replace("&#x27;", "'")
 
 
