@@ -78,7 +78,7 @@ class Note(TypedDict):
 Id = TypeVar("Id", bound=Hashable)
 Draft = TypeVar("Draft")
 Problems: TypeAlias = dict[str, Problem]
-Check: TypeAlias = Callable[[Mapping[str, Draft]], Awaitable[Mapping[str, Problem | None]]]
+DraftCheck: TypeAlias = Callable[[Mapping[str, Draft]], Awaitable[Mapping[str, Problem | None]]]
 """Returns the problems of some drafts by id; a draft with none or `None` passes."""
 
 
@@ -142,7 +142,7 @@ async def written(
     return parsed, {id_: problem("unparsed", UNPARSED) for id_ in replies if id_ not in parsed}
 
 
-def rule(function: Callable[[Draft], Problem | None]) -> Check[Draft]:
+def rule(function: Callable[[Draft], Problem | None]) -> DraftCheck[Draft]:
     """Return a check by a function of one draft; it runs in a thread, so that a run can be stopped meanwhile."""
 
     async def check(drafts: Mapping[str, Draft]) -> Mapping[str, Problem | None]:
@@ -151,7 +151,9 @@ def rule(function: Callable[[Draft], Problem | None]) -> Check[Draft]:
     return check
 
 
-async def reviewed(drafts: Mapping[str, Draft], *checks: Check[Draft], problems: Mapping[str, Problem]) -> Problems:
+async def reviewed(
+    drafts: Mapping[str, Draft], *checks: DraftCheck[Draft], problems: Mapping[str, Problem]
+) -> Problems:
     """Run checks one after the other, each on the drafts that all earlier ones have passed: rules first, then models.
 
     Args:
@@ -270,7 +272,7 @@ def _after(loop: Loop, first: str, following: list[str], end: str) -> Callable[[
     return route
 
 
-class Tally:
+class NoteTally:
     """Counts of notes, and the two tables that they make.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any
 from dialoom.graphs.apollo_build.recipe import pairs_table, topics_table
 from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.gate.talk import Facts, Said, Talk
-from dialoom.graphs.generation import Tally
+from dialoom.graphs.generation import NoteTally
 from dialoom.graphs.outcome import Episode
 from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.reporting.table import Table
@@ -133,7 +133,7 @@ def _texts(draft: ApolloDraft) -> dict[str, str]:
 
 def tables(episodes: Iterable[Episode]) -> list[Table]:
     """Return what passed when, what was rejected, and what the pairs and sessions are like that have passed."""
-    tally, forms = Tally(), Counter[tuple[str, str]]()
+    tally, forms = NoteTally(), Counter[tuple[str, str]]()
     topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
     for episode in episodes:
         if episode.state == "done":

@@ -8,7 +8,7 @@ from typing import Any
 
 from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.gate.talk import Facts, Said, Talk
-from dialoom.graphs.generation import Note, Result, Tally
+from dialoom.graphs.generation import Note, NoteTally, Result
 from dialoom.graphs.outcome import Episode
 from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.reporting.pivot import Column, Pivot, tabulate
@@ -106,7 +106,7 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
     first = next(done, None)
     if first is None:
         return []
-    tally = Tally({**_MEANINGS, _BY_HAND: "somebody's own words stand in the drafts"})
+    tally = NoteTally({**_MEANINGS, _BY_HAND: "somebody's own words stand in the drafts"})
 
     def counted() -> Iterator[Episode]:
         for episode in itertools.chain([first], done):
