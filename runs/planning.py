@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dialoom.graphs import Recipe, Scenario, stream
 from dialoom.graphs.capabilities import WithJudging, WithPrompts
+from dialoom.graphs.dialogue import DialogueRecipe
 from dialoom.graphs.judge import check_judges
 from dialoom.graphs.reporting.facet import split_facet
 from dialoom.prompts import PromptLibrary
@@ -19,7 +20,7 @@ from dialoom.roles.gateway.gateway import check_model, check_parameters
 from .calling import prompts_of
 from .config import RunConfig
 from .errors import RunError, StoppedError
-from .recipe_check import graph_of
+from .recipe_check import check_facets, facets_named, graph_of
 from .sampling import draw_sample
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.connections import Synchronous
@@ -40,6 +41,8 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
     graph_of(recipe, config.options)
     library = WithPrompts.of(recipe).library(overrides)
     check_judges(recipe, library)
+    if isinstance(recipe, DialogueRecipe):
+        recipe.check_inputs(library)
     for models in config.casts:
         played = prompts_of(library, models)
         check_cast(played, models, WithPrompts.of(recipe).reply_types)
@@ -114,6 +117,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     config = store.config
     notes: list[str] = []
     loads: dict[str, None] = {}
+    named, facets = set(facets_named(recipe)), set[str]()
     judging = WithJudging.of(recipe).judging_roles()
     judges = {role: config.models[role] for role in judging if role in config.models}
     is_judged = len(judges) == len(judging)
@@ -124,6 +128,8 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     def whole(say: Note) -> Iterator[Scenario]:
         for scenario in _until(is_stopped, recipe.scenarios(options, stream(config.seed, "", "plan"), say)):
             loads.update(dict.fromkeys(scenario.loads))
+            if named - facets:
+                facets.update(scenario.facets())
             yield scenario
 
     scenarios = whole(notes.append)
@@ -135,6 +141,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
         notes.append(drawn.told())
     if not store.plan(scenarios, notes, own):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
+    check_facets(recipe, facets)
     store.permit(loads_named(loads))
     for text in notes:
         note(text)
