@@ -21,7 +21,7 @@ BIN    := $(VENV)/bin
 COG    := -I docs docs/commands.md
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-ray regression check docs notebook commands install bench clean
+.PHONY: demo test test-benchmarks test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-ray regression check docs notebook commands install bench clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -42,6 +42,10 @@ test: $(VENV)/.installed-dev
 test-soak: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest tests/soak
 
+# Every benchmark at its smallest size.
+test-benchmarks: $(VENV)/.installed-dev
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/benchmarks
+
 # Runs with models behind LiteLLM's own proxy, on loopback.
 test-proxy: $(PROXY)/.installed-proxy
 	$(PROXY)/bin/python -m pytest tests/proxy
@@ -51,7 +55,7 @@ test-studio: $(STUDIO)/.installed-studio
 	@command -v chromium > /dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; \
 		then apt-get update -qq && apt-get install --yes --no-install-recommends -qq chromium fonts-dejavu-core > /dev/null; \
 		else echo "test-studio needs Chromium in the path: apt-get install chromium" >&2; exit 2; fi
-	$(STUDIO)/bin/python -m pytest tests/studio 'tests/test_benchmarks.py::test_it_starts_as_documented[studio]'
+	$(STUDIO)/bin/python -m pytest tests/studio 'tests/benchmarks/test_benchmarks.py::test_it_starts_as_documented[studio]'
 
 # The recipes' graphs behind LangGraph's own server, on loopback.
 test-langgraph-server: $(LANGGRAPH)/.installed-langgraph
@@ -71,7 +75,7 @@ test-notebook: $(NOTEBOOK)/.installed-notebook
 
 # Runs on Ray's workers, with kills of workers, of a machine and of the command itself. With bytecode, as 'make test'.
 test-ray: $(RAY)/.installed-ray
-	env -u PYTHONDONTWRITEBYTECODE $(RAY)/bin/python -m pytest tests/ray 'tests/test_benchmarks.py::test_it_starts_as_documented[scale]'
+	env -u PYTHONDONTWRITEBYTECODE $(RAY)/bin/python -m pytest tests/ray 'tests/benchmarks/test_benchmarks.py::test_it_starts_as_documented[scale]'
 
 # Compares exports, requests and kill behaviour with recorded hashes, by a script outside the project, where it is present.
 # Record a deliberate change with: make regression RECORD="--record --only NAME"

@@ -35,10 +35,10 @@ from typing import Any
 import dialoom
 from dialoom.roles.gateway.budget import Budget, Taken
 from dialoom.runs.store import RunStore
-from dialoom.runs.store.parcels import pack
+from dialoom.runs.store.transfer import pack
 from dialoom.runs.workers.cluster import ray_settings
 from dialoom.runs.workers.commons import Commons
-from dialoom.runs.workers.purse import LeaseStanding
+from dialoom.runs.workers.shared_budget import LeaseStanding
 
 PLAN = 122_133
 SERVER = f"{Path(__file__).parent}/quick_server.py"

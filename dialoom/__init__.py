@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from dialoom.roles.gateway.presence import ProviderAway, ProviderBack
     from dialoom.roles.gateway.prices import Price
     from dialoom.runs.control import Control
-    from dialoom.runs.events import (
+    from dialoom.runs.progress import (
         Began,
         Ended,
         Event,
@@ -141,7 +141,7 @@ _HOMES = {
         "step",
         "stream",
     ),
-    "dialoom.runs.events": (
+    "dialoom.runs.progress": (
         "Began",
         "Ended",
         "Event",

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict,
 from .asking import ask_each
 from .conversation import joined
 from .reporting.statistics import share_of
-from .reporting.table import Cell, Table
+from .reporting.table import Table
 from .stage import NodeFunction, Scene, Stage, Update, node
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Note(TypedDict):
 Id = TypeVar("Id", bound=Hashable)
 Draft = TypeVar("Draft")
 Problems: TypeAlias = dict[str, Problem]
-Check: TypeAlias = Callable[[Mapping[str, Draft]], Awaitable[Mapping[str, Problem | None]]]
+DraftCheck: TypeAlias = Callable[[Mapping[str, Draft]], Awaitable[Mapping[str, Problem | None]]]
 """Returns the problems of some drafts by id; a draft with none or `None` passes."""
 
 
@@ -142,7 +142,7 @@ async def written(
     return parsed, {id_: problem("unparsed", UNPARSED) for id_ in replies if id_ not in parsed}
 
 
-def rule(function: Callable[[Draft], Problem | None]) -> Check[Draft]:
+def rule(function: Callable[[Draft], Problem | None]) -> DraftCheck[Draft]:
     """Return a check by a function of one draft; it runs in a thread, so that a run can be stopped meanwhile."""
 
     async def check(drafts: Mapping[str, Draft]) -> Mapping[str, Problem | None]:
@@ -151,7 +151,9 @@ def rule(function: Callable[[Draft], Problem | None]) -> Check[Draft]:
     return check
 
 
-async def reviewed(drafts: Mapping[str, Draft], *checks: Check[Draft], problems: Mapping[str, Problem]) -> Problems:
+async def reviewed(
+    drafts: Mapping[str, Draft], *checks: DraftCheck[Draft], problems: Mapping[str, Problem]
+) -> Problems:
     """Run checks one after the other, each on the drafts that all earlier ones have passed: rules first, then models.
 
     Args:
@@ -270,7 +272,7 @@ def _after(loop: Loop, first: str, following: list[str], end: str) -> Callable[[
     return route
 
 
-class Tally:
+class NoteTally:
     """Counts of notes, and the two tables that they make.
 
     Args:
@@ -301,14 +303,17 @@ class Tally:
             "What was written, and when it passed all checks",
             ["drafts", "number", "passed at once", *again, "dropped"],
         )
+        counted = {name for checks in self._checks.values() for counts in checks.values() for name in counts}
+        shown = [name for name in ("rejected", "dropped", "unparsed") if name in counted]
         meaning = ["meaning"] if self._meanings else []
         rejected = Table(
             "rejected",
             "What checks have rejected",
-            ["drafts", "check", "at first %", "rewritten", "dropped", "unparsed", *meaning],
+            ["drafts", "check", "at first %", *shown, *meaning],
             notes=[
-                "At first: the share of drafts that did not pass the check in the first attempt. Rewritten: shown to "
-                "the writer with the reason. Unparsed: the check's reply could not be parsed; the draft stays."
+                "At first: the share of drafts that did not pass the check in the first attempt. Rejected: shown to "
+                "the writer with the reason, and rewritten. Unparsed: the check's reply could not be parsed; the draft "
+                "stays."
             ],
         )
         order = {check: place for place, check in enumerate(self._meanings)}
@@ -318,7 +323,7 @@ class Tally:
             n = sum(self._results[kind, result, 1] for result in ("passed", "rejected", "dropped"))
             for check in sorted(checks, key=lambda check: (order.get(check, len(order)), check)):
                 counts = checks[check]
-                shown: list[Cell] = [share_of(counts["first"], n) if n else None]
-                shown += [counts[result] for result in ("rejected", "dropped", "unparsed")]
-                rejected.rows.append([kind, check, *shown, *([self._meanings.get(check, "")] if meaning else [])])
+                first = share_of(counts["first"], n) if n else None
+                meant = [self._meanings.get(check, "")] if meaning else []
+                rejected.rows.append([kind, check, first, *(counts[name] for name in shown), *meant])
         return [table for table in (drafts, rejected) if table.rows]

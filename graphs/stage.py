@@ -17,15 +17,13 @@ from dialoom.prompts.messages import identity
 from dialoom.roles import ASKS, AgentReply, CallPlace, Cast, Completion, UnparsedReplyError
 from dialoom.roles.gateway.calls import RunTool
 
-from .fault import USER
+from .fault import USER, DialogueFault
 from .outcome import Line, Outcome
 from .scenario import Scenario
 
 if TYPE_CHECKING:  # slow to import; LangGraph knows the parameters by their names
     from langchain_core.runnables import RunnableConfig
     from langgraph.runtime import Runtime
-
-    from .gate import Gate
 
 
 def stream(seed: int, scenario_id: str, purpose: str) -> random.Random:
@@ -36,6 +34,14 @@ def stream(seed: int, scenario_id: str, purpose: str) -> random.Random:
 def _digest(*parts: object) -> int:
     text = "\x1f".join(str(part) for part in parts)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+class LineGate(Protocol):
+    """The part of the gate that a node asks before a line is said."""
+
+    def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> Sequence[DialogueFault]:
+        """Return the faults of a line after those before it."""
+        ...
 
 
 class Asking:
@@ -98,7 +104,7 @@ class Stage:
     sample: int = 0
     step: int | None = None
     tell: Callable[[str], None] = field(default=lambda _text: None)
-    gate: Gate | None = None
+    gate: LineGate | None = None
     retries: int = 0
     judged: Outcome | None = None
     asking: Asking = field(default_factory=Asking)

@@ -24,13 +24,12 @@ from dialoom.shown import duration
 from dialoom.text import well_formed
 
 from .errors import FATAL, Fault, fault_of, lasting_cause
-from .events import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping
 from .limits import FailOnError
+from .progress import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping, WorkTally
 from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
 from .store.errors import is_about_the_file, store_error
-from .supply import Supply
-from .tally import WorkTally
 from .trust import loads_named
+from .work_supply import Supply
 
 _NO_LIMIT = 1_000_000
 """LangGraph's recursion limit: recipes end their conversations themselves."""

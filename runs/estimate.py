@@ -16,17 +16,17 @@ from dialoom.roles.cast import NoUnderstudiesError, stand_ins
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.roles.gateway.prices import Prices
 
-from .calling import CallPolicy, cast_of, open_gateway
 from .config import DEFAULT_MODEL, RunConfig
 from .control import Control
 from .engine import Engine
 from .errors import RunError
-from .events import Event, ScenarioFailed
+from .gateway_setup import CallPolicy, cast_of, open_gateway
 from .limits import RunLimits
 from .planning import planned, prepare
+from .progress import Event, ScenarioFailed
 from .recipe_check import graph_of
 from .store import RunStore, Usage
-from .supply import Listed
+from .work_supply import Listed
 
 SAMPLE = 8
 """How many scenarios are played; all of them if there are fewer."""

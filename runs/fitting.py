@@ -21,9 +21,9 @@ from dialoom.roles.gateway.served_window import ServedWindow, served_window
 from dialoom.roles.gateway.windows import counted
 from dialoom.roles.tokens import COUNTER
 
-from .calling import prompts_of
 from .config import DEFAULT_MODEL
 from .errors import RunError
+from .gateway_setup import prompts_of
 from .recipe_check import graph_of
 
 LOOKED_AT, PLAYED = 64, 3

@@ -283,7 +283,7 @@ COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] 
         _nothing,
         "personas build --target 71 --threshold 0.25 -o p.jsonl",
     ),
-    ("docs/prefeval-pairs.md", "Pairs that are out, and why"): (_pairs, "report pairs.db"),
+    ("docs/prefeval-pairs.md", "What checks have rejected"): (_pairs, "report pairs.db"),
     (
         "docs/scorecard.md",
         "scorecard --model assistant=offline/attentive --model assistant=offline/generic -o card",

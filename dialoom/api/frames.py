@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dialoom.graphs.fault import dialogue_faults
-from dialoom.runs.calls_at_fault import calls_at_fault
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import ExportRequest, Soundness, write
+from dialoom.runs.fault_calls import calls_at_fault
 from dialoom.runs.report.reported import OFFLINE, offline_roles
-from dialoom.runs.selection import means_of, selected
+from dialoom.runs.scenario_pages import means_of, selected
 from dialoom.runs.store import RunFile
 from dialoom.runs.trust import TrustError
 

@@ -11,8 +11,8 @@ from dialoom.graphs.capabilities import WithJudging, WithRoles
 from dialoom.graphs.finishing import is_to_judge
 from dialoom.roles.binding import Bindings, ModelBinding, ModelLike, Players, bind
 from dialoom.runs.errors import RunError
-from dialoom.runs.events import Ended
-from dialoom.runs.selection import selected
+from dialoom.runs.progress import Ended
+from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store import RunFile
 
 from .settings import JudgeSettings, players_of

@@ -15,7 +15,7 @@ from dialoom.runs.config import FLAG
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 from dialoom.runs.estimate import CostEstimate, estimated
-from dialoom.runs.events import Ended, Event, NodeSaid, Noted
+from dialoom.runs.progress import Ended, Event, NodeSaid, Noted
 from dialoom.runs.stepping import Session
 from dialoom.runs.store.branches import MAIN
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dialoom.graphs import DialogueFault, Recipe, Scenario
-from dialoom.runs.branch_taken import RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import find_recipe
-from dialoom.runs.selection import selected
+from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
+from dialoom.runs.store.episodes import RecordedEpisode
 from dialoom.runs.trust import Trust
 
 from .settings import PathLike, RecipeLike
@@ -102,7 +102,7 @@ class RecordedRun:
             where: Of these, those that an expression holds of; see `episodes`.
             said: Of these, those in which something was said: words of one message, in any order; `"in quotes"` beside
                 each other; `begin*` for what begins so. They are looked up in an index in the user's folder for caches,
-                which is made when it is first needed; see `dialoom.runs.spoken`.
+                which is made when it is first needed; see `dialoom.runs.search_index`.
             offset: How many of them are passed over.
             limit: How many there are on a page.
             on_progress: Is told what is being done, how much of it and of how much, while an expression is asked about
@@ -113,7 +113,7 @@ class RecordedRun:
             StoreError: If the query cannot be told, or there is no such set of judgements.
             OutputError: If the index cannot be kept.
         """
-        from dialoom.runs.listed import listed, unheard
+        from dialoom.runs.scenario_pages import listed, unheard
 
         with self._opened() as file:
             return listed(file, query, where, said, offset, limit, on_progress or unheard)
@@ -132,7 +132,7 @@ class RecordedRun:
         Raises:
             RunError, StoreError, OutputError: As `scenarios`; also if there is no such scenario.
         """
-        from dialoom.runs.listed import neighbours
+        from dialoom.runs.scenario_pages import neighbours
 
         with self._opened() as file:
             return neighbours(file, scenario, query, where, said)

@@ -11,9 +11,9 @@ from dialoom.graphs import Recipe, RecipeOptions
 from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.roles.binding import PLACEHOLDER, Bindings, ModelLike, bind
 from dialoom.roles.cast import stand_ins
-from dialoom.runs.calling import CallPolicy
 from dialoom.runs.config import DEFAULT_MODEL, FLAG, RunConfig
 from dialoom.runs.errors import RunError
+from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipes import find_recipe, option_names, parsed_options
 from dialoom.runs.trust import code_hashes, players_named, recipe_named

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
 from dialoom.roles.binding import ModelLike, Players
 from dialoom.runs.errors import RunError
-from dialoom.runs.events import Ended, Event
+from dialoom.runs.progress import Ended, Event
 from dialoom.runs.report import Report
 from dialoom.runs.trust import Trust
 

@@ -17,12 +17,14 @@ from dialoom.graphs.suites import DEFAULT_SUITE
 from dialoom.outputs import file_name, make_folder
 from dialoom.roles.binding import OBJECT, ModelLike, PlayerSettings
 from dialoom.roles.gateway.budget import Budget
-from dialoom.runs.calling import ensure_keys
 from dialoom.runs.config import DEFAULT_MODEL
+from dialoom.runs.config_diff import told_otherwise
 from dialoom.runs.errors import RunError
-from dialoom.runs.events import Event, Noted
+from dialoom.runs.gateway_setup import ensure_keys
 from dialoom.runs.limits import RunLimits, budget_of
+from dialoom.runs.progress import Event, Noted
 from dialoom.runs.recipes import load_recipe, parsed_options
+from dialoom.runs.scenario_pages import Where
 from dialoom.runs.scorecard import (
     AssistantRuns,
     CardRecord,
@@ -35,9 +37,7 @@ from dialoom.runs.scorecard import (
     write_record,
 )
 from dialoom.runs.scorecard.contrasts import check_contrasts
-from dialoom.runs.selection import Where
 from dialoom.runs.store import RunFile
-from dialoom.runs.told_otherwise import told_otherwise
 from dialoom.runs.trust import Trust
 
 from .blocking import blocking

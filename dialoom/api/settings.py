@@ -12,12 +12,12 @@ from dialoom.graphs import Recipe, RecipeOptions
 from dialoom.roles.binding import ModelLike, PlayerSettings
 from dialoom.roles.gateway.budget import Budget
 from dialoom.roles.gateway.prices import Price
-from dialoom.runs.calling import CallPolicy
 from dialoom.runs.config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
-from dialoom.runs.events import Event
+from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.limits import BudgetLike, Context, FailOnError, Rates, RunLimits, Timeouts
+from dialoom.runs.progress import Event
 from dialoom.runs.store.connections import Synchronous
 
 PathLike: TypeAlias = "str | os.PathLike[str]"

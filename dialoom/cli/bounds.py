@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dialoom.roles.gateway.prices import Price
-from dialoom.runs.bounds import RunBounds
+from dialoom.runs.budget_status import RunBounds
 
 
 def bound_lines(bounds: RunBounds, run: str) -> list[str]:

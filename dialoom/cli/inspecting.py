@@ -20,13 +20,13 @@ from dialoom.graphs.fault import dialogue_faults
 from dialoom.graphs.gate import is_reduced, reduced_shares
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs import export as exporting
-from dialoom.runs.bounds import RunBounds
-from dialoom.runs.branch_taken import RecordedEpisode
+from dialoom.runs.budget_status import RunBounds
 from dialoom.runs.config import RunConfig
-from dialoom.runs.selection import Where, every, in_order, scores_of
+from dialoom.runs.scenario_pages import Where, every, in_order, scores_of
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, Usage
-from dialoom.runs.store.calls import CommonCall
-from dialoom.runs.store.lock import is_written
+from dialoom.runs.store.connections import is_written
+from dialoom.runs.store.episodes import RecordedEpisode
+from dialoom.runs.store.ledger import CommonCall
 from dialoom.runs.store.status import Status
 from dialoom.runs.trust import TrustError
 
@@ -217,7 +217,7 @@ def list_scenarios(
 
 def _said_in(run: RunFile, said: str) -> dict[int, str]:
     """The positions of the scenarios in which something was said, each with the first message that has the words."""
-    from dialoom.runs.spoken import SpokenIndex
+    from dialoom.runs.search_index import SpokenIndex
 
     found = SpokenIndex(run).search(said, _progress())
     texts = dict(run.spoken().contents([*{*found.values()}]))

@@ -17,7 +17,7 @@ from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.errors import StoppedError
-from dialoom.runs.events import Ended
+from dialoom.runs.progress import Ended
 from dialoom.runs.recipes import parsed_options
 from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
 

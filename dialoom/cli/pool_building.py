@@ -10,10 +10,10 @@ from dialoom.api import CallSettings, aplay, aresume, resolve
 from dialoom.graphs import Recipe
 from dialoom.personas import PoolEntry, read_pool, write_pool
 from dialoom.runs.config import RunConfig
+from dialoom.runs.config_diff import told_otherwise
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile
-from dialoom.runs.told_otherwise import told_otherwise
 
 from .exit_codes import EXIT_DONE, EXIT_SOME_FAILED
 from .playing import carried_out

@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from dialoom.roles.gateway.calls import BROKEN_OFF
-from dialoom.runs.calls_at_fault import calls_at_fault
+from dialoom.runs.fault_calls import calls_at_fault
 from dialoom.runs.store import RunFile
 
 from .console import make_console

@@ -20,7 +20,7 @@ from dialoom.roles.gateway.presence import ProviderAway, ProviderBack
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.control import Control
 from dialoom.runs.errors import Fault
-from dialoom.runs.events import (
+from dialoom.runs.progress import (
     Began,
     Ended,
     Event,

@@ -12,10 +12,10 @@ from typing import Any
 from dialoom import Run
 from dialoom.prompts import ChatMessage
 from dialoom.runs.errors import RunError
-from dialoom.runs.events import Event, NodeSaid, Noted
+from dialoom.runs.progress import Event, NodeSaid, Noted
 from dialoom.runs.stepping import Session, Stop
-from dialoom.runs.stepping.paths import parsed
-from dialoom.runs.store.lock import is_written_by_another
+from dialoom.runs.stepping.values import parsed
+from dialoom.runs.store.connections import is_written_by_another
 from dialoom.runs.trust import player_named
 
 Action = Callable[[Session, Callable[[Stop], None]], Awaitable[Session]]

@@ -14,7 +14,7 @@ from dialoom.graphs import Judgement
 from dialoom.graphs.capabilities import WithJudging, WithLabels
 from dialoom.graphs.judgement_scope import conversation_to
 from dialoom.runs.agreement import GivenLabel, Item, Scale, table_of
-from dialoom.runs.agreement.scales import Scales
+from dialoom.runs.agreement.items import Scales
 from dialoom.runs.report import texts_of
 from dialoom.runs.store import JudgementSet
 from dialoom.runs.viewing import Conversation

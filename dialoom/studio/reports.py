@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from dialoom import Report, Run, report
-from dialoom.runs.store.signature import Signature, signature
+from dialoom.runs.store.connections import Signature, signature
 
 _KEPT = 8
 """Reports that are kept: each holds tables, and no conversation."""

@@ -11,7 +11,7 @@ from dialoom import Run
 from dialoom.errors import DialoomError
 from dialoom.prompts import ChatMessage
 from dialoom.runs.stepping import NextRequest
-from dialoom.runs.stepping.paths import look
+from dialoom.runs.stepping.values import look
 
 from . import acting
 from .calls import message_block

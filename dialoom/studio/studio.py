@@ -10,7 +10,7 @@ from pathlib import Path
 from dialoom import Run, open_run
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import Choices, ScenarioQuery
-from dialoom.runs.store.signature import Signature, signature
+from dialoom.runs.store.connections import Signature, signature
 
 from .reports import Reports
 from .watching import Watch

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from dialoom import Run
 from dialoom.runs.progress import RunProgress
-from dialoom.runs.store.signature import Signature, signature
+from dialoom.runs.store.connections import Signature, signature
 
 _LEAST = 1.0
 """Seconds from one reading to the next, at the least."""

@@ -1,7 +1,5 @@
 """APOLLO's data: a source folder of users, sessions, queries and gold calls, made of templates."""
 
-from .options import BuildOptions
-from .recipe import RECIPE, ApolloBuild
-from .scenario import BuildScenario
+from .recipe import RECIPE, ApolloBuild, BuildOptions, BuildScenario
 
 __all__ = ["RECIPE", "ApolloBuild", "BuildOptions", "BuildScenario"]

@@ -8,22 +8,71 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypedDict
 
+from pydantic import Field
+
 from dialoom.graphs.apollo.loop import gold_refusal
 from dialoom.graphs.capabilities import Exporter, WithExports, WithGate
+from dialoom.graphs.generation import Loop, generation_graph
 from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Graph, Recipe, RecipeError, RecipeOptions
 from dialoom.graphs.reporting.table import Cell, Table
-from dialoom.graphs.stage import Scene, Stage, Update, node
+from dialoom.graphs.scenario import Scenario
+from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.flows import FlowError
-from dialoom.personas.apollo.source import FORMS, ApolloMeta
+from dialoom.personas.apollo.source import FORMS, ApolloMeta, ApolloUser
 from dialoom.personas.apollo.source.diversity import topic_diversity
-from dialoom.personas.apollo.source.people import drawn_users
-from dialoom.personas.apollo.source.scripted import user_part
+from dialoom.personas.apollo.source.people import MOST_USERS, drawn_users
+from dialoom.personas.apollo.source.scripted import ERRANDS, PAIRS_OF_SET, SETS, user_part
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 
-from .options import BuildOptions
-from .scenario import BuildScenario
+
+class BuildOptions(RecipeOptions):
+    """The options of the recipe `apollo-build`."""
+
+    users: int = Field(MOST_USERS, ge=1, le=MOST_USERS, description=f"How many users, of {MOST_USERS} that there are.")
+    pairs: int = Field(
+        PAIRS_OF_SET,
+        ge=1,
+        le=12,
+        description=f"Pairs of a session and a query for each of the {SETS} preferences that a user has for each flow.",
+    )
+    errands: int = Field(
+        ERRANDS, ge=1, le=20, description="Sessions that tell no preference, for each user and unrelated tool."
+    )
+    world: int = Field(0, description="The seed of the world that the tools look into.")
+
+
+class BuildScenario(Scenario):
+    """A user, and how much is made of them.
+
+    Attributes:
+        user: Who it is.
+        is_first: Whether the source's own description is exported with this user.
+        pairs: For each preference.
+        errands: Sessions that tell no preference, for each unrelated tool.
+        seed: Of every draw.
+        world_seed: The world's.
+        world: The world's hash: another one makes another source.
+    """
+
+    user: ApolloUser
+    is_first: bool
+    pairs: int
+    errands: int
+    seed: int
+    world_seed: int
+    world: str
+
+    @property
+    def label(self) -> str:
+        """Id and name."""
+        return f"{self.user.id} {self.user.name}"
+
+    def facets(self) -> dict[str, Any]:
+        """Return who it is, and how much is made."""
+        about = {"user": self.user.id, "name": self.user.name, "city": self.user.city}
+        return {**about, "pairs": self.pairs, "errands": self.errands, "seed": self.seed}
 
 
 class BuildState(TypedDict, total=False):
@@ -48,7 +97,7 @@ class ApolloBuild(Recipe, WithGate, WithExports):
     def scenarios(
         self, options: BuildOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[BuildScenario]:
-        """One user after the other."""
+        """Yield one user after the other."""
         seed, world = draw.randrange(2**32), World(options.world)
         people = drawn_users(world, options.users, seed)
         note(f"{len(people)} users in the world {world.hash[:12]}")
@@ -64,21 +113,15 @@ class ApolloBuild(Recipe, WithGate, WithExports):
             )
 
     def graph(self, options: BuildOptions) -> Graph:  # noqa: ARG002
-        """A single node: a user is made in a second or two."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
-
-        builder = StateGraph(BuildState, context_schema=Stage)
-        builder.add_node("build", node(_build))
-        builder.add_edge(START, "build")
-        builder.add_edge("build", END)
-        return builder
+        """Return a single node: a user is made in a second or two."""
+        return generation_graph(BuildState, Loop(build, again=lambda _state: False))
 
     def initial(self, scenario: BuildScenario) -> dict[str, Any]:  # noqa: ARG002
-        """Nothing yet."""
+        """Return nothing yet."""
         return {"sessions": [], "pairs": [], "left_out": {}}
 
     def outcome(self, scenario: BuildScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """The user's rows of the source's files."""
+        """Return the user's rows of the source's files."""
         meta = ApolloMeta(seed=scenario.seed, world_seed=scenario.world_seed, world=scenario.world)
         sessions, pairs = state["sessions"], state["pairs"]
         return Outcome(
@@ -95,7 +138,7 @@ class ApolloBuild(Recipe, WithGate, WithExports):
         )
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """What the pairs are like, and how diverse the sessions are."""
+        """Return what the pairs are like, and how diverse the sessions are."""
         topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
         pairs: Counter[tuple[str, str]] = Counter()
         left_out: list[Sequence[Cell]] = []
@@ -109,17 +152,17 @@ class ApolloBuild(Recipe, WithGate, WithExports):
         return [pairs_table(pairs), topics_table(topics), *([_left_out(left_out)] if left_out else [])]
 
     def exporters(self) -> Mapping[str, Exporter]:
-        """The source folder."""
+        """Return the source folder."""
         described = "the source folder that the recipe apollo plays: users, sessions, pairs and meta"
         return {"apollo-source": Exporter(described, "lists", _rows)}
 
     def folder_format(self, options: BuildOptions) -> str:  # noqa: ARG002
-        """The source."""
+        """Return the source."""
         return "apollo-source"
 
 
-async def _build(_: BuildState, scene: Scene) -> Update:
-    """All of a user's sessions and pairs."""
+async def build(_: BuildState, scene: Scene) -> Update:
+    """Make all of a user's sessions and pairs."""
     scenario: BuildScenario = scene.scenario
     world = World(scenario.world_seed)
     if world.hash != scenario.world:
@@ -139,13 +182,13 @@ def _left_out(rows: list[Sequence[Cell]]) -> Table:
 
 
 def _rows(episode: Episode, *_: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every row with the name of its file."""
+    """Yield every row with the name of its file."""
     for name in (META, USERS, SESSIONS, PAIRS):
         yield from (((name,), row) for row in episode.outcome.details[name])
 
 
 def pairs_table(counts: Counter[tuple[str, str]]) -> Table:
-    """How many pairs there are of each form and kind of query."""
+    """Return how many pairs there are of each form and kind of query."""
     kinds = ("reactive", "proactive")
     rows: list[Sequence[Cell]] = [
         [form, sum(counts[form, kind] for kind in kinds), *(counts[form, kind] for kind in kinds)] for form in FORMS
@@ -155,7 +198,7 @@ def pairs_table(counts: Counter[tuple[str, str]]) -> Table:
 
 
 def topics_table(topics: Mapping[str, list[str]]) -> Table:
-    """How diverse sessions are, from the topics of each kind."""
+    """Return how diverse sessions are, from the topics of each kind."""
     rows: list[Sequence[Cell]] = []
     for kind, found in {**topics, "all": [topic for each in topics.values() for topic in each]}.items():
         rows.append([kind, *topic_diversity(found)])

@@ -1,20 +1,32 @@
-"""Formats of a written source: drafts for people to accept and mend, and the folder that APOLLO reads."""
+"""What is made of finished users: the folder that APOLLO reads, drafts to mend, texts for the gate, and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from dialoom.graphs.apollo_build.recipe import pairs_table, topics_table
 from dialoom.graphs.capabilities import Exporter
+from dialoom.graphs.gate.talk import Facts, Said, Talk
+from dialoom.graphs.generation import NoteTally
 from dialoom.graphs.outcome import Episode
 from dialoom.graphs.recipe import RecipeError
-from dialoom.personas.apollo.source import ApolloMeta
-from dialoom.personas.apollo.source.drafts import DRAFTS, DraftsMeta
+from dialoom.graphs.reporting.table import Table
+from dialoom.personas.apollo.source import ApolloMeta, Speech
+from dialoom.personas.apollo.source.drafts import (
+    DRAFTS,
+    ApolloDraft,
+    DraftsMeta,
+    PreferencesDraft,
+    QueryDraft,
+    SessionDraft,
+    UserDraft,
+)
 from dialoom.personas.apollo.source.errands import interests_shown
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
-from dialoom.prompts import PromptLibrary
 
-from .making import WriteState, draft_of
+from .drafts import Rows, draft_of
 from .pairs import PlannedPair, planned_pairs, planned_sessions
 from .scenario import WriteScenario
 
@@ -22,13 +34,8 @@ Named = tuple[tuple[str, ...], dict[str, Any]]
 """The name of a file, and one of its lines."""
 
 
-def draft_rows(
-    episode: Episode,
-    scenario: WriteScenario,
-    prompts: PromptLibrary,  # noqa: ARG001
-    models: Mapping[str, str],  # noqa: ARG001
-) -> Iterator[Named]:
-    """Every draft, first of each user's kind what is out; and what they were made with."""
+def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
+    """Yield every draft, first of each user's kind those that were dropped; and what they were made with."""
     if scenario.is_first:
         plan = scenario.model_dump(include={"flows", "pairs", "errands"})
         yield (META,), DraftsMeta(**_made_with(scenario), **plan).model_dump(mode="json")
@@ -38,13 +45,8 @@ def draft_rows(
             yield from (((f"{kind}.jsonl",), row) for row in sorted(rows, key=lambda row: not row["problem"]))
 
 
-def source_rows(
-    episode: Episode,
-    scenario: WriteScenario,
-    prompts: PromptLibrary,  # noqa: ARG001
-    models: Mapping[str, str],  # noqa: ARG001
-) -> Iterator[Named]:
-    """A user with all sessions and pairs that have passed every check; nothing of a user who has no pair.
+def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
+    """Yield a user with all sessions and pairs that have passed every check; nothing of a user who has no pair.
 
     Raises:
         RecipeError: If the run ends before there are queries.
@@ -55,8 +57,8 @@ def source_rows(
         raise RecipeError(
             f"format 'apollo-source': the run ends with {scenario.until}; export drafts, and go on from them"
         )
-    state = _state(episode)
-    pairs = [(each, query) for each, query in with_query(scenario, state)]
+    state = episode.outcome.details
+    pairs = list(with_query(scenario, state))
     user = draft_of(state, "users", scenario.user)
     if scenario.is_first:
         yield (META,), ApolloMeta(maker="written", **_made_with(scenario)).model_dump()
@@ -75,8 +77,8 @@ def source_rows(
         yield (PAIRS,), each.pair(scenario, query).model_dump()
 
 
-def with_query(scenario: WriteScenario, state: WriteState) -> Iterator[tuple[PlannedPair, str]]:
-    """The pairs whose session and query have passed, with the query."""
+def with_query(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[tuple[PlannedPair, str]]:
+    """Yield the pairs whose session and query have passed, with the query."""
     for each in planned_pairs(scenario, state):
         session, query = draft_of(state, "sessions", each.session_id), draft_of(state, "queries", each.id)
         if session is not None and session.is_sound and query is not None and query.is_sound:
@@ -87,8 +89,60 @@ def _made_with(scenario: WriteScenario) -> dict[str, Any]:
     return {"seed": scenario.seed, "world_seed": scenario.world_seed, "world": scenario.world}
 
 
-def _state(episode: Episode) -> WriteState:
-    return {"drafts": episode.outcome.details["drafts"]}
+def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Facts) -> Iterator[Talk]:
+    """Yield the texts of each draft that was not dropped, and each session; not those that were given and stayed so.
+
+    Requests of the same occasion may well be in the same words, so texts are compared within a draft alone.
+
+    Args:
+        scenario: Whose source it is, with the drafts that were given.
+        drafts: By kind and id, as plain values.
+        facts: What the gate should know.
+    """
+    given = {(draft.id, draft.own_id) for draft in scenario.drafts.all()}
+    found = [type_.model_validate(row) for kind, type_ in DRAFTS.items() for row in drafts[kind].values()]
+    for draft in found:
+        if draft.problem or (draft.id, draft.own_id) in given:
+            continue
+        if isinstance(draft, SessionDraft):
+            yield Talk(
+                [
+                    Said(turn.speaker, turn.text, where=f"{draft.id}, turn {place}")
+                    for place, turn in enumerate(draft.turns, start=1)
+                    if isinstance(turn, Speech)
+                ],
+                facts,
+                author="writer",
+            )
+        else:
+            yield Talk.of_texts("writer", _texts(draft), facts)
+
+
+def _texts(draft: ApolloDraft) -> dict[str, str]:
+    """Return what stands in a draft and nobody says, by its place."""
+    match draft:
+        case UserDraft():
+            return {f"{draft.id}, persona": draft.persona}
+        case PreferencesDraft():
+            return {f"{draft.id}, story {place}": each.story for place, each in enumerate(draft.sets, start=1)}
+        case QueryDraft():
+            return {f"{draft.id}, query": draft.query}
+        case _:
+            return {}
+
+
+def tables(episodes: Iterable[Episode]) -> list[Table]:
+    """Return what passed when, what was rejected, and what the pairs and sessions are like that have passed."""
+    tally, forms = NoteTally(), Counter[tuple[str, str]]()
+    topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
+    for episode in episodes:
+        if episode.state == "done":
+            details = episode.outcome.details
+            tally.add(details["notes"])
+            forms.update((form, kind) for form, kind in details["pairs"])
+            for kind, found in details["topics"].items():
+                topics[kind] += found
+    return [*tally.tables(), *([pairs_table(forms), topics_table(topics)] if forms else [])]
 
 
 EXPORTERS: Mapping[str, Exporter] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from dialoom.personas.apollo.source.scripted import SETS, pair_labels
 from dialoom.personas.apollo.source.telling import flow_tools
 from dialoom.personas.apollo.tools import TOOLS
 
-from .making import WriteState, draft_of
+from .drafts import draft_of
 from .scenario import WriteScenario, world_of
 
 
@@ -57,12 +57,12 @@ class PlannedPair:
 
     @property
     def told(self) -> str:
-        """What a session is written for; see `SessionDraft.about`."""
+        """A digest of what a session is written for; see `SessionDraft.about`."""
         return digest([*self._wanted, self.form, self.slots.told, self.user.resident])
 
     @property
     def asked(self) -> str:
-        """What a query is written for; see `QueryDraft.about`."""
+        """A digest of what a query is written for; see `QueryDraft.about`."""
         return digest([*self._wanted, self.kind, self.slots.asked, self.user.information("")])
 
     @property
@@ -70,17 +70,17 @@ class PlannedPair:
         return [self.preference.flow, self.preference.values, self.preference.order]
 
     def request(self, scenario: WriteScenario) -> FlowRequest:
-        """The request in whose session the preference is told."""
+        """Return the request in whose session the preference is told."""
         return FlowRequest(world_of(scenario), self.preference, self.user.resident, self.slots.told)
 
     def session(self, draft: SessionDraft) -> ApolloSession:
-        """The session of a draft."""
+        """Return the session of a draft."""
         flow = FLOWS[self.preference.flow]
         first = next((turn.name for turn in draft.turns if isinstance(turn, PastCall)), flow_tools(flow)[0])
         return _session(draft, "preference", f"{flow.domain}/{first}")
 
     def pair(self, scenario: WriteScenario, query: str) -> ApolloPair:
-        """The pair with a query."""
+        """Return the pair with a query."""
         flow, slots = FLOWS[self.preference.flow], self.slots.asked
         request = FlowRequest(world_of(scenario), self.preference, self.user.resident, slots)
         return ApolloPair(
@@ -118,16 +118,16 @@ class PlannedErrand:
 
     @property
     def told(self) -> str:
-        """As of a pair."""
+        """A digest of what the session is written for."""
         return digest([self.tool])
 
     def session(self, draft: SessionDraft) -> ApolloSession:
-        """The session of a draft."""
+        """Return the session of a draft."""
         return _session(draft, "unrelated", f"{TOOLS[self.tool].domain}/{self.tool}")
 
 
-def planned_pairs(scenario: WriteScenario, state: WriteState) -> Iterator[PlannedPair]:
-    """The pairs of every flow whose preferences have passed; none for a user whose profile has not."""
+def planned_pairs(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[PlannedPair]:
+    """Yield the pairs of every flow whose preferences have passed; none for a user whose profile has not."""
     user = draft_of(state, "users", scenario.user)
     if user is None or not user.is_sound:
         return
@@ -145,8 +145,8 @@ def planned_pairs(scenario: WriteScenario, state: WriteState) -> Iterator[Planne
                 yield PlannedPair(name, user.person(), preference, number, each.story, form, kind, slots)
 
 
-def planned_errands(scenario: WriteScenario, state: WriteState) -> Iterator[PlannedErrand]:
-    """The sessions about each unrelated tool."""
+def planned_errands(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[PlannedErrand]:
+    """Yield the sessions about each unrelated tool."""
     user = draft_of(state, "users", scenario.user)
     if user is not None and user.is_sound:
         for number in range(1, scenario.errands + 1):
@@ -154,8 +154,8 @@ def planned_errands(scenario: WriteScenario, state: WriteState) -> Iterator[Plan
                 yield PlannedErrand(f"{scenario.user}-{tool}-{number}", tool, number)
 
 
-def planned_sessions(scenario: WriteScenario, state: WriteState) -> dict[str, PlannedPair | PlannedErrand]:
-    """All sessions by their ids."""
+def planned_sessions(scenario: WriteScenario, state: Mapping[str, Any]) -> dict[str, PlannedPair | PlannedErrand]:
+    """Return all sessions by their ids."""
     pairs = {each.session_id: each for each in planned_pairs(scenario, state)}
     return {**pairs, **{each.id: each for each in planned_errands(scenario, state)}}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dialoom.graphs.apollo.loop import gold_refusal
 from dialoom.graphs.asking import ask_each
+from dialoom.graphs.generation import Note, Result, due, earlier, written
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.apollo.flows import FLOWS, Preference
 from dialoom.personas.apollo.source.drafts import QueryDraft
@@ -14,38 +15,46 @@ from dialoom.personas.apollo.source.keeping import query_refusal
 from dialoom.personas.apollo.source.telling import REQUESTS
 from dialoom.personas.apollo.source.wording import query_wording_refusal
 
-from .making import Note, WriteState, ask_writer, draft_of, look, rows_of, shown_again, to_write
+from .drafts import (
+    WriteState,
+    about_flow,
+    ask_checker,
+    draft_of,
+    facets_shown,
+    occasion,
+    review,
+    rows_of,
+    unwritten_of,
+)
 from .pairs import PlannedPair, planned_pairs
-from .profiles import said_wrong
 from .replies import GuessedValues
 from .scenario import WriteScenario, world_of
 from .sessions import same_value
-from .shown import about_flow, facets_shown, occasion
 
 SOLVER = "solver"
 _LEAK = "verified leak: a model that has not read the history makes the right calls"
 
 
 async def ask(state: WriteState, scene: Scene) -> Update:
-    """The queries of pairs whose session has passed."""
+    """Write the queries of pairs whose session has passed."""
     scenario: WriteScenario = scene.scenario
     planned = _with_session(scenario, state)
     rows = state["drafts"]["queries"]
     stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.asked]
     asked = {
-        id_: _inputs(planned[id_], state)
-        for id_ in to_write(state, "queries", planned) + ([] if state["round"] else stale)
+        id_: {**_inputs(planned[id_]), **earlier(state, id_)}
+        for id_ in due(state, unwritten_of(state, "queries", planned) + stale)
     }
-    replies, refused = await ask_writer(scene, "apollo_write/query", asked)
+    replies, problems = await written(scene, "apollo_write/query", asked)
     made = [
         QueryDraft(id=id_, user=scenario.user, about=planned[id_].asked, kind=planned[id_].kind, query=reply.query)
         for id_, reply in replies.items()
     ]
-    return {"drafts": {"queries": rows_of(made)}, "refused": refused}
+    return {"drafts": {"queries": rows_of(made)}, "problems": problems}
 
 
 async def look_at_queries(state: WriteState, scene: Scene) -> Update:
-    """Queries give nothing away, and say what they have to."""
+    """Check that queries give nothing away, and say what they have to."""
     scenario: WriteScenario = scene.scenario
     planned = _with_session(scenario, state)
     drafts = {id_: draft for id_ in planned if (draft := draft_of(state, "queries", id_)) is not None}
@@ -57,15 +66,19 @@ async def look_at_queries(state: WriteState, scene: Scene) -> Update:
         world = world_of(scenario)
         return worded or query_refusal(world, each.user, pair) or gold_refusal(world, pair)
 
-    async def checked(asked: Mapping[str, QueryDraft]) -> dict[str, str]:
-        inputs = {id_: _check_inputs(planned[id_], draft) for id_, draft in asked.items()}
-        return said_wrong("query", await ask_each(scene, "apollo_write/query-check", inputs))
+    async def checker(asked: Mapping[str, QueryDraft]) -> dict[str, str]:
+        inputs = {}
+        for id_, draft in asked.items():
+            slots = planned[id_].slots.asked
+            seen = {"kind": planned[id_].kind, "occasion": occasion(slots), "query": draft.query}
+            inputs[id_] = {**_shared_inputs(planned[id_]), **seen}
+        return await ask_checker(scene, "query", "apollo_write/query-check", inputs)
 
-    return await look(state, scene, "queries", drafts, rules, checked)
+    return await review(state, scene, "queries", drafts, rules, checker, lambda draft: draft.query)
 
 
 async def verify(state: WriteState, scene: Scene) -> Update:
-    """A model answers each query without the history, several times; if it is right once, the query is out."""
+    """Have a model answer each query without the history, several times; if it is right once, the query is dropped."""
     scenario: WriteScenario = scene.scenario
     times, planned = scenario.verify_leaks, _with_session(scenario, state)
     drafts: dict[str, QueryDraft] = {
@@ -73,22 +86,28 @@ async def verify(state: WriteState, scene: Scene) -> Update:
         for id_ in planned
         if (draft := draft_of(state, "queries", id_)) and draft.is_sound and draft.verified < times
     }
-    asked = {(id_, time): _solver_inputs(planned[id_], draft) for id_, draft in drafts.items() for time in range(times)}
+    asked = {
+        (id_, time): {**_shared_inputs(planned[id_]), "query": draft.query}
+        for id_, draft in drafts.items()
+        for time in range(times)
+    }
     replies = await ask_each(scene, "apollo_write/solve", asked)
     notes, after = list[Note](), list[QueryDraft]()
     for id_, draft in drafts.items():
         answers = [reply for (of, _), reply in replies.items() if of == id_ and reply is not None]
         is_leak = any(_is_right(scenario, planned[id_], answer) for answer in answers)
         after.append(draft.looked_at(_LEAK) if is_leak else draft.model_copy(update={"verified": len(answers)}))
-        if is_leak:
-            notes.append(Note(kind="queries", id=id_, round=1, result="out", why=_LEAK))
+        check, reason = ("verified leak", _LEAK) if is_leak else ("", "")
+        result: Result = "dropped" if is_leak else "passed"
+        notes.append(Note(kind="verified queries", id=id_, check=check, round=1, result=result, reason=reason))
     if drafts:
-        scene.tell(f"{scenario.user}: {len(notes)} of {len(drafts)} queries are answered without the history")
+        leaks = sum(note["result"] == "dropped" for note in notes)
+        scene.tell(f"{scenario.user}: {leaks} of {len(drafts)} queries are answered without the history")
     return {"drafts": {"queries": rows_of(after)}, "notes": notes}
 
 
 def _with_session(scenario: WriteScenario, state: WriteState) -> dict[str, PlannedPair]:
-    """Pairs whose session has passed."""
+    """Return the pairs whose session has passed."""
     found = {}
     for each in planned_pairs(scenario, state):
         session = draft_of(state, "sessions", each.session_id)
@@ -97,45 +116,29 @@ def _with_session(scenario: WriteScenario, state: WriteState) -> dict[str, Plann
     return found
 
 
-def _inputs(planned: PlannedPair, state: WriteState) -> dict[str, Any]:
+def _shared_inputs(planned: PlannedPair) -> dict[str, Any]:
+    """Return what the writer, the checker and the solver are shown alike."""
     flow, slots = planned.preference.flow, planned.slots.asked
-    before: QueryDraft | None = draft_of(state, "queries", planned.id)
     return {
         "user": planned.user.information(str(slots["today"])),
+        "about": about_flow(flow),
+        "facets": facets_shown(flow, planned.preference.values),
+    }
+
+
+def _inputs(planned: PlannedPair) -> dict[str, Any]:
+    flow = planned.preference.flow
+    return {
+        **_shared_inputs(planned),
         "flow": flow,
-        "about": about_flow(flow),
         "kind": planned.kind,
-        "facets": facets_shown(flow, planned.preference.values),
-        "occasion": occasion(slots),
-        "example": REQUESTS["flows"]["flight" if flow == "hotel" else "hotel"][planned.kind][0],
-        **shown_again(state, planned.id, before.query if before else ""),
-    }
-
-
-def _check_inputs(planned: PlannedPair, draft: QueryDraft) -> dict[str, Any]:
-    flow = planned.preference.flow
-    return {
-        "user": planned.user.information(str(planned.slots.asked["today"])),
-        "about": about_flow(flow),
-        "facets": facets_shown(flow, planned.preference.values),
         "occasion": occasion(planned.slots.asked),
-        "kind": planned.kind,
-        "query": draft.query,
-    }
-
-
-def _solver_inputs(planned: PlannedPair, draft: QueryDraft) -> dict[str, Any]:
-    flow = planned.preference.flow
-    return {
-        "user": planned.user.information(str(planned.slots.asked["today"])),
-        "about": about_flow(flow),
-        "facets": facets_shown(flow, planned.preference.values),
-        "query": draft.query,
+        "example": REQUESTS["flows"]["flight" if flow == "hotel" else "hotel"][planned.kind][0],
     }
 
 
 def _is_right(scenario: WriteScenario, planned: PlannedPair, answer: GuessedValues) -> bool:
-    """Whether the calls are the right ones that follow from what somebody takes the values to be."""
+    """Return whether the calls are the right ones that follow from what somebody takes the values to be."""
     flow = FLOWS[planned.preference.flow]
     said = {each.facet: each.value for each in answer.facets}
     values = {}

@@ -18,24 +18,21 @@ from dialoom.graphs.capabilities import (
     WithRoles,
 )
 from dialoom.graphs.gate.talk import Talk
+from dialoom.graphs.generation import Loop, generation_graph, unwritten
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError
 from dialoom.graphs.reporting.outline import Outline, Span
 from dialoom.graphs.reporting.table import Table
-from dialoom.graphs.stage import Stage, node
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.source.drafts import DRAFTS, DraftsMeta, UserDrafts, read_drafts
 from dialoom.personas.apollo.source.people import drawn_resident, user_id
 from dialoom.personas.preferences import read_tellers
 
-from . import preferring, profiles, queries, report, sessions
-from .exports import EXPORTERS, with_query
-from .making import WriteState, draft_of, rows_of
-from .options import PLAN, WriteOptions
+from . import exports, profiles, queries, sessions
+from .drafts import WriteState, draft_of, rows_of
 from .pairs import planned_sessions
 from .replies import REPLY_TYPES
-from .scenario import WriteScenario
-from .texts import written_talks
+from .scenario import PLAN, UNTIL, WriteOptions, WriteScenario
 
 
 class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithProgress, WithExports):
@@ -63,13 +60,13 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
     scenario_type = WriteScenario
 
     def roles_used(self, options: WriteOptions) -> Mapping[str, float]:
-        """A solver only where leaks are verified."""
+        """Return all roles, a solver only where leaks are verified."""
         return {role: value for role, value in self.roles.items() if options.verify_leaks or role != queries.SOLVER}
 
     def scenarios(
         self, options: WriteOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[WriteScenario]:
-        """One user after the other: those of the drafts, if there are any."""
+        """Yield one user after the other: those of the drafts, if there are any."""
         seed, given = draw.randrange(2**32), dict[str, UserDrafts]()
         plan = {**PLAN, **options.plan()}
         if options.drafts:
@@ -103,56 +100,31 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
             )
 
     def graph(self, options: WriteOptions) -> Graph:
-        """Profile, preferences, sessions, queries: each written and looked at until nothing is refused."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+        """Return the loops for profile, preferences, sessions and queries, up to the stage that is wanted."""
 
-        builder = StateGraph(WriteState, context_schema=Stage)
-        for work in (
-            *(profiles.introduce, profiles.look_at_user),
-            *(preferring.offer, preferring.prefer, preferring.look_at_preferences),
-            *(sessions.talk, sessions.call, sessions.look_at_sessions),
-            *(queries.ask, queries.look_at_queries),
-        ):
-            builder.add_node(work.__name__, node(work))
-        last = END
-        if options.verify_leaks:
-            builder.add_node("verify", node(queries.verify))
-            builder.add_edge("verify", END)
-            last = "verify"
+        def after_piece(name: str) -> Callable[[WriteState], str]:
+            return lambda state: name if state["calls"] else "look_at_sessions"
 
-        def after(again: str, following: str) -> Callable[..., Any]:
-            async def go(state: WriteState) -> str:
-                return again if state["again"] else following
-
-            return go
-
-        for stage, look, again, following in (
-            ("users", "look_at_user", "introduce", "offer"),
-            ("preferences", "look_at_preferences", "offer", "talk"),
-            ("sessions", "look_at_sessions", "talk", "ask"),
-            ("complete", "look_at_queries", "ask", last),
-        ):
-            goal = END if stage == options.until and stage != "complete" else following
-            builder.add_conditional_edges(look, after(again, goal), [again, goal])
-            if goal == END and stage != "complete":
-                break
-        builder.add_edge(START, "introduce")
-        for one, other in (("introduce", "look_at_user"), ("offer", "prefer"), ("prefer", "look_at_preferences")):
-            builder.add_edge(one, other)
-        builder.add_conditional_edges("talk", _after_talk, ["call", "look_at_sessions"])
-        builder.add_conditional_edges("call", _after_call, ["talk", "look_at_sessions"])
-        builder.add_edge("ask", "look_at_queries")
-        return builder
+        pieces = {"talk": after_piece("call"), "call": after_piece("talk")}
+        loops = [
+            Loop(profiles.introduce, profiles.look_at_user),
+            Loop(profiles.offer, profiles.prefer, profiles.look_at_preferences),
+            Loop(sessions.talk, sessions.call, sessions.look_at_sessions, inner=pieces),
+            Loop(queries.ask, queries.look_at_queries),
+        ][: UNTIL.index(options.until) + 1]
+        if options.until == "complete" and options.verify_leaks:
+            loops.append(Loop(queries.verify))
+        return generation_graph(WriteState, *loops)
 
     def initial(self, scenario: WriteScenario) -> dict[str, Any]:
-        """The drafts to go on from, or nothing yet."""
+        """Return the drafts to go on from, or nothing yet."""
         drafts = {kind: rows_of(scenario.drafts.of(kind)) for kind in DRAFTS}
-        return {"drafts": drafts, "offers": {}, "calls": {}, "refused": {}, "again": {}, "round": 0, "notes": []}
+        return {"drafts": drafts, "offers": {}, "calls": {}, **unwritten()}
 
     def outcome(self, scenario: WriteScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """The drafts as they are, what checks have said, and what passes: forms and kinds of pairs, and topics."""
+        """Return the drafts as they are, their notes, and what passes: forms and kinds of pairs, and topics."""
         made: Any = {**self.initial(scenario), **state}
-        passing = [] if failed else list(with_query(scenario, made))
+        passing = [] if failed else list(exports.with_query(scenario, made))
         topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
         for id_, planned in planned_sessions(scenario, made).items():
             draft = draft_of(made, "sessions", id_)
@@ -178,16 +150,16 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
         )
 
     def talks(self, scenario: WriteScenario, outcome: Outcome) -> Iterator[Talk]:
-        """What was written and is not out, text by text, and the sessions."""
-        return written_talks(scenario, outcome.details["drafts"], self.facts(scenario))
+        """Return what was written and not dropped, text by text, and the sessions."""
+        return exports.written_talks(scenario, outcome.details["drafts"], self.facts(scenario))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Sessions and queries that there are."""
+        """Return how many sessions and queries there are."""
         drafts = state.get("drafts", {})
         return {"session": len(drafts.get("sessions", ())), "query": len(drafts.get("queries", ()))}
 
     def outline(self, episode: Episode) -> Outline:
-        """Who it is, then every draft, with what is wrong of those that are out."""
+        """Return who it is, then every draft, with what is wrong of those that were dropped."""
         drafts = episode.outcome.details["drafts"]
         counts = episode.outcome.counts
         title = f"{episode.facets['user']}: {counts['pairs']} pairs, {counts['sessions']} sessions, {counts['out']} out"
@@ -199,15 +171,15 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
         return Outline([Span(title, "heading")], parts)
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """What passed when, what was refused, and what the pairs are like."""
-        return report.tables(episodes)
+        """Return what passed when, what was rejected, and what the pairs are like."""
+        return exports.tables(episodes)
 
     def exporters(self) -> Mapping[str, Exporter]:
-        """The source folder, and the drafts."""
-        return EXPORTERS
+        """Return the source folder, and the drafts."""
+        return exports.EXPORTERS
 
     def folder_format(self, options: WriteOptions) -> str:
-        """The source; drafts, if it ends before there is one."""
+        """Return the source; drafts, if it ends before there is one."""
         return "apollo-source" if options.until == "complete" else "drafts"
 
 
@@ -215,7 +187,7 @@ _AS_CHOSEN = {"offers", "rewrites", "verify_leaks", "until"}
 
 
 def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
-    """What drafts were made with, and goes on being so.
+    """Return what drafts were made with, and goes on being so.
 
     Raises:
         RecipeError: If something else is asked for, or this version's world is another one.
@@ -231,14 +203,6 @@ def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
             f"drafts: made in the world {meta.world[:12]}..., and this version's is another", setting="drafts"
         )
     return before
-
-
-async def _after_talk(state: WriteState) -> str:
-    return "call" if state["calls"] else "look_at_sessions"
-
-
-async def _after_call(state: WriteState) -> str:
-    return "talk" if state["calls"] else "look_at_sessions"
 
 
 def _told(value: Any) -> str:

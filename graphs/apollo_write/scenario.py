@@ -1,16 +1,80 @@
-"""One user of a source that models write, and all that is planned for them."""
+"""One user of a source that models write, all that is planned for them, and what a user of the recipe chooses."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, get_args
 
-from dialoom.graphs.recipe import RecipeError
+from pydantic import Field
+
+from dialoom.graphs.option_types import AbsolutePath, chosen
+from dialoom.graphs.recipe import RecipeError, RecipeOptions
 from dialoom.graphs.scenario import Scenario
 from dialoom.personas.apollo import World
+from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source.drafts import UserDrafts
+from dialoom.personas.apollo.source.scripted import ERRANDS, PAIRS_OF_SET, SETS
 
-from .options import Until
+PLAN: Mapping[str, Any] = {"flows": tuple(FLOWS), "pairs": PAIRS_OF_SET, "errands": ERRANDS, "world_seed": 0}
+"""What is planned unless something else is said."""
+Until = Literal["users", "preferences", "sessions", "complete"]
+UNTIL: tuple[Until, ...] = get_args(Until)
+
+
+class WriteOptions(RecipeOptions):
+    """The options of the recipe `apollo-write`."""
+
+    users: int = Field(2, ge=1, le=1000, description="How many users; 20 make the paper's size.")
+    pairs: int | None = Field(
+        None,
+        ge=1,
+        le=12,
+        description=f"Pairs of a session and a query for each of the {SETS} preferences that a user has for each flow. "
+        f"[default: {PAIRS_OF_SET}, or as in the drafts]",
+    )
+    flows: str | None = Field(
+        None, description=f"all, or flows separated by commas: {', '.join(FLOWS)}. [default: all, or as in the drafts]"
+    )
+    errands: int | None = Field(
+        None,
+        ge=0,
+        le=20,
+        description="Sessions that tell no preference, for each user and unrelated tool. "
+        f"[default: {ERRANDS}, or as in the drafts]",
+    )
+    offers: int = Field(
+        3, ge=1, le=10, description="Preferences for a flow come in threes; so many threes are offered to choose from."
+    )
+    rewrites: int = Field(2, ge=0, le=5, description="How often something is written again that a check refuses.")
+    verify_leaks: int = Field(
+        0,
+        ge=0,
+        le=20,
+        description="So often a model answers each query without the history; if it is right once, the pair is out.",
+    )
+    drafts: AbsolutePath | None = Field(
+        None, description="Go on from a folder of drafts that was exported, accepted and mended by people."
+    )
+    until: Until = Field(
+        "complete", description=f"Stop after a stage, to look at the drafts and mend them: {', '.join(UNTIL)}."
+    )
+    personas: AbsolutePath | None = Field(
+        None, description="A JSON list of personas, from which users are made; without it, the 100 shipped ones."
+    )
+    world: int | None = Field(
+        None, description="The seed of the world that the tools look into. [default: 0, or as in the drafts]"
+    )
+
+    def plan(self) -> dict[str, Any]:
+        """What is planned, as far as it is said; drafts keep it as long as they are gone on from.
+
+        Raises:
+            RecipeError: If there is no such flow.
+        """
+        flows = tuple(sorted(chosen("flows", self.flows, FLOWS), key=[*FLOWS].index)) if self.flows else None
+        said = {"flows": flows, "pairs": self.pairs, "errands": self.errands, "world_seed": self.world}
+        return {name: value for name, value in said.items() if value is not None}
 
 
 class WriteScenario(Scenario):
@@ -65,7 +129,7 @@ class WriteScenario(Scenario):
 
 
 def world_of(scenario: WriteScenario) -> World:
-    """The world that a scenario was planned in.
+    """Return the world that a scenario was planned in.
 
     Raises:
         RecipeError: If this version's is another one.
@@ -76,6 +140,4 @@ def world_of(scenario: WriteScenario) -> World:
     return world
 
 
-@lru_cache(maxsize=4)
-def _world(seed: int) -> World:
-    return World(seed)
+_world = lru_cache(maxsize=4)(World)

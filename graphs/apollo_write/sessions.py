@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dialoom.graphs.asking import ask_each
+from dialoom.graphs.generation import due, earlier, problem, written
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.apollo import CallError, canonical, execute
 from dialoom.personas.apollo.flows import FLOWS
@@ -15,12 +16,25 @@ from dialoom.personas.apollo.source.keeping import session_refusal, unrelated_re
 from dialoom.personas.apollo.source.telling import flow_tools, spoken
 from dialoom.personas.apollo.source.wording import errand_refusal, wording_refusal
 
-from .making import UNCHECKED, Rows, WriteState, ask_writer, draft_of, look, rows_of, shown_again, to_write
+from .drafts import (
+    UNCHECKED,
+    Rows,
+    WriteState,
+    about_flow,
+    ask_checker,
+    definitions,
+    draft_of,
+    example_errand,
+    example_session,
+    facets_shown,
+    occasion,
+    review,
+    rows_of,
+    unwritten_of,
+)
 from .pairs import PlannedErrand, PlannedPair, planned_sessions
-from .profiles import said_wrong
 from .replies import ReadTalk
 from .scenario import WriteScenario, world_of
-from .shown import about_flow, definitions, example_errand, example_session, facets_shown, occasion
 
 Planned = PlannedPair | PlannedErrand
 _MOST_CALLS = 3
@@ -28,47 +42,47 @@ _MOST_CALLS = 3
 
 
 async def talk(state: WriteState, scene: Scene) -> Update:
-    """The next turns of every session that is not over; at first, and where it is written again, from the beginning."""
+    """Write the next turns of every session that is not over; those that are rewritten begin anew."""
     scenario: WriteScenario = scene.scenario
     planned, going_on = planned_sessions(scenario, state), state["calls"]
     begun = {} if going_on else {id_: _beginning(planned[id_], id_, scenario) for id_ in _new(state, planned)}
     under_way: dict[str, SessionDraft] = begun or {id_: draft_of(state, "sessions", id_) for id_ in going_on}
     inputs = {id_: _inputs(scenario, state, planned[id_], draft) for id_, draft in under_way.items()}
-    replies, refused = dict[str, Any](), dict(state["refused"])
-    for prompt in ("apollo_write/session", "apollo_write/errand"):
-        about = [id_ for id_, each in inputs.items() if _prompt(planned[id_]) == prompt]
-        found, unread = await ask_writer(scene, prompt, {id_: inputs[id_] for id_ in about})
+    replies, problems = dict[str, Any](), dict(state["problems"])
+    for prompt, type_ in (("apollo_write/session", PlannedPair), ("apollo_write/errand", PlannedErrand)):
+        about = {id_: each for id_, each in inputs.items() if isinstance(planned[id_], type_)}
+        found, unparsed = await written(scene, prompt, about)
         replies |= found
-        refused |= unread
+        problems |= unparsed
     made, calls = [], Rows()
     for id_, reply in replies.items():
         draft = under_way[id_]
         made.append(draft.model_copy(update={"turns": (*draft.turns, *(turn.speech() for turn in reply.turns))}))
         if reply.call is not None:
             calls[id_] = reply.call.model_dump()
-    return {"drafts": {"sessions": rows_of(made)}, "calls": calls, "refused": refused}
+    return {"drafts": {"sessions": rows_of(made)}, "calls": calls, "problems": problems}
 
 
 async def call(state: WriteState, scene: Scene) -> Update:
-    """What the tools say to the calls; a session with a call that should not be made goes no further."""
+    """Run the calls; a session with a call that should not be made goes no further."""
     scenario: WriteScenario = scene.scenario
     planned, world = planned_sessions(scenario, state), world_of(scenario)
-    made, going_on, refused = [], Rows(), dict(state["refused"])
+    made, going_on, problems = [], Rows(), dict(state["problems"])
     for id_, called in state["calls"].items():
         draft = draft_of(state, "sessions", id_)
         why = _wrong_call(scenario, planned[id_], draft, called)
         if why:
-            refused[id_] = why
+            problems[id_] = problem("call", f"call: {why}")
             continue
         given = {name: value for name, value in called["arguments"].items() if value is not None}
         turn = PastCall(name=called["name"], arguments=given, output=execute(world, called))
         made.append(draft.model_copy(update={"turns": (*draft.turns, turn)}))
         going_on[id_] = {}
-    return {"drafts": {"sessions": rows_of(made)}, "calls": going_on, "refused": refused}
+    return {"drafts": {"sessions": rows_of(made)}, "calls": going_on, "problems": problems}
 
 
 async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
-    """Sessions tell their preference in their form, and the others none."""
+    """Check that sessions tell their preference in their form, and the others none."""
     scenario: WriteScenario = scene.scenario
     planned, world = planned_sessions(scenario, state), world_of(scenario)
     drafts = {id_: draft for id_ in planned if (draft := draft_of(state, "sessions", id_)) is not None}
@@ -87,7 +101,7 @@ async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
         told = wording_refusal(each.preference, each.form, each.slots.told, session)
         return session_refusal(world, each.user, each.preference, each.form, session) or told
 
-    async def checked(asked: Mapping[str, SessionDraft]) -> dict[str, str]:
+    async def checker(asked: Mapping[str, SessionDraft]) -> dict[str, str]:
         pairs, errands = dict[str, dict[str, Any]](), dict[str, dict[str, Any]]()
         for id_, draft in asked.items():
             each = planned[id_]
@@ -99,16 +113,19 @@ async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
                 pairs[id_] = {"facets": facets, "lines": lines}
         replies = await ask_each(scene, "apollo_write/session-check", pairs)
         found = {id_: _misread(planned[id_], reply) for id_, reply in replies.items()}
-        return found | said_wrong("talk", await ask_each(scene, "apollo_write/errand-check", errands))
+        return found | await ask_checker(scene, "talk", "apollo_write/errand-check", errands)
 
-    return await look(state, scene, "sessions", drafts, rules, checked)
+    def text(draft: SessionDraft) -> str:
+        return "\n".join(planned[draft.id].session(draft).lines)
+
+    return await review(state, scene, "sessions", drafts, rules, checker, text)
 
 
 def _new(state: WriteState, planned: Mapping[str, Planned]) -> list[str]:
-    """Sessions that are to be written: also those that are about something else by now."""
+    """Return the sessions that are to be written: also those that are about something else by now."""
     rows = state["drafts"]["sessions"]
     stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.told]
-    return to_write(state, "sessions", planned) + ([] if state["round"] else stale)
+    return due(state, unwritten_of(state, "sessions", planned) + stale)
 
 
 def _beginning(planned: Planned, id_: str, scenario: WriteScenario) -> SessionDraft:
@@ -116,15 +133,11 @@ def _beginning(planned: Planned, id_: str, scenario: WriteScenario) -> SessionDr
     return SessionDraft(id=id_, user=scenario.user, about=planned.told, form=form)
 
 
-def _prompt(planned: Planned) -> str:
-    return "apollo_write/session" if isinstance(planned, PlannedPair) else "apollo_write/errand"
-
-
 def _inputs(scenario: WriteScenario, state: WriteState, planned: Planned, draft: SessionDraft) -> dict[str, Any]:
-    before: SessionDraft | None = draft_of(state, "sessions", draft.id)
-    written = "\n".join(planned.session(before).lines) if before else ""
-    so_far = planned.session(draft).lines if draft.turns else ()
-    shared = {"lines": so_far, **shown_again(state, draft.id, "" if draft.turns else written)}
+    before = earlier(state, draft.id)
+    shared = {"lines": (), **before}
+    if draft.turns:
+        shared = {"lines": planned.session(draft).lines, **before, "written": ""}
     if isinstance(planned, PlannedErrand):
         user = draft_of(state, "users", scenario.user).person()
         about = {"tool": planned.tool, "number": planned.number, "definitions": definitions([planned.tool])}
@@ -147,31 +160,28 @@ def _inputs(scenario: WriteScenario, state: WriteState, planned: Planned, draft:
 
 
 def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, called: Mapping[str, Any]) -> str:
-    """What keeps a call from being run: it cannot, or it is none that should be made here."""
+    """Return what keeps a call from being run: it cannot, or it is none that should be made here."""
     before = [turn for turn in draft.turns if isinstance(turn, PastCall)]
     try:
         wanted = canonical(called)
     except CallError as error:
-        return f"call: {error}"
+        return str(error)
     output = execute(world_of(scenario), called)
     if isinstance(output, dict) and "error" in output:
-        return f"call: {output['error']}"
+        return str(output["error"])
     if isinstance(planned, PlannedErrand):
         is_wrong = called["name"] != planned.tool or len(before) >= _MOST_CALLS
-        return (
-            f"call: {called['name']} after {len(before)} calls; {planned.tool} is called, once or twice"
-            if is_wrong
-            else ""
-        )
+        told = f"{called['name']} after {len(before)} calls; {planned.tool} is called, once or twice"
+        return told if is_wrong else ""
     gold = planned.request(scenario).gold().plain()
     if len(before) < len(gold) and wanted == canonical(gold[len(before)]):
         return ""
     right = gold[len(before)] if len(before) < len(gold) else "no further call"
-    return f"call: {dict(called)} is not what the preference asks for; it should be {right}"
+    return f"{dict(called)} is not what the preference asks for; it should be {right}"
 
 
 def _misread(planned: Any, reply: ReadTalk | None) -> str:
-    """What the checker reads otherwise than it was meant."""
+    """Return what the checker reads otherwise than it was meant."""
     if reply is None:
         return UNCHECKED
     if reply.verdict == "wrong":
@@ -186,9 +196,6 @@ def _misread(planned: Any, reply: ReadTalk | None) -> str:
 
 
 def same_value(read: Any, value: Any) -> bool:
-    """Whether a reader means a value, however it is spelt."""
-    return _spelt(read) == _spelt(value)
-
-
-def _spelt(value: Any) -> str:
-    return str(value).casefold().replace("_", " ").strip()
+    """Return whether a reader means a value, however it is spelt."""
+    one, other = (str(each).casefold().replace("_", " ").strip() for each in (read, value))
+    return one == other

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.outcome import Line, Outcome
@@ -13,23 +13,10 @@ from dialoom.prompts import Prompt
 
 from .prompt_words import PromptWords
 from .rules import RULES, TEXT_RULES
-from .talk import Facts, Talk
+from .talk import Talk
 
-
-class Gated(Protocol):
-    """What the gate needs of a recipe; `WithGate` has it."""
-
-    def facts(self, scenario: Any) -> Facts:
-        """Return what the rules should know of a scenario's conversation besides its words."""
-        ...
-
-    def talks(self, scenario: Any, outcome: Outcome) -> Iterable[Talk]:
-        """Return the conversations of an outcome."""
-        ...
-
-    def noticed(self, scenario: Any, outcome: Outcome) -> Iterable[DialogueFault]:
-        """Return faults that only the recipe can tell."""
-        ...
+if TYPE_CHECKING:
+    from dialoom.graphs.capabilities import WithGate
 
 
 class Gate:
@@ -40,7 +27,7 @@ class Gate:
         prompts: What was said to the models.
     """
 
-    def __init__(self, recipe: Gated, prompts: Iterable[Prompt]) -> None:
+    def __init__(self, recipe: WithGate, prompts: Iterable[Prompt]) -> None:
         self._recipe = recipe
         self._prompts = prompts
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dialoom.graphs.capabilities import Exporter
-from dialoom.graphs.generation import Note, Tally
+from dialoom.graphs.generation import Note, NoteTally
 from dialoom.graphs.outcome import Episode
 from dialoom.graphs.reporting.pivot import Column, Pivot, count, mean, share, tabulate
 from dialoom.graphs.reporting.table import Table
@@ -107,7 +107,7 @@ def _profile(scenario: PersonScenario, details: Mapping[str, Any]) -> dict[str, 
 
 def tables(episodes: Iterable[Episode]) -> list[Table]:
     """Return how much was made, and what each check found."""
-    tally = Tally()
+    tally = NoteTally()
     task_notes: dict[tuple[Any, ...], Note] = {}
 
     def counted() -> Iterator[Episode]:

@@ -6,8 +6,6 @@ stop when rounds keep next to nothing, which is the bottleneck of writer and emb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,7 +14,7 @@ from dialoom.graphs.conversation import joined
 from dialoom.graphs.embedding import embedded
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas import PoolEntry
-from dialoom.personas.similarity import Vector, VectorIndex, packed, unpacked
+from dialoom.personas.similarity import LEXICAL, VectorIndex, packed, unpacked
 from dialoom.roles import UnparsedReplyError
 
 from .scenario import PoolScenario
@@ -39,7 +37,7 @@ class PoolState(TypedDict, total=False):
         rounds: What each finished round kept and left out; the first one is that of the seeds.
         dry: How many rounds in a row kept too few.
         ended_by: `target` or `bottleneck`; empty while another round follows.
-        unread: Rounds in which the writer's reply could not be read.
+        unread: Rounds in which the writer's reply could not be parsed.
     """
 
     entries: Annotated[list[dict[str, Any]], joined]
@@ -52,18 +50,18 @@ class PoolState(TypedDict, total=False):
 
 
 async def plant(state: PoolState, scene: Scene) -> Update:
-    """The seeds are the base: all of them are kept, however near to each other, as somebody chose them."""
+    """Begin with the seeds: all of them are kept, however near to each other, as somebody chose them."""
     scenario: PoolScenario = scene.scenario
-    filtered = await _filtered(state, scene, list(scenario.seeds), round_=0)
-    scene.tell(f"the pool begins with {len(filtered.entries):,} seeds")
-    over = "target" if len(filtered.entries) >= scenario.target else ""
-    return {**filtered.update(0, len(scenario.seeds)), "ended_by": over}
+    update = await _filtered(state, scene, list(scenario.seeds), round_=0)
+    count = len(update["entries"])
+    scene.tell(f"the pool begins with {count:,} seeds")
+    return {**update, "ended_by": "target" if count >= scenario.target else ""}
 
 
 async def propose(state: PoolState, scene: Scene) -> Update:
-    """The writer sees a few texts of the pool and writes new ones.
+    """Have the writer write new texts, after a few that are in the pool.
 
-    A reply that cannot be read costs a round, which keeps nothing; the last one that the patience allows is a failure.
+    A reply that cannot be parsed costs a round, which keeps nothing; the last one that patience allows is a failure.
     """
     scenario: PoolScenario = scene.scenario
     round_ = len(state["rounds"])
@@ -76,23 +74,23 @@ async def propose(state: PoolState, scene: Scene) -> Update:
     except UnparsedReplyError:
         if state["dry"] + 1 >= scenario.patience:
             raise
-        scene.tell(f"round {round_}: the writer's reply could not be read")
+        scene.tell(f"round {round_}: the writer's reply could not be parsed")
         return {"proposed": [], "unread": [round_]}
     return {"proposed": reply.items}
 
 
 async def select(state: PoolState, scene: Scene) -> Update:
-    """What is unlike everything kept so far joins the pool, until it is full."""
+    """Add what is unlike everything kept so far to the pool, until it is full."""
     scenario: PoolScenario = scene.scenario
     round_, proposed = len(state["rounds"]), state["proposed"]
-    filtered = await _filtered(state, scene, proposed, round_)
-    kept = len(filtered.entries)
+    update = await _filtered(state, scene, proposed, round_)
+    kept, unseen = len(update["entries"]), update["rounds"][0]["unseen"]
     size = len(state["entries"]) + kept
     dry = 0 if kept >= scenario.least else state["dry"] + 1
-    full = f", which is full: {filtered.unseen} were not needed" if filtered.unseen else ""
+    full = f", which is full: {unseen} were not needed" if unseen else ""
     scene.tell(f"round {round_}: {kept} of {len(proposed)} kept, {size:,} in the pool{full}")
     return {
-        **filtered.update(round_, len(proposed)),
+        **update,
         "proposed": [],
         "dry": dry,
         "ended_by": "target" if size >= scenario.target else "bottleneck" if dry >= scenario.patience else "",
@@ -102,44 +100,28 @@ async def select(state: PoolState, scene: Scene) -> Update:
 PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
 
 
-@dataclass(slots=True)
-class _Filtered:
-    """What came of some texts.
+async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: int) -> Update:
+    """Filter texts one after another; equal and empty ones count as too near. Seeds (round 0) all pass.
 
-    Attributes:
-        entries: The new ones of the pool.
-        vectors: Theirs, packed.
-        unseen: How many were not looked at because the pool was full.
+    Returns:
+        The new entries, their vectors, and the figures of the round; texts that were not looked at because the pool
+        was full are `unseen`.
     """
-
-    entries: list[PoolEntry] = field(default_factory=list)
-    vectors: list[str] = field(default_factory=list)
-    unseen: int = 0
-
-    def update(self, round_: int, proposed: int) -> Update:
-        """The state's."""
-        kept = len(self.entries)
-        figures = {"round": round_, "kept": kept, "too_near": proposed - kept - self.unseen, "unseen": self.unseen}
-        return {
-            "entries": [entry.plain() for entry in self.entries],
-            "vectors": self.vectors,
-            "rounds": [figures],
-        }
-
-
-async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: int) -> _Filtered:
-    """The texts through the filter, one after another; twins and empty ones count as too near. Seeds (round 0) pass."""
     scenario: PoolScenario = scene.scenario
     entries = [PoolEntry.model_validate(entry) for entry in state["entries"]]
+    before, unseen = len(entries), 0
     known = {entry.text for entry in entries}
     fresh = [text for text in dict.fromkeys(" ".join(text.split()) for text in texts) if text and text not in known]
     vectors = await embedded(fresh, scene, scenario.embedder)
-    pool = VectorIndex(await _unpack_kept(state["entries"], state["vectors"], scene))
-    filtered = _Filtered()
+    if any(state["vectors"]):
+        old = [unpacked(text) for text in state["vectors"]]
+    else:  # making them again is cheaper than keeping them
+        old = await embedded([entry.text for entry in entries], scene, scenario.embedder)
+    pool, kept = VectorIndex(old), list[str]()
     for place, (text, vector) in enumerate(zip(fresh, vectors, strict=True)):
         # Seeds are the user's: the target cuts off what was written, not what was given.
         if round_ and len(entries) >= scenario.target:
-            filtered.unseen = len(fresh) - place
+            unseen = len(fresh) - place
             break
         nearest = pool.nearest(vector)
         if round_ and nearest is not None and nearest[1] > scenario.threshold:
@@ -147,19 +129,6 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
         neighbour, similarity = (entries[nearest[0]].id, nearest[1]) if nearest else (None, None)
         entries.append(PoolEntry.of(text, round_, neighbour, similarity))
         pool.add(vector)
-        filtered.entries.append(entries[-1])
-        filtered.vectors.append(_pack_kept(vector, scenario))
-    return filtered
-
-
-def _pack_kept(vector: Vector, scenario: PoolScenario) -> str:
-    """What the state keeps of a kept text's vector: nothing where making it again is cheaper than keeping it."""
-    return "" if scenario.embedder == "lexical" else packed(vector)
-
-
-async def _unpack_kept(entries: Sequence[dict[str, Any]], vectors: Sequence[str], scene: Scene) -> list[Vector]:
-    """The vectors of the kept texts."""
-    if any(vectors):
-        return [unpacked(text) for text in vectors]
-    scenario: PoolScenario = scene.scenario
-    return await embedded([entry["text"] for entry in entries], scene, scenario.embedder)
+        kept.append("" if scenario.embedder == LEXICAL else packed(vector))
+    figures = {"round": round_, "kept": len(kept), "too_near": len(texts) - len(kept) - unseen, "unseen": unseen}
+    return {"entries": [entry.plain() for entry in entries[before:]], "vectors": kept, "rounds": [figures]}

@@ -8,23 +8,22 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import WithGate, WithProgress, WithPrompts, WithRoles
+from dialoom.graphs.capabilities import WithGate, WithProgress
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
+from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
 from dialoom.graphs.gate.talk import Talk
+from dialoom.graphs.generation import Loop, generation_graph
 from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import Graph, Recipe
+from dialoom.graphs.recipe import Graph
 from dialoom.graphs.reporting.table import Table
-from dialoom.graphs.stage import Stage, node
 from dialoom.personas import Mendings, read_pool, shipped_seeds
 
 from . import nodes
 from .nodes import PoolState, PoolTexts
-from .options import PoolOptions
-from .scenario import PoolScenario
+from .scenario import PoolOptions, PoolScenario
 
 
-class PersonaPool(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
+class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
     """Self-generation of profiles or personalities with a similarity filter (ALOE, section 2.1)."""
 
     name = "persona-pool"
@@ -36,23 +35,13 @@ class PersonaPool(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
     options_type = PoolOptions
     scenario_type = PoolScenario
 
-    def roles_used(self, options: PoolOptions) -> Mapping[str, float]:
-        """The writer; an embedder only where a model is one."""
-        by_model = embedding_model(options.embedder)
-        return {role: value for role, value in self.roles.items() if role == "writer" or by_model}
-
-    def models_named(self, options: PoolOptions) -> Mapping[str, str]:
-        """The embedder's, where the option `embedder` is `litellm:MODEL`."""
-        model = embedding_model(options.embedder)
-        return {"embedder": model} if model else {}
-
     def scenarios(
         self,
         options: PoolOptions,
         draw: random.Random,  # noqa: ARG002
         note: Callable[[str], None],
     ) -> Iterator[PoolScenario]:
-        """One pool."""
+        """Yield one pool."""
         if embedder := embedder_here(options.embedder):
             note(f"threshold {options.threshold:g}: {embedder.meaning}")
         mendings = Mendings()
@@ -62,29 +51,20 @@ class PersonaPool(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         yield PoolScenario.of(options, [entry.text for entry in seeds])
 
     def graph(self, options: PoolOptions) -> Graph:  # noqa: ARG002
-        """Seeds, then proposing and selecting in turn."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+        """Return seeds, then proposing and selecting in turn."""
 
-        builder = StateGraph(PoolState, context_schema=Stage)
-        builder.add_node("plant", node(nodes.plant))
-        builder.add_node("propose", node(nodes.propose))
-        builder.add_node("select", node(nodes.select))
+        def is_open(state: PoolState) -> bool:
+            return not state["ended_by"]
 
-        async def another(state: PoolState) -> str:
-            return END if state["ended_by"] else "propose"
-
-        builder.add_edge(START, "plant")
-        builder.add_conditional_edges("plant", another, ["propose", END])
-        builder.add_edge("propose", "select")
-        builder.add_conditional_edges("select", another, ["propose", END])
-        return builder
+        seeds = Loop(nodes.plant, again=lambda _state: False, needed=is_open)
+        return generation_graph(PoolState, seeds, Loop(nodes.propose, nodes.select, again=is_open))
 
     def initial(self, scenario: PoolScenario) -> dict[str, Any]:  # noqa: ARG002
-        """An empty pool."""
+        """Return an empty pool."""
         return {"entries": [], "vectors": [], "proposed": [], "rounds": [], "dry": 0, "ended_by": ""}
 
     def outcome(self, scenario: PoolScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """The pool, and what each round kept."""
+        """Return the pool, and what each round kept."""
         figures = state["rounds"]
         return Outcome(
             messages=(),
@@ -99,7 +79,7 @@ class PersonaPool(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         )
 
     def talks(self, scenario: PoolScenario, outcome: Outcome) -> Iterator[Talk]:
-        """The texts of the pool; the seeds are somebody's own, and are only what nothing should be a copy of."""
+        """Yield the texts of the pool; the seeds are somebody's own, and are only what nothing should be a copy of."""
         entries = outcome.details["entries"]
         texts = {f"text {number}": entry["text"] for number, entry in enumerate(entries, start=1)}
         seeds = sum(not entry["round"] for entry in entries)
@@ -107,11 +87,11 @@ class PersonaPool(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
             yield Talk.of_texts("writer", texts, self.facts(scenario), since=seeds)
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Rounds of writing; the seeds are none."""
+        """Return the rounds of writing; the seeds are none."""
         return {"round": max(0, len(state.get("rounds", [])) - 1)}
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """What each round kept."""
+        """Return what each round kept."""
         rows: list[Sequence[Any]] = []
         unread = 0
         for episode in episodes:
@@ -121,8 +101,6 @@ class PersonaPool(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
                 size += each["kept"]
                 rows.append([episode.facets["kind"], each["round"], each["kept"], each["too_near"], size])
         columns = ["pool", "round", "kept", "too near", "in the pool"]
-        notes = (
-            [f"Rounds in which the writer's reply could not be read: {unread:,}. They kept nothing."] if unread else []
-        )
+        lost = f"Rounds in which the writer's reply could not be parsed: {unread:,}. They kept nothing."
         title = "What each round kept; round 0 is that of the seeds, which are not filtered"
-        return [Table("rounds", title, columns, rows, notes=notes)]
+        return [Table("rounds", title, columns, rows, notes=[lost] if unread else [])]

@@ -1,16 +1,47 @@
-"""One pool to be filled."""
+"""One pool to be filled, and what a user chooses for it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dialoom.graphs.scenario import Scenario
-from dialoom.personas import PLURALS, PoolKind
+from pydantic import Field
 
-from .options import PoolOptions
+from dialoom.graphs.embedding import EmbeddedScenario
+from dialoom.graphs.option_types import AbsolutePath, EmbedderName
+from dialoom.graphs.recipe import RecipeOptions
+from dialoom.personas import EMBEDDERS, PLURALS, THRESHOLD, PoolKind
+
+PAPER_SIZES = {"profile": 330, "personality": 71}
+"""The sizes with which the paper's pools ended (ALOE, section 2.1)."""
 
 
-class PoolScenario(Scenario):
+class PoolOptions(RecipeOptions):
+    """The options of the recipe `persona-pool`."""
+
+    kind: PoolKind = Field("profile", description="What to write: profile or personality.")
+    target: int | None = Field(
+        None, ge=1, description="Stop at this many, seeds included. [default: 330 profiles, 71 personalities]"
+    )
+    threshold: float = Field(
+        THRESHOLD,
+        ge=0.0,
+        le=1.0,
+        description="Keep a new text if nothing in the pool is more similar than this, 0 to 1.",
+    )
+    embedder: EmbedderName = Field("lexical", description=f"What tells how similar texts are: {EMBEDDERS}.")
+    seeds: AbsolutePath | None = Field(None, description="A pool to start from; without it, the shipped seeds.")
+    batch: int = Field(20, ge=1, description="Texts asked for in a round.")
+    examples: int = Field(5, ge=1, description="Texts of the pool shown to the writer in a round.")
+    patience: int = Field(5, ge=1, description="Stop after this many rounds in a row that kept too few.")
+    least: int = Field(1, ge=1, description="What a round must keep so as not to count against the patience.")
+
+    @property
+    def size(self) -> int:
+        """The size at which to stop."""
+        return self.target or PAPER_SIZES[self.kind]
+
+
+class PoolScenario(EmbeddedScenario):
     """All that filling a pool needs; the seeds are part of it, so that a run never reads their file again."""
 
     kind: PoolKind
@@ -25,7 +56,7 @@ class PoolScenario(Scenario):
 
     @classmethod
     def of(cls, options: PoolOptions, seeds: list[str]) -> PoolScenario:
-        """The scenario of these options and seeds."""
+        """Return the scenario of these options and seeds."""
         chosen = options.model_dump(include={"kind", "threshold", "embedder", "batch", "examples", "patience", "least"})
         return cls(target=options.size, seeds=tuple(seeds), **chosen)
 
@@ -34,11 +65,6 @@ class PoolScenario(Scenario):
         """What is written, and how many at most."""
         return f"{self.target} {PLURALS[self.kind]}"
 
-    @property
-    def loads(self) -> tuple[str, ...]:
-        """An embedder that runs here, unless it is the one that only counts words."""
-        return (self.embedder,) if self.embedder.startswith("st:") else ()
-
     def facets(self) -> dict[str, Any]:
-        """Everything but the seeds, of which only the number is told."""
+        """Return everything but the seeds, of which only the number is told."""
         return {**self.model_dump(mode="json", exclude={"seeds"}), "seeds": len(self.seeds)}

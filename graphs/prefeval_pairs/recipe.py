@@ -16,35 +16,27 @@ from dialoom.graphs.capabilities import (
     WithOutline,
     WithProgress,
     WithPrompts,
-    WithRoles,
 )
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, Embeddings, embedder_here, embedding_model
+from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
 from dialoom.graphs.gate.talk import Talk
+from dialoom.graphs.generation import Loop, generation_graph
 from dialoom.graphs.option_types import chosen
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.prefeval.checkers import REPLY_TYPES as CHECKERS_REPLY_TYPES
-from dialoom.graphs.recipe import Graph, Recipe
+from dialoom.graphs.recipe import Graph
 from dialoom.graphs.reporting.outline import Outline, Span
 from dialoom.graphs.reporting.table import Table
 from dialoom.graphs.shared import Shared
-from dialoom.graphs.stage import Stage, node
 from dialoom.personas.preferences import Draft, PairTopic, read_drafts, read_rated, read_tellers, read_topics
 
-from . import filters, forms, report
-from .exports import EXPORTERS, drafts_in
-from .options import ANSWERERS, PairsOptions
+from . import building, exports
+from .building import PairsState, drafts_of
 from .replies import REPLY_TYPES
-from .scenario import PairsScenario
-from .selection import select
-from .stages import PairsState, drafts_of
-from .texts import written_talks
-from .writing import write
-
-_FORMS = (forms.offer, forms.tell, forms.finish)
+from .scenario import ANSWERERS, AS_CHOSEN, UNTIL, PairsOptions, PairsScenario
 
 
-class PrefEvalPairs(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithProgress, WithExports):
+class PrefEvalPairs(EmbeddingRecipe, WithPrompts, WithGate, WithOutline, WithProgress, WithExports):
     """Preferences and questions that put them to the test, written and filtered by models."""
 
     name = "prefeval-pairs"
@@ -62,7 +54,7 @@ class PrefEvalPairs(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithP
         "prefeval_pairs/pairs",
         "prefeval_pairs/validity",
         "prefeval_pairs/answer",
-        filters.VIOLATES,
+        building.VIOLATES,
         "prefeval_pairs/rating",
         "prefeval_pairs/choice-query",
         "prefeval_pairs/choice-options",
@@ -82,16 +74,13 @@ class PrefEvalPairs(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithP
     scenario_type = PairsScenario
 
     def roles_used(self, options: PairsOptions) -> Mapping[str, float]:
-        """As many who answer as there are models for it; an embedder only where a model is one."""
-        wanted = {"writer", *options.answering(), "judge", "rater"}
-        if embedding_model(options.embedder):
-            wanted.add("embedder")
-        return {role: value for role, value in self.roles.items() if role in wanted}
+        """Return the roles, with as many who answer as there are models for it."""
+        unused = set(ANSWERERS) - set(options.answering())
+        return {role: value for role, value in super().roles_used(options).items() if role not in unused}
 
     def models_named(self, options: PairsOptions) -> Mapping[str, str]:
-        """Those of `answerers`, and the embedder's, where the option `embedder` is `litellm:MODEL`."""
-        model = embedding_model(options.embedder)
-        return {**dict(zip(ANSWERERS, options.answerers, strict=False)), **({"embedder": model} if model else {})}
+        """Return those of `answerers`, and the embedder's."""
+        return {**dict(zip(ANSWERERS, options.answerers, strict=False)), **super().models_named(options)}
 
     def scenarios(
         self,
@@ -99,50 +88,41 @@ class PrefEvalPairs(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithP
         draw: random.Random,  # noqa: ARG002
         note: Callable[[str], None],
     ) -> Iterator[PairsScenario]:
-        """A topic each, in the file's order."""
+        """Yield a topic each, in the file's order."""
         if embedder := embedder_here(options.embedder):
             note(f"threshold {options.threshold:g}: {embedder.meaning}")
         rated, personas = Shared(tuple(read_rated(options.rated))), Shared(tuple(read_tellers(options.personas)))
         drafts = _by_topic(options, note)
         topics = [PairTopic(topic=topic) for topic in drafts] if drafts else read_topics(options.topic_file)
         for topic in _chosen(options, topics):
-            yield PairsScenario.of(options, topic, tuple(drafts.get(topic.topic, ())), rated, personas)
+            given = tuple(drafts.get(topic.topic, ()))
+            yield PairsScenario(
+                topic=topic,
+                drafts=given,
+                calls=0 if given else options.calls,
+                answerers=options.answering(),
+                rated=rated,
+                personas=personas,
+                **options.model_dump(include=AS_CHOSEN),
+            )
 
     def graph(self, options: PairsOptions) -> Graph:
-        """Writing, call by call; the filters; the choice; then all forms side by side."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
-
-        builder = StateGraph(PairsState, context_schema=Stage)
-        for work in (write, filters.check, filters.answer, filters.grade, select, *_FORMS):
-            builder.add_node(work.__name__, node(work))
-        calls = 0 if options.drafts else options.calls
-
-        async def after_call(state: PairsState) -> str:
-            if len(state["calls"]) < calls:
-                return "write"
-            return END if options.until == "written" else "check"
-
-        builder.add_conditional_edges(START, after_call, ["write", "check"])
-        builder.add_conditional_edges("write", after_call, ["write", "check", END])
-        builder.add_edge("check", "answer")
-        builder.add_edge("answer", "grade")
-        builder.add_edge("grade", END if options.until == "filtered" else "select")
-        for form in _FORMS:
-            if options.until == "complete":
-                builder.add_edge("select", form.__name__)
-            builder.add_edge(form.__name__, END)
-        if options.until == "chosen":
-            builder.add_edge("select", END)
-        return builder
+        """Return writing, call by call; the filters; the choice; then all forms side by side."""
+        writing = Loop(building.write, again=lambda state: len(state["calls"]) < options.calls)
+        filtering = Loop(building.check, building.answer, building.grade, again=lambda _state: False)
+        choosing = Loop(building.select, again=lambda _state: False)
+        loops = [writing, filtering, choosing][: UNTIL.index(options.until) + 1]
+        forms = (building.offer, building.tell, building.finish) if options.until == "complete" else ()
+        return generation_graph(PairsState, *loops[bool(options.drafts) :], last=forms)
 
     def initial(self, scenario: PairsScenario) -> dict[str, Any]:
-        """The drafts to go on from, or nothing yet."""
+        """Return the drafts to go on from, or nothing yet."""
         given = [draft.renewed() for draft in scenario.drafts]
         rows = [{**draft.model_dump(mode="json", exclude_defaults=True), "text_id": draft.own_id} for draft in given]
         return {"written": rows, "calls": []}
 
     def outcome(self, scenario: PairsScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """The drafts as they are."""
+        """Return the drafts as they are."""
         drafts = drafts_of(state)
         return Outcome(
             messages=(),
@@ -157,40 +137,40 @@ class PrefEvalPairs(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithP
         )
 
     def talks(self, scenario: PairsScenario, outcome: Outcome) -> Iterator[Talk]:
-        """What was written of the pairs that are left; of drafts that were given, the pair itself is somebody's own."""
+        """Yield what was written of the pairs that are left; of given drafts, the pair itself is somebody's own."""
         facts, drafts = self.facts(scenario), outcome.details["drafts"]
         for number, draft in enumerate(map(Draft.model_validate, drafts), start=1):
             if not draft.dropped:
-                yield from written_talks(draft, f"pair {number}", facts, is_given=bool(scenario.drafts))
+                yield from exports.written_talks(draft, f"pair {number}", facts, is_given=bool(scenario.drafts))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Calls for new pairs, and the pairs that are left."""
+        """Return how many calls for new pairs there were, and how many pairs are left."""
         left = sum(not draft.dropped for draft in drafts_of(state)) if "written" in state else 0
         return {"call": len(state.get("calls", ())), "pair": left}
 
     def outline(self, episode: Episode) -> Outline:
-        """The pairs that are left, then the others with the reason."""
-        drafts = drafts_in(episode)
+        """Return the pairs that are left, then the others with the reason."""
+        drafts = exports.drafts_in(episode)
         left = [draft for draft in drafts if not draft.dropped]
         dropped = [draft for draft in drafts if draft.dropped]
         title = f"{episode.facets['topic']}: {len(left)} of {len(drafts)} pairs are left"
         return Outline([Span(title, "heading")], [_outlined(draft) for draft in (*left, *dropped)])
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """What each stage left, and why pairs are out."""
-        return report.tables(episodes)
+        """Return what each stage left, and why pairs were dropped."""
+        return exports.tables(episodes)
 
     def exporters(self) -> Mapping[str, Exporter]:
-        """Drafts to edit, and the folder that PrefEval reads."""
-        return EXPORTERS
+        """Return drafts to edit, and the folder that PrefEval reads."""
+        return exports.EXPORTERS
 
     def folder_format(self, options: PairsOptions) -> str:
-        """The pairs; drafts, if it ends before they are whole."""
+        """Return the pairs; drafts, if it ends before they are whole."""
         return "pairs" if options.until == "complete" else "drafts"
 
 
 def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str, list[Draft]]:
-    """The drafts to go on from."""
+    """Return the drafts to go on from, by topic."""
     found: dict[str, list[Draft]] = defaultdict(list)
     if options.drafts is not None:
         for draft in read_drafts(options.drafts):
@@ -203,7 +183,7 @@ def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str
 
 
 def _chosen(options: PairsOptions, topics: list[PairTopic]) -> list[PairTopic]:
-    """The topics wanted.
+    """Return the topics wanted.
 
     Raises:
         RecipeError: If there is none of that name.

@@ -1,17 +1,94 @@
-"""One topic for which pairs are built."""
+"""One topic for which pairs are built, and what a user chooses: how many are written, and which stay."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from dialoom.graphs.scenario import Scenario
+from pydantic import Field, field_validator, model_validator
+
+from dialoom.graphs.embedding import EmbeddedScenario
+from dialoom.graphs.option_types import AbsolutePath, EmbedderName
+from dialoom.graphs.recipe import RecipeOptions
 from dialoom.graphs.shared import Shared
+from dialoom.personas import EMBEDDERS, THRESHOLD
 from dialoom.personas.preferences import Draft, PairTopic, RatedPair
 
-from .options import PairsOptions, Until
+Until = Literal["written", "filtered", "chosen", "complete"]
+UNTIL: tuple[Until, ...] = get_args(Until)
+ANSWERERS = ("answerer", "answerer-2", "answerer-3", "answerer-4", "answerer-5")
+"""The roles of those who answer without knowing the preference: in the paper there are five."""
 
 
-class PairsScenario(Scenario):
+class PairsOptions(RecipeOptions):
+    """The options of the recipe `prefeval-pairs`."""
+
+    topics: str = Field("all", description="all, or topics separated by commas.")
+    topic_file: AbsolutePath | None = Field(
+        None, description="A JSON list of topics with description and subtopics; without it, the shipped ones."
+    )
+    drafts: AbsolutePath | None = Field(
+        None, description="Go on from drafts that were exported, and perhaps edited, instead of having pairs written."
+    )
+    until: Until = Field(
+        "complete", description=f"Stop after a stage, to look at the drafts and edit them: {', '.join(UNTIL)}."
+    )
+    per_call: int = Field(10, ge=1, le=50, description="Pairs asked for in a call.")
+    calls: int = Field(5, ge=1, description="Calls for new pairs a topic.")
+    answerers: tuple[str, ...] = Field(
+        (),
+        alias="answerer",
+        description="A model that answers without knowing the preference; the violation rate is the share of all "
+        f"that go against it. Repeatable, up to {len(ANSWERERS)}. [default: one, as the role answerer]",
+    )
+    least_rate: float = Field(
+        0.5, ge=0.0, le=1.0, description="Drop pairs with a lower violation rate than this, 0 to 1."
+    )
+    least_probability: Literal["low", "medium", "high"] = Field(
+        "low", description="Drop pairs whose rated violation probability is lower: low, medium or high."
+    )
+    least_difficulty: Literal["low", "high"] = Field(
+        "low", description="Drop pairs whose rated reasoning difficulty is lower: low or high."
+    )
+    rated: AbsolutePath | None = Field(
+        None, description="Pairs that people have rated, as examples for the rater; without it, the 50 shipped ones."
+    )
+    keep: int = Field(50, ge=1, description="Choose no more than this many pairs a topic.")
+    threshold: float = Field(
+        THRESHOLD, ge=0.0, le=1.0, description="Two pairs that are more similar than this are one too many, 0 to 1."
+    )
+    embedder: EmbedderName = Field("lexical", description=f"What tells how similar pairs are: {EMBEDDERS}.")
+    personas: AbsolutePath | None = Field(
+        None, description="A JSON list of personas to tell preferences; without it, the 100 shipped ones."
+    )
+    candidates: int = Field(
+        5, ge=1, le=20, description="Personas drawn for a pair, of which the first that fits is taken."
+    )
+    shortest: int = Field(3, ge=2, le=20, description="The fewest turns of a persona's talk.")
+    longest: int = Field(7, ge=2, le=20, description="The most turns of a persona's talk.")
+
+    @field_validator("answerers")
+    @classmethod
+    def _not_too_many(cls, models: tuple[str, ...]) -> tuple[str, ...]:
+        if len(models) > len(ANSWERERS):
+            raise ValueError(f"there are {len(models)} answerers; give no more than {len(ANSWERERS)}")
+        return models
+
+    @model_validator(mode="after")
+    def _together(self) -> PairsOptions:
+        if self.shortest > self.longest:
+            raise ValueError(f"shortest {self.shortest} is more than longest {self.longest}")
+        if self.drafts is not None and self.topic_file is not None:
+            raise ValueError("drafts have their topics; leave topic_file out")
+        if self.drafts is not None and self.until == "written":
+            raise ValueError("drafts are written already; give until another stage")
+        return self
+
+    def answering(self) -> tuple[str, ...]:
+        """Return the roles that answer."""
+        return ANSWERERS[: max(1, len(self.answerers))]
+
+
+class PairsScenario(EmbeddedScenario):
     """All that building a topic's pairs needs, so that a run never reads a file again.
 
     Attributes:
@@ -42,58 +119,23 @@ class PairsScenario(Scenario):
     rated: Shared[tuple[RatedPair, ...]]
     personas: Shared[tuple[str, ...]]
 
-    @classmethod
-    def of(
-        cls,
-        options: PairsOptions,
-        topic: PairTopic,
-        drafts: tuple[Draft, ...],
-        rated: Shared[tuple[RatedPair, ...]],
-        personas: Shared[tuple[str, ...]],
-    ) -> PairsScenario:
-        """The scenario of a topic."""
-        plain = options.model_dump(include=_AS_CHOSEN)
-        calls = 0 if drafts else options.calls
-        return cls(
-            topic=topic,
-            drafts=drafts,
-            calls=calls,
-            answerers=options.answering(),
-            rated=rated,
-            personas=personas,
-            **plain,
-        )
-
     @property
     def label(self) -> str:
         """The topic, and the stage after which it ends, if that is not the last."""
         return self.topic.topic if self.until == "complete" else f"{self.topic.topic} {self.until}"
 
-    @property
-    def loads(self) -> tuple[str, ...]:
-        """An embedder that runs here, unless it is the one that only counts words."""
-        return (self.embedder,) if self.embedder.startswith("st:") else ()
-
     def facets(self) -> dict[str, Any]:
-        """The topic, and until where."""
+        """Return the topic, and until where."""
         return {"topic": self.topic.topic, "until": self.until}
 
     def described(self) -> dict[str, Any]:
-        """With what was chosen, and how many drafts it began with."""
-        chosen = self.model_dump(mode="json", include={*_AS_CHOSEN, "calls", "answerers"})
+        """Return the facets, what was chosen, and how many drafts it began with."""
+        chosen = self.model_dump(mode="json", include={*AS_CHOSEN, "calls", "answerers"})
         return {**self.facets(), "description": self.topic.description, "drafts": len(self.drafts), **chosen}
 
 
-_AS_CHOSEN = {
-    "until",
-    "per_call",
-    "least_rate",
-    "least_probability",
-    "least_difficulty",
-    "keep",
-    "threshold",
-    "embedder",
-    "candidates",
-    "shortest",
-    "longest",
-}
+AS_CHOSEN = set(
+    "until per_call least_rate least_probability least_difficulty keep threshold embedder candidates shortest "
+    "longest".split()
+)
+"""The fields that are as the options say."""

@@ -1,12 +1,10 @@
 """Whether people agree with the judge: a sample for them to label, and the kappas of what they filled in."""
 
-from .items import Group, Item, items_of
+from .items import Group, Item, Scale, Scales, items_of
 from .labelling import GivenLabel, LabelFile, Labelled, labelled, labels_beside
 from .labels import Labels, read_labels
-from .rendering import as_json, table_of
-from .results import Agreement, EarlierLabels, GroupAgreement, agreement
+from .results import Agreement, EarlierLabels, GroupAgreement, agreement, as_json, table_of
 from .sample import Sample, write_sample
-from .scales import Scale, Scales
 
 __all__ = [
     "Agreement",

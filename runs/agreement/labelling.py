@@ -16,14 +16,12 @@ from dialoom.graphs.capabilities import WithJudging
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
-from dialoom.runs.store.signature import Signature, signature
+from dialoom.runs.store.connections import Signature, signature
 from dialoom.shown import cell_text, csv_cell
 
-from .digest import digest_of
-from .items import Item, items_of, scenario_of
+from .items import Item, Scales, digest_of, items_of, scenario_of
 from .labels import DIGEST, ITEM, LABEL, cells_of
 from .sample import COLUMNS, item_row
-from .scales import Scales
 
 _writing = threading.Lock()
 _MOST_KEPT = 8

@@ -19,10 +19,8 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
 from dialoom.shown import csv_cell
 
-from .digest import digest_of
-from .items import Group, Item, items, items_of
+from .items import Group, Item, Scales, digest_of, items, items_of
 from .labels import DIGEST, ITEM, LABEL
-from .scales import Scales
 
 COLUMNS = (ITEM, "scenario", "metric", "target", "turn", "scale", DIGEST, "about", "conversation")
 

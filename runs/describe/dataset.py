@@ -1,4 +1,4 @@
-"""What can be described: the dialogues of a run, or of a file of rows that any program has written."""
+"""Datasets that can be described: the dialogues of a run, or a file of rows from any program."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from dialoom.graphs import DialogueFault, Line
 from dialoom.inputs import DataError, check_regular, open_input, parse_json, read_json, read_lines
-from dialoom.runs.selection import selected
+from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store import RunFile
 
 _CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue")

@@ -10,16 +10,16 @@ from dialoom.inputs import is_sqlite
 from dialoom.outputs import is_stream
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import ExportRequest, write
-from dialoom.runs.export.exported import CARD, ExportedFolder, add_section, card_beside
+from dialoom.runs.export.pushing import CARD, ExportedFolder, add_section, card_beside
 from dialoom.runs.report import Report
 from dialoom.runs.report.writing import markdown
 from dialoom.runs.store import RunFile
 from dialoom.runs.trust import Trust
 from dialoom.shown import counted
 
-from .alike import Alike
 from .dataset import Dataset, RowsDataset, RunDataset, SeveralDataset
 from .dialogues import describe_dialogues
+from .lexical import Alike
 from .people import describe_release
 
 _ON_CARDS = frozenset({"sizes", "endings", "lexical", "duplicates", "languages", "personal-data", "facets", "alike"})

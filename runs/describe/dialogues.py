@@ -15,13 +15,21 @@ from dialoom.personas.drawn_texts import DrawnTexts
 from dialoom.runs.shortcuts import PairSample, shortcut_table
 from dialoom.shown import counted as said
 
-from .alike import Alike
-from .combinations import Combinations
 from .dataset import Dataset, DescribedDialogue
-from .duplicates import NEAR, SHINGLE, Duplicates, TextIndex
-from .lexical import MOST_COMPARED, SAMPLE_WORDS, SAMPLES, LexicalDiversity, published, varied
-from .personal_data import PersonalDatum, finder
-from .surfacing import Surfacing
+from .lexical import (
+    MOST_COMPARED,
+    NEAR,
+    SAMPLE_WORDS,
+    SAMPLES,
+    SHINGLE,
+    Alike,
+    Duplicates,
+    LexicalDiversity,
+    TextIndex,
+    published,
+    varied,
+)
+from .people import Combinations, PersonalDatum, Surfacing, finder
 
 MOST_LINES = 50_000
 """Lines by role of which lexical figures are made; of more, so many are drawn with a seed."""

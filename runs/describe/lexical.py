@@ -1,23 +1,29 @@
-"""How varied texts are in their words: Dist-n, Ent-4 and Self-BLEU.
-
-In two ways. `published` follows Joko et al. 2024 (LAPS), whose figures PersonaLens' table 10 continues, with their
-quirks: samples of 7,012 words, a last letter cut from some texts, and a Self-BLEU of letters. `varied` measures words,
-over the texts as they are.
-"""
+"""Lexical diversity, near-duplicates and semantic similarity of texts."""
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import itertools
 import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dialoom.graphs import Table
+from dialoom.personas import EmbedderError, local_embedder
+from dialoom.personas.similarity import Vector, VectorIndex
+from dialoom.runs.errors import RunError
+
+from .dataset import Dataset, first_texts, whole_texts
 
 SAMPLE_WORDS = 7_012
 """Words of a sample, split at white space: as many as the smallest corpus of LAPS' comparison has."""
@@ -221,3 +227,206 @@ def _dist_words(text: str) -> list[str]:
 
 def _ent_words(text: str) -> list[str]:
     return text.lower().rstrip("2").split()
+
+
+HOW_TO_INSTALL = 'pip install "dialoom[describe]"'
+
+NEAR = 0.8
+"""Texts are near-duplicates if at least this share of their word sequences is in both (Jaccard)."""
+
+SHINGLE = 4
+"""Words of a sequence."""
+
+_PERMUTATIONS = 128
+_TOKEN = re.compile(r"[^\W_]+")
+_SHOWN = 5
+
+
+@dataclass(slots=True)
+class Duplicates:
+    """What was found of one set of texts against another, or within itself.
+
+    Attributes:
+        texts: How many were looked at.
+        exact: Those that are in the other set word for word (or stood in their own before).
+        near: Those of which a near-duplicate is there, but no exact one.
+        pairs: The first few, by their ids.
+    """
+
+    texts: int = 0
+    exact: int = 0
+    near: int = 0
+    pairs: list[tuple[str, str]] = field(default_factory=list)
+
+    def found(self, text: str, other: str, *, is_exact: bool) -> None:
+        """Count one."""
+        self.exact += is_exact
+        self.near += not is_exact
+        if len(self.pairs) < _SHOWN:
+            self.pairs.append((text, other))
+
+
+class TextIndex:
+    """Texts by what they say, so that copies of them are found: MinHash with locality-sensitive hashing (datasketch).
+
+    How alike two texts are is estimated from 128 hashes each, with a standard error of at most 0.045.
+
+    Attributes:
+        within: What was found among the texts of the set itself.
+
+    Raises:
+        RunError: If datasketch is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self._library: Any = importlib.import_module("datasketch")
+        except ModuleNotFoundError as error:
+            raise RunError(f"near-duplicates are found by datasketch, which is not installed: {HOW_TO_INSTALL}") from (
+                error
+            )
+        self._lsh = self._library.MinHashLSH(threshold=NEAR, num_perm=_PERMUTATIONS)
+        self._hashes: dict[str, Any] = {}
+        self._exact: dict[bytes, str] = {}
+        self.within = Duplicates()
+
+    def add(self, id_: str, text: str) -> None:
+        """A text of the set: looked for among those before it, which it joins if it is another."""
+        digest, minhash = self._compared(id_, text, self.within)
+        if minhash is not None:
+            key = f"{len(self._hashes)} {id_}"
+            self._exact[digest], self._hashes[key] = id_, minhash
+            self._lsh.insert(key, minhash)
+
+    def look_for(self, id_: str, text: str, found: Duplicates) -> None:
+        """A text of another set, looked for in this one."""
+        self._compared(id_, text, found)
+
+    def _compared(self, id_: str, text: str, found: Duplicates) -> tuple[bytes, Any]:
+        """Count a text; gives what it is known by, its hashes being `None` if it is empty or is there already."""
+        found.texts += 1
+        words = _words(text)
+        digest = _digest(words)
+        if not words:
+            return digest, None
+        if (same := self._exact.get(digest)) is not None:  # it stands for all that are equal to it
+            found.found(id_, same, is_exact=True)
+            return digest, None
+        minhash = self._minhash(words)
+        near = [(minhash.jaccard(self._hashes[key]), key) for key in self._lsh.query(minhash)]
+        if near and max(near)[0] >= NEAR:
+            found.found(id_, max(near)[1].partition(" ")[2], is_exact=False)
+        return digest, minhash
+
+    def _minhash(self, words: Sequence[str]) -> Any:
+        minhash = self._library.MinHash(num_perm=_PERMUTATIONS)
+        minhash.update_batch([" ".join(each).encode() for each in _shingles(words)])
+        return minhash
+
+
+def _words(text: str) -> list[str]:
+    return _TOKEN.findall(text.casefold())
+
+
+def _digest(words: Sequence[str]) -> bytes:
+    return hashlib.blake2b(" ".join(words).encode(), digest_size=16).digest()
+
+
+def _shingles(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Sequences of four words; a shorter text is one of its own."""
+    for start in range(max(1, len(words) - SHINGLE + 1)):
+        yield words[start : start + SHINGLE]
+
+
+LEAST = 0.9
+"""Texts are alike from this cosine of their embeddings on, where nothing else is said."""
+
+MOST_TEXTS = 10_000
+"""Of more texts of a set the first ones are compared: each is compared with all before it."""
+
+_AT_ONCE = 64
+
+
+class Alike:
+    """How texts that mean the same are told.
+
+    Args:
+        embedder: `lexical`, or `st:MODEL` of sentence-transformers.
+        least: The cosine from which texts are alike, 0 to 1.
+
+    Raises:
+        RunError: If there is no such embedder, its library is missing, or the number is none.
+    """
+
+    def __init__(self, embedder: str, least: float = LEAST) -> None:
+        if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
+            raise RunError(f"alike {least!r} is no number from 0 to 1", setting="alike")
+        try:
+            self._embedder = local_embedder(embedder)
+        except EmbedderError as error:
+            raise RunError(f"embedder: {error}", setting="embedder") from error
+        self._name, self._least = embedder, least
+
+    @classmethod
+    def wanted(cls, embedder: str | None, least: float | None) -> Alike | None:
+        """What is asked for; `None` without an embedder.
+
+        Raises:
+            RunError: As for the class, and if a cosine is given without an embedder.
+        """
+        if embedder is None and least is not None:
+            raise RunError("alike: it is a cosine of embeddings; give an embedder", setting="alike")
+        return None if embedder is None else cls(embedder, LEAST if least is None else least)
+
+    def table(self, dataset: Dataset, against: Sequence[Dataset]) -> Table:
+        """Dialogues and first lines that are like one before them, or like one of another set.
+
+        Raises:
+            RunError: If the model cannot be loaded.
+        """
+        table = Table("alike", "Texts that are alike", ["of", "looked for in", "texts", "alike", "%"])
+        pairs: list[str] = []
+        for what, texts in (("dialogues", whole_texts), ("first lines", first_texts)):
+            index, ids = VectorIndex(), list[str]()
+            found = self._compared(texts(dataset), index, ids, joins=True)
+            table.rows.append([what, "itself", *_counts(found)])
+            pairs += [f"{what}: {one} is like {other}" for one, other in found.pairs]
+            for other in against:
+                found = self._compared(texts(other), index, ids, joins=False)
+                table.rows.append([f"{what} of {other.name}", dataset.name, *_counts(found)])
+                pairs += [f"{what}: {one} of {other.name} is like {mine}" for one, mine in found.pairs]
+        table.notes += [
+            f"Alike: a cosine of at least {self._least:g} by {self._name}, copies word for word among them. "
+            f"{self._embedder.meaning[0].upper()}{self._embedder.meaning[1:]}. A model reads no more of a text than "
+            f"fits. Of more than {MOST_TEXTS:,} texts of a set, so many are compared.",
+            *pairs,
+        ]
+        return table
+
+    def _compared(
+        self, texts: Iterable[tuple[str, str]], index: VectorIndex, ids: list[str], *, joins: bool
+    ) -> Duplicates:
+        """Each text against those in the index, which it then joins if it is to."""
+        found = Duplicates()
+        for id_, vector in self._embedded(texts):
+            found.texts += 1
+            nearest = index.nearest(vector)
+            if nearest is not None and nearest[1] >= self._least:
+                found.found(id_, ids[nearest[0]], is_exact=False)
+            if joins:
+                index.add(vector)
+                ids.append(id_)
+        return found
+
+    def _embedded(self, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Vector]]:
+        some = itertools.islice(((id_, text) for id_, text in texts if text.strip()), MOST_TEXTS)
+        while batch := list(itertools.islice(some, _AT_ONCE)):
+            try:
+                vectors = self._embedder.embed([text for _, text in batch])
+            except EmbedderError as error:
+                raise RunError(f"embedder: {error}", setting="embedder") from error
+            yield from zip((id_ for id_, _ in batch), vectors, strict=True)
+
+
+def _counts(found: Duplicates) -> tuple[int, int, float | None]:
+    return found.texts, found.near, found.near / found.texts if found.texts else None

@@ -1,16 +1,23 @@
-"""What is in a release of people: tables 1 and 6 to 10 of PersonaLens, by formulas that give the paper's figures."""
+"""People in a dataset: their tables, realistic personal data, surfaced preferences, and missing facet combinations."""
 
 from __future__ import annotations
 
+import importlib
+import itertools
+import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from dialoom.graphs import Table
+from dialoom.graphs import Line, Table
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas import PersonaLensRelease
 from dialoom.personas.census import MOST_TEXTS, Census
+from dialoom.runs.errors import RunError
 
-from .lexical import SAMPLE_WORDS, SAMPLES, published, varied
+from .lexical import HOW_TO_INSTALL, SAMPLE_WORDS, SAMPLES, published, varied
 
 
 def describe_release(folder: Path) -> list[Table]:
@@ -89,3 +96,166 @@ def _texts(census: Census) -> Table:
 
 def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+_MAIL = re.compile(r"[\w.+-]+@((?:[\w-]+\.)+[a-z]{2,})", re.IGNORECASE)
+_KEPT_FOR_EXAMPLES = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)$", re.IGNORECASE)
+_ACCOUNT = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{2,4}){3,8}\b")
+_CARD = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.])")
+_FICTIONAL = re.compile(r"555[ -]?01\d\d")
+"""American numbers that are kept for fiction."""
+
+
+class PersonalDatum(NamedTuple):
+    """Something found in a text: what kind it is, and the words."""
+
+    kind: str
+    text: str
+
+    @property
+    def masked(self) -> str:
+        """Enough to find it again, and no more."""
+        return f"{self.text[:3]}…{self.text[-2:]}"
+
+
+def finder() -> Callable[[str], Iterator[PersonalDatum]]:
+    """What finds personal data in a text.
+
+    Raises:
+        RunError: If the libraries are not installed.
+    """
+    try:
+        phones: Any = importlib.import_module("phonenumbers")
+        iban: Any = importlib.import_module("stdnum.iban")
+        luhn: Any = importlib.import_module("stdnum.luhn")
+    except ModuleNotFoundError as error:
+        raise RunError(
+            f"personal data is found by phonenumbers and python-stdnum, which are not installed: {HOW_TO_INSTALL}"
+        ) from error
+
+    def find(text: str) -> Iterator[PersonalDatum]:
+        if "@" in text:
+            for match in _MAIL.finditer(text):
+                if not _KEPT_FOR_EXAMPLES.search(match[1]):
+                    yield PersonalDatum("mail address", match[0])
+        if sum(letter.isdigit() for letter in text) < 7:
+            return
+        for match in _ACCOUNT.finditer(text):
+            if iban.is_valid(match[0]):
+                yield PersonalDatum("account number", match[0])
+        for match in _CARD.finditer(text):
+            if luhn.is_valid(re.sub(r"\D", "", match[0])):
+                yield PersonalDatum("card number", match[0])
+        for number in phones.PhoneNumberMatcher(text, "US"):
+            if not _FICTIONAL.search(number.raw_string):
+                yield PersonalDatum("telephone number", number.raw_string)
+
+    return find
+
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(slots=True)
+class Surfacing:
+    """Of many dialogues' preferences.
+
+    Attributes:
+        preferences: How many there are, over all dialogues.
+        first: How many come up first in a turn (from 1), by the role that says them.
+        turns: Of how many dialogues each turn is there.
+    """
+
+    preferences: int = 0
+    first: dict[str, Counter[int]] = field(default_factory=dict)
+    turns: Counter[int] = field(default_factory=Counter)
+
+    def add(self, lines: Sequence[Line], preferences: Mapping[str, str]) -> None:
+        """Take in a dialogue. A turn is a line of the user's and what follows until the next."""
+        open_ = {name: _values(text) for name, text in preferences.items()}
+        open_ = {name: values for name, values in open_.items() if values}
+        self.preferences += len(open_)
+        turn, opener = 0, lines[0].role if lines else ""
+        for line in lines:
+            turn += line.role == opener
+            said = f" {' '.join(_WORD.findall(line.content.casefold()))} "
+            for name in [name for name, values in open_.items() if any(f" {value} " in said for value in values)]:
+                self.first.setdefault(line.role, Counter())[turn] += 1
+                del open_[name]
+        self.turns.update(range(1, turn + 1))
+
+    @property
+    def surfaced(self) -> int:
+        """How many come up at all."""
+        return sum(found.total() for found in self.first.values())
+
+
+def _values(text: str) -> list[str]:
+    """The values of a preference, each as its words; one that is told in a sentence is not looked for."""
+    split: Iterable[list[str]] = (_WORD.findall(part.casefold()) for part in text.split(";"))
+    return [" ".join(words) for words in split if 0 < len(words) <= 6]
+
+
+MOST_VALUES = 20
+"""A facet of more values tells dialogues apart rather than sorts of them, and is left out."""
+
+_SHOWN = 3
+
+
+@dataclass(slots=True)
+class Combinations:
+    """The values of facets that have come up, and which of them together.
+
+    Attributes:
+        dialogues: How many were looked at.
+        values: Of each facet, in the order in which they came up; `None` once they are too many.
+        met: The pairs of values of each two facets.
+    """
+
+    dialogues: int = 0
+    values: dict[str, dict[str, None] | None] = field(default_factory=dict)
+    met: dict[tuple[str, str], set[tuple[str, str]]] = field(default_factory=dict)
+
+    def add(self, facets: Mapping[str, Any]) -> None:
+        """Those of one dialogue; it may have several values of one facet."""
+        self.dialogues += 1
+        told = {name: [str(each) for each in _several(value)] for name, value in facets.items() if value is not None}
+        for name, values in told.items():
+            known = self.values.setdefault(name, {})
+            if known is not None:
+                known.update(dict.fromkeys(values))
+                if len(known) > MOST_VALUES:
+                    self._forget(name)
+        names = [name for name in told if self.values[name] is not None]
+        for one, other in itertools.combinations(names, 2):
+            self.met.setdefault((one, other), set()).update(itertools.product(told[one], told[other]))
+
+    def table(self) -> Table:
+        """A row for each two facets of which some combination is empty."""
+        columns = ["of", "and", "combinations", "empty", "empty %", "such as"]
+        table = Table("combinations", "Combinations that no dialogue has", columns)
+        compared = 0
+        for (one, other), met in self.met.items():
+            left, right = self.values[one] or {}, self.values[other] or {}
+            if len(left) < 2 or len(right) < 2 or len(left) * len(right) > self.dialogues:
+                continue
+            compared += 1
+            empty = [pair for pair in itertools.product(left, right) if pair not in met]
+            if empty:
+                such = "; ".join(f"{first[:40]} with {second[:40]}" for first, second in empty[:_SHOWN])
+                count = len(left) * len(right)
+                table.rows.append([one, other, count, len(empty), len(empty) / count, such])
+        table.notes.append(
+            f"Of each two facets, of the values that come up at all; {compared:,} such pairs were looked at. Left out "
+            f"are facets of one value or of more than {MOST_VALUES}, and pairs with more combinations than there are "
+            "dialogues. Some combinations cannot be; it is for whoever knows them to say."
+        )
+        return table
+
+    def _forget(self, name: str) -> None:
+        self.values[name] = None
+        self.met = {pair: met for pair, met in self.met.items() if name not in pair}
+
+
+def _several(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]

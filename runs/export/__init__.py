@@ -1,7 +1,6 @@
 """Taking a run away: rows as JSONL or Parquet, or a folder of files; written beside their place, moved when whole."""
 
-from .request import DIALOGUES, Encoding, ExportRequest, Soundness, formats
-from .rows import dialogue, provenance
+from .rows import DIALOGUES, Encoding, ExportRequest, Soundness, dialogue, formats, provenance
 from .writing import export, write
 
 __all__ = [

@@ -21,8 +21,7 @@ from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.shown import markdown_code, markdown_text
 from dialoom.version import __version__
 
-from .request import formats
-from .rows import RowCount, Rows
+from .rows import RowCount, Rows, formats
 from .split import TEST
 
 _OFFLINE = (

@@ -1,4 +1,4 @@
-"""An exported folder, handed to a dataset hub: its card and the files that the card names, and nothing else."""
+"""Exported folders and uploading them to a dataset hub."""
 
 from __future__ import annotations
 
@@ -6,10 +6,97 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from dialoom.inputs import parse_yaml, read_text
+from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 
-from .exported import CARD, ExportedFolder
+CARD = "README.md"
+
+_FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+_BEGIN, _END = "<!-- what is in it: written by dialoom describe -->", "<!-- until here -->"
+_SECTION = re.compile(rf"\n*{re.escape(_BEGIN)}.*?{re.escape(_END)}\n*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedFolder:
+    """An exported folder.
+
+    Attributes:
+        path: Where it is.
+        files: The data files that its card names, relative to it.
+        licence: As the card states it.
+    """
+
+    path: Path
+    files: tuple[Path, ...]
+    licence: str
+
+    @classmethod
+    def of(cls, path: Path) -> ExportedFolder:
+        """The folder at a path.
+
+        Raises:
+            RunError: If it has no card, or the card names a file that is not there or lies elsewhere.
+        """
+        card = path / CARD
+        if not card.is_file():
+            raise RunError(f"{path} has no {CARD} that says what it holds; give a folder that an export has written")
+        found = _FRONT.match(read_text(card))
+        front = parse_yaml(found[1], card, first_line=2) if found else None
+        if not isinstance(front, dict):
+            raise RunError(f"{card} has no front matter of a dataset card")
+        return cls(path, tuple(_named(path, front)), str(front.get("license", "unknown")))
+
+    def add_to_card(self, text: str) -> Path:
+        """Put a section into the card, in place of the one that was put there before; returns the card's path."""
+        add_section(self.path / CARD, text)
+        return self.path / CARD
+
+
+def card_beside(target: Path) -> Path:
+    """The card of an export that is one file."""
+    return target.with_name(f"{target.stem}.card.md")
+
+
+def add_section(card: Path, text: str) -> None:
+    """Put what is in an export into its card, in place of what was put there before.
+
+    Raises:
+        OutputError: If it cannot be written.
+    """
+    before = _SECTION.sub("\n", read_text(card)).rstrip("\n")
+    with text_output(card) as file:
+        file.write(f"{before}\n\n{_BEGIN}\n{text.strip()}\n{_END}\n")
+
+
+def _named(folder: Path, front: dict[str, Any]) -> list[Path]:
+    """The data files of a card's configurations."""
+    paths: list[Path] = []
+    for place, config in _listed(front.get("configs"), "configs"):
+        if not isinstance(config, dict):
+            raise RunError(f"{folder / CARD}: {place} is {config!r:.40}; give the name of a set and its data_files")
+        for at, split in _listed(config.get("data_files"), f"{place}.data_files"):
+            given = split.get("path") if isinstance(split, dict) else split
+            for each in given if isinstance(given, list) else [given]:
+                if not isinstance(each, str):
+                    raise RunError(f"{folder / CARD}: {at} names {each!r:.40}; give the path of a file")
+                paths.append(Path(each))
+    if not paths:
+        raise RunError(f"{folder / CARD} names no data files")
+    for path in paths:
+        whole = folder / path
+        if not whole.is_file() or whole.is_symlink() or not whole.resolve().is_relative_to(folder.resolve()):
+            raise RunError(f"{folder / CARD} names {str(path)!r}, which is no file in that folder")
+    return paths
+
+
+def _listed(value: Any, place: str) -> list[tuple[str, Any]]:
+    """What a key of a card holds, one or several, each with its place."""
+    several = value if isinstance(value, list) else [] if value is None else [value]
+    return [(f"{place}.{number}", each) for number, each in enumerate(several)]
+
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 

@@ -15,9 +15,8 @@ from dialoom.runs.store import RunFile
 
 from . import parquet
 from .card import Card
-from .exported import CARD, card_beside
-from .request import Encoding, ExportRequest
-from .rows import RowCount, Rows
+from .pushing import CARD, card_beside
+from .rows import Encoding, ExportRequest, RowCount, Rows
 from .split import TEST, TRAIN
 
 _ONLY = "all"

@@ -10,7 +10,7 @@ from typing import TypeVar
 from dialoom.graphs import Chart, Episode, Recipe, Table
 from dialoom.graphs.capabilities import WithComparison
 from dialoom.runs.errors import RunError
-from dialoom.runs.selection import selected
+from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store import RunFile, judges_of, panel_of
 
 from .differences import differences

@@ -10,7 +10,7 @@ from typing import Any
 from dialoom.graphs import Judgement, Recipe, Table
 from dialoom.graphs.reporting.facet import unit_facet, units_of
 from dialoom.graphs.reporting.statistics import FEWEST, PairedDifference, holm, is_constant, paired_difference
-from dialoom.runs.selection import selected
+from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store.documents import canonical
 
 from .reported import ReportedRun

@@ -11,7 +11,7 @@ from dialoom.graphs import Table
 from dialoom.graphs.fault import USER
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.review import REVIEWED
-from dialoom.runs.selection import selected
+from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store import JudgementSet
 
 from .reported import ReportedRun

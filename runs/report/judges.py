@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dialoom.graphs import Estimate, Table
 from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES, percentiles, share_of
 from dialoom.graphs.reporting.table import Cell
-from dialoom.runs.selection import Where
+from dialoom.runs.scenario_pages import Where
 from dialoom.runs.store import JudgementSet, RunFile, judges_of
 
 from .differences import what_of

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dialoom.graphs import Judgement, Outcome, Table
 from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.reporting.statistics import rank_correlation
-from dialoom.runs.selection import selected
+from dialoom.runs.scenario_pages import selected
 
 from .differences import what_of
 from .reported import ReportedRun

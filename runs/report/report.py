@@ -9,7 +9,7 @@ from pathlib import Path
 from dialoom.graphs import Chart, Table
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.selection import every
+from dialoom.runs.scenario_pages import every
 from dialoom.runs.store import PANEL, RunFile
 
 from .building import build, charts, compare, labels_of

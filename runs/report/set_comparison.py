@@ -9,7 +9,7 @@ from dialoom.graphs import Estimate, Judgement, Table, Tally, intervals
 from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.reporting.facet import unit_facet, units_of
 from dialoom.graphs.reporting.statistics import FEWEST
-from dialoom.runs.selection import Where
+from dialoom.runs.scenario_pages import Where
 from dialoom.runs.store import JudgementSet, RunFile
 
 from .differences import what_of

@@ -1,9 +1,8 @@
 """Scorecards: how an assistant comes out in all systems of a suite, on one page."""
 
 from .card import Scorecard
-from .record import AssistantRuns, CardRecord, read_record, write_record
 from .standing import MADE
-from .suite import Size, Suite, SuiteSystem, read_suite
+from .suite import AssistantRuns, CardRecord, Size, Suite, SuiteSystem, read_record, read_suite, write_record
 
 __all__ = [
     "MADE",

@@ -14,8 +14,7 @@ from dialoom.runs.report.reported import ReportedRun
 from dialoom.runs.store import RunFile, panel_of
 from dialoom.runs.trust import Trust
 
-from .record import RECORD, CardRecord, read_record
-from .suite import Size, Suite, SuiteSystem
+from .suite import RECORD, CardRecord, Size, Suite, SuiteSystem, read_record
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
 """The step debugger: one conversation, one superstep at a time; look, edit, rewind, fork, compare, promote."""
 
 from .cases import Case, case_of, read_case, write_case
-from .conditions import Condition, ConditionError
-from .differences import Difference, diff
+from .comparison import Difference, diff
 from .gateway import NextRequest, SteppingError
 from .looking import Looking, NotBegunError
-from .paths import PathError
 from .replaying import ReplayResult, replay
 from .session import Session
 from .stop import Cost, Stop
+from .values import PathError
+from .view import Condition, ConditionError
 
 __all__ = [
     "Case",

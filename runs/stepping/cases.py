@@ -23,8 +23,8 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.store.checkpoints.values import pack, text_of
 from dialoom.runs.trust import loads_named, remember
 
-from .changes import changes
 from .context import START
+from .stop import changes
 from .view import SessionView
 
 _FORMAT = "dialoom case, version 1"

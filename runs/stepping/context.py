@@ -20,12 +20,12 @@ from dialoom.graphs.gate import Gate
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
 from dialoom.roles.replies import parse_reply, reply_type
-from dialoom.runs.branch_taken import BranchTaken
-from dialoom.runs.calling import CallPolicy, cast_of, open_gateway
+from dialoom.runs.gateway_setup import CallPolicy, cast_of, open_gateway
 from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.store import PlayWork, RunFile, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
+from dialoom.runs.store.episodes import BranchTaken
 from dialoom.runs.store.ledger import SAID
 from dialoom.runs.trust import loads_named, players_named
 

@@ -8,11 +8,10 @@ from dataclasses import replace
 from dialoom.runs.store.branches import MAIN, Branch, Point
 
 from .branching import fork_branch
-from .conditions import Condition
 from .context import PlayableContext, at, one_step, steps
 from .gateway import CallOverrides, SteppingError, SteppingGateway
 from .stop import Stop
-from .view import SessionView
+from .view import Condition, SessionView
 
 
 class Navigation(SessionView):

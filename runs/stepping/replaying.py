@@ -24,8 +24,8 @@ from dialoom.runs.store.checkpoints.values import revived
 from dialoom.runs.trust import Trust, loads_named, recipe_named
 
 from .cases import Case, RecordedCall, RecordedStep, digest
-from .changes import change_text, changes
 from .context import Compiled, at, updates
+from .stop import change_text, changes
 
 _WIDTH = 200
 

@@ -10,7 +10,7 @@ from typing import Any
 from dialoom.graphs import Outcome
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model, check_parameters
-from dialoom.runs.calling import CallPolicy
+from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN
 from dialoom.runs.trust import player_named
@@ -20,8 +20,8 @@ from .branching import fork_branch, index_main
 from .context import START, PlayableContext, at, open_context, updates
 from .gateway import CallOverrides, NextRequest, SteppingError, said_reply
 from .navigation import Navigation
-from .paths import replaced
 from .stop import Stop
+from .values import replaced
 
 
 class Session(Navigation):

@@ -1,15 +1,159 @@
-"""What is to be seen where a session stands."""
+"""Stops of the stepper: the changes of state since the last one, and short descriptions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import enum
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import takewhile
+from typing import Any, Final
+
+from langchain_core.messages import BaseMessage
+from rich.cells import cell_len, set_cell_size
 
 from dialoom.graphs import DialogueFault, Line, Outline
+from dialoom.graphs.conversation import calls_of
+from dialoom.prompts.messages import call_text
 from dialoom.runs.store.branches import StepCall
 
-from .changes import Change
+from .values import extended, plain
+
+_MORE = "..."
+_BEFORE_CHANGE = 12
+"""So many letters of what two long texts share are shown before they part."""
+
+
+class _Absent(enum.Enum):
+    ABSENT = enum.auto()
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = _Absent.ABSENT
+"""Where a value is only in one of two states: what it is in the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One place that differs.
+
+    Attributes:
+        path: The place, as `look` reads it; in the earlier state if it was taken away, else in the later one.
+        before: What stood there, or `ABSENT`.
+        after: What stands there now, or `ABSENT`.
+    """
+
+    path: str
+    before: Any
+    after: Any
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """What differs between two states, each place for itself; none if they are equal, as Python says it."""
+    return list(_in_mapping(before, after, ""))
+
+
+def change_text(change: Change, width: int | None = 100) -> str:
+    """A change as one line: `turns: 1 -> 2`, `+ messages[2] user: Hello`, `- open[1] "r"`.
+
+    Args:
+        change: The change.
+        width: Columns that the line may take, at least one; `None` for all that it needs.
+    """
+    if change.before is ABSENT:
+        return _cut(f"+ {change.path} {_text(change.after)}", width)
+    if change.after is ABSENT:
+        return _cut(f"- {change.path} {_text(change.before)}", width)
+    old, new = _text(change.before), _text(change.after)
+    head, arrow = f"{change.path}: ", " -> "
+    if width is None or (room := width - cell_len(head) - cell_len(arrow)) >= cell_len(old) + cell_len(new):
+        return f"{head}{old}{arrow}{new}"
+    old, new = _parting(old, new, room // 2)
+    left = max(room // 2, room - cell_len(new))
+    old = _cut(old, left)
+    return _cut(f"{head}{old}{arrow}{_cut(new, room - cell_len(old))}", width)
+
+
+def _differences(before: Any, after: Any, path: str) -> Iterator[Change]:
+    if before is not ABSENT and after is not ABSENT and before == after:
+        return
+    if _same_message(before, after):
+        yield from _in_mapping(before.model_dump(), after.model_dump(), path)
+    elif isinstance(before, Mapping) and isinstance(after, Mapping):
+        yield from _in_mapping(before, after, path)
+    elif _is_list(after) and (_is_list(before) or (before is ABSENT and after)):
+        yield from _in_list([] if before is ABSENT else before, after, path)
+    else:
+        yield Change(path, before, after)
+
+
+def _same_message(before: Any, after: Any) -> bool:
+    """Whether it is one message that was changed, not another one in its place."""
+    return isinstance(before, BaseMessage) and isinstance(after, BaseMessage) and before.id == after.id
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _in_mapping(before: Mapping[Any, Any], after: Mapping[Any, Any], path: str) -> Iterator[Change]:
+    for key in [*before, *(key for key in after if key not in before)]:
+        yield from _differences(before.get(key, ABSENT), after.get(key, ABSENT), extended(path, str(key)))
+
+
+def _in_list(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[Change]:
+    """Without what both begin and end with, the items are compared one by one; the longer list's last came or went."""
+    shorter = min(len(before), len(after))
+    start = _shared(before, after, shorter)
+    end = _shared(before[::-1], after[::-1], shorter - start)
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    for index in range(max(len(old), len(new))):
+        yield from _differences(
+            old[index] if index < len(old) else ABSENT,
+            new[index] if index < len(new) else ABSENT,
+            extended(path, start + index),
+        )
+
+
+def _shared(one: Sequence[Any], other: Sequence[Any], most: int) -> int:
+    """How many items both begin with, up to a number."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one[:most], other[:most], strict=True)))
+
+
+def _text(value: Any) -> str:
+    """A value on one line; what a message says is shown without quotes."""
+    if isinstance(value, BaseMessage):
+        shown = plain(value)
+        content = shown["content"]
+        said = _flat(content) if isinstance(content, str) else _text(content)
+        called = (f"calls {_flat(call_text(call))}" for call in calls_of(value))
+        return f"{shown['role']}: {' '.join([*filter(None, [said]), *called])}"
+    return json.dumps(_flat(plain(value)), ensure_ascii=False)
+
+
+def _flat(value: Any) -> Any:
+    """The value with its texts each on one line: no line breaks, nothing that a terminal would obey."""
+    if isinstance(value, str):
+        return " ".join("".join(each if each.isprintable() else " " for each in value).split())
+    if isinstance(value, list):
+        return [_flat(each) for each in value]
+    return {_flat(key): _flat(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def _parting(old: str, new: str, room: int) -> tuple[str, str]:
+    """Two texts of which there is no room for all, from shortly before the place where they part."""
+    shared = _shared(old, new, min(len(old), len(new))) - _BEFORE_CHANGE
+    if shared <= len(_MORE) or max(cell_len(old), cell_len(new)) <= room:
+        return old, new
+    return _MORE + old[shared:], _MORE + new[shared:]
+
+
+def _cut(text: str, width: int | None) -> str:
+    if width is None or cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(width - len(_MORE), 0)) + _MORE[: max(width, 0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +229,35 @@ class Stop:
     def cost(self) -> Cost:
         """What the step took when it was first played."""
         return Cost.of(self.calls)
+
+
+_NODES = 3
+"""So many nodes are named that ran together."""
+
+
+def label(stop: Stop) -> str:
+    """A stop in a line: the nodes that ran, and the first thing that came of them."""
+    what = "edit" if stop.kind == "edit" else named(stop.ran)
+    if not what:
+        return "the input" if stop.kind == "input" else "the beginning"
+    change = next((each for each in stop.changes if each.after is not ABSENT), None)
+    if change is None:
+        return what
+    if isinstance(change.after, BaseMessage) and change.before is ABSENT:
+        return f"{what}: {' '.join(str(plain(change.after)['content']).split())}"
+    return f"{what}: {change_text(change, None)}"
+
+
+def named(nodes: Sequence[str]) -> str:
+    """Nodes that ran together; of many only the first."""
+    shown = [node for node in nodes if not node.startswith("__")]
+    if len(shown) > _NODES:
+        return f"{shown[0]} and {len(shown) - 1} more"
+    return ", ".join(shown)
+
+
+def cost_text(cost: Cost) -> str:
+    """What calls took, in words."""
+    tokens = "tokens unknown" if cost.tokens is None else f"{cost.tokens:,} tokens"
+    dollars = "price unknown" if cost.dollars is None else f"${cost.dollars:,.4f}"
+    return f"{cost.calls} {'call' if cost.calls == 1 else 'calls'}, {tokens}, {dollars}, {cost.seconds:.2f} s"

@@ -1,13 +1,12 @@
 """A run's file: one SQLite database with everything that happened (see `docs/store.md`)."""
 
 from .errors import StoreError
-from .judgement_sets import OWN_JUDGEMENTS, JudgementSet
+from .judgement_sets import OWN_JUDGEMENTS, PANEL, JudgementSet, judges_of, panel_of
 from .listing import Choices, Neighbours, ScenarioPage, ScenarioQuery, ScenarioRow
-from .panel import PANEL, judges_of, panel_of
+from .plan import JudgeWork, PlayWork, RejudgeWork, Work
 from .runfile import RunFile
 from .status import Status, Usage
 from .store import RunStore
-from .work import JudgeWork, PlayWork, RejudgeWork, Work
 
 __all__ = [
     "OWN_JUDGEMENTS",

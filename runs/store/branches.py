@@ -12,7 +12,7 @@ from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.roles import Completion
 from dialoom.roles.gateway.kept_reply import read_reply
 
-from .requests import read_asked
+from .ledger import read_asked
 
 MadeCall = tuple[str, str, bool]
 """A call that led to a checkpoint: its node, its key in hexadecimal digits, and whether a person wrote the request."""

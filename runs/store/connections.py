@@ -1,29 +1,29 @@
-"""Opening a run's file: for reading by anyone at any time, and for writing by its one writer."""
+"""Opening a run file: connections, the writer lock, atomic creation, and the change signature."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
+import subprocess
+import sys
+import threading
+import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Literal
 
 from dialoom.errors import Advice
+from dialoom.outputs import partial_file
 
-from .damage import SIGNS, check_judgements, damaged
+from .corruption import SIGNS, check_judgements, damaged
 from .errors import StoreError
-from .lock import WriteLock
-from .migrations import migrate, version_of
-from .schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
-from .views import VIEWS
+from .schema import APPLICATION_ID, SCHEMA_VERSION, TABLES, VIEWS
 
 BUSY_SECONDS = 60.0
 """How long a connection waits for another's transaction."""
 
 Synchronous = Literal["normal", "full"]
-
-_OLDER = (
-    "an older dialoom has made it, and it is brought up to date once nobody writes it: wait for that one or stop it"
-)
 
 
 def ensure_file(path: Path) -> None:
@@ -40,26 +40,20 @@ def ensure_file(path: Path) -> None:
         raise StoreError(f"{path} is empty: its run was stopped before it began; remove it and start it again")
 
 
-def open_for_reading(path: Path, locked: bool = False) -> sqlite3.Connection:
-    """A connection that cannot write. It sees whole transactions only and never holds up the writer.
-
-    Args:
-        path: The run's file; one of an older layout is brought up to date first.
-        locked: Whether the caller holds the file's lock.
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """Return a connection that cannot write; it sees whole transactions only and never blocks the writer.
 
     Raises:
-        StoreError: If there is no such file, or it is no run, or one of a newer dialoom.
+        StoreError: If there is no such file, or it is no run, or one of another layout.
     """
     ensure_file(path)
     try:
         with ExitStack() as opened:
             connection = opened.enter_context(closing(_connect_reader(path)))
-            if _version(path, connection) == SCHEMA_VERSION:
-                check_judgements(path, connection)
-                opened.pop_all()  # it stays open
-                return connection
-        _migrate(path, locked)
-        return open_for_reading(path, locked)
+            _check_layout(path, connection)
+            check_judgements(path, connection)
+            opened.pop_all()  # it stays open
+            return connection
     except SIGNS as error:
         raise damaged(path, error) from error
 
@@ -110,38 +104,204 @@ def _connect(uri: str) -> sqlite3.Connection:
     return connection
 
 
-def _version(path: Path, connection: sqlite3.Connection) -> int:
-    """The file's version, if it is a run's and not a newer one."""
+def _check_layout(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse a file that is no run, has another layout, or holds anything that acts of its own accord."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise StoreError(f"{path} is an SQLite file, but not a run of dialoom")
-    version = version_of(connection)
-    _check_schema(path, connection)
-    if version > SCHEMA_VERSION:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != SCHEMA_VERSION:
         raise StoreError(
-            f"{path} was made by a newer dialoom (run-file version {version}, this one knows up to {SCHEMA_VERSION}); "
-            "update dialoom to use it"
+            f"{path} has run-file layout {version}, this dialoom reads layout {SCHEMA_VERSION}; "
+            "use the dialoom that made it, or play the run again"
         )
-    return version
-
-
-def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse what acts of its own accord: a trigger, or another view or a virtual table in the place of one of ours."""
-    is_present = version_of(connection) == SCHEMA_VERSION
     for kind, name, definition in connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
-        if is_present and name in VIEWS and definition == VIEWS[name]:
+        if name in VIEWS and definition == VIEWS[name]:
             continue
         is_other = kind == "view" or "VIRTUAL" in str(definition or "")[:30].upper()
-        if kind == "trigger" or (is_other and name in TABLES) or (is_present and name in VIEWS):
+        if kind == "trigger" or name in VIEWS or (is_other and name in TABLES):
             raise StoreError(f"{path} is no run as dialoom makes it: it holds {kind} {name!r:.80}, so it is not used")
 
 
-def _migrate(path: Path, locked: bool) -> None:
-    with ExitStack() as opened:
-        if not locked:
-            opened.enter_context(closing(WriteLock(path, _OLDER)))
-        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-        version = migrate(opened.enter_context(closing(connection)))
-    if version < SCHEMA_VERSION:
+def appear(path: Path, content: bytes) -> None:
+    """Make a new file with this content, in one step as others see it.
+
+    Args:
+        path: The file.
+        content: All of it.
+
+    Raises:
+        StoreError: If there is something at the path already, it is none for a file, or the folder takes none.
+        OSError: If there is no room for it.
+    """
+    if str(path) == ":memory:" or str(path).startswith("file:"):
+        raise StoreError(f"path {str(path)!r} is SQLite's word for something else; give a file's path", setting="path")
+    if os.path.lexists(path):
+        raise _exists(path)
+    try:
+        _appear(path, content)
+    except FileExistsError as error:
+        raise _exists(path) from error
+    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        raise StoreError(f"{path} cannot be made: {error.strerror}") from error
+
+
+def _appear(path: Path, content: bytes) -> None:
+    """By way of a file without a name, which a kill leaves nothing of; where there are none, of one beside it."""
+    try:
+        descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+    except (AttributeError, OSError):
+        _appear_by_name(path, content)
+        return
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:  # only with a folder given does Python have the link followed
+            os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=folder, follow_symlinks=True)
+        except FileExistsError:
+            raise
+        except OSError:
+            _appear_by_name(path, content)
+        finally:
+            os.close(folder)
+
+
+def _appear_by_name(path: Path, content: bytes) -> None:
+    with partial_file(path, "wb") as (beside, file):
+        file.write(content)
+        file.flush()
+        _give_name(beside, path)
+
+
+def _give_name(beside: Path, path: Path) -> None:
+    """The file's name; never that of a file that has come there meanwhile."""
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        beside.replace(path)
+
+
+def _exists(path: Path) -> StoreError:
+    text = f"go on with dialoom.resume({str(path)!r}), or give another path"
+    advice = Advice("resume_or_new_path", text, {"path": path})
+    return StoreError(f"{path} exists", advice=advice)
+
+
+_A_MOMENT = 0.05
+"""Seconds."""
+
+_held: set[tuple[int, int]] = set()
+"""The files that this process writes, by device and number. Asked first: to open one of them only to find it locked,
+and to close it again, would drop SQLite's own locks on it."""
+
+_asking = threading.Lock()
+
+
+def is_written(path: Path) -> bool:
+    """Whether somebody holds the lock of a run file. Asked where this process has no connection to it open."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def is_written_by_another(path: Path) -> bool:
+    """As `is_written`, of other processes, and in any process: it is asked by a child.
+
+    Whoever closes a file drops all of its process's locks on it, SQLite's too; a child has none.
+    """
+    ask = "import fcntl, os, sys\nfcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH | fcntl.LOCK_NB)"
+    with _asking:
+        found = path.stat()
+        if (found.st_dev, found.st_ino) in _held:
+            return False
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", ask, path.absolute()], stderr=subprocess.PIPE, text=True)
+    return done.returncode != 0 and "BlockingIOError" in done.stderr
+
+
+class WriteLock:
+    """Holds the exclusive lock of a run file. It lives on the file itself, so nothing is left beside it.
+
+    SQLite locks byte ranges (`fcntl`), this locks the whole open file (`flock`); on Linux the two do not meet. The
+    descriptor must outlive every connection of this process, as closing it would drop SQLite's locks.
+
+    Args:
+        path: The file.
+        instead: What to do where it is taken, if not what one does about a run.
+
+    Raises:
+        StoreError: If another process (or another store of this one) holds it, or the file cannot be written.
+    """
+
+    def __init__(self, path: Path, instead: str | None = None) -> None:
+        with _asking:
+            found = path.stat()
+            self._file = found.st_dev, found.st_ino
+            if self._file in _held:
+                raise _is_taken(path, "another task or thread of this process", instead)
+            self._descriptor = _opened(path)
+            try:
+                _take(self._descriptor)
+            except OSError as error:
+                os.close(self._descriptor)
+                raise _is_taken(path, "another dialoom process", instead) from error
+            _held.add(self._file)
+
+    def close(self) -> None:
+        """Let others write. Call it after the last connection is closed."""
+        with _asking:
+            if self._file in _held:
+                _held.remove(self._file)
+                os.close(self._descriptor)
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
         raise StoreError(
-            f"{path} has run-file version {version}, from before the first that this dialoom reads ({SCHEMA_VERSION})"
-        )
+            f"{path} cannot be written ({error.strerror}); copy it to a folder that can, and go on with the copy"
+        ) from error
+
+
+def _is_taken(path: Path, writer: str, instead: str | None) -> StoreError:
+    message = f"{path} is being written by {writer}"
+    if instead is not None:
+        return StoreError(f"{message}; {instead}")
+    return StoreError(
+        f"{message}; it can be read all the same. To write it, wait for that one or stop it",
+        advice=Advice("resume", "then resume the run", {"path": path}),
+    )
+
+
+def _take(descriptor: int) -> None:
+    """Take the lock, if need be at a second try: somebody may just be asking whether it is held."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        time.sleep(_A_MOMENT)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+Signature = tuple[tuple[int, int] | None, ...]
+
+
+def signature(path: Path) -> Signature:
+    """Times and sizes of the file and of its log."""
+    found: list[tuple[int, int] | None] = []
+    for each in (path, path.with_name(path.name + "-wal")):
+        try:
+            status = each.stat()
+        except OSError:
+            found.append(None)
+        else:
+            # An empty log comes with whoever opens the file, to read only, too.
+            found.append((status.st_mtime_ns, status.st_size) if status.st_size else None)
+    return tuple(found)

@@ -1,21 +1,122 @@
-"""Reading what came out, a page at a time: nothing is held that grows with the run."""
+"""Reading finished conversations page by page, in bounded memory."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Any
 
-from dialoom.graphs import DialogueFault, Judgement, Line, Outcome
+from pydantic import BaseModel, ConfigDict
+
+from dialoom.graphs import DialogueFault, Episode, Judgement, Line, Outcome
 from dialoom.graphs.gate.vocabulary import UNDETERMINED
-from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 
-from .panel import words_of_panel
+from .judgement_sets import words_of_panel
 from .passages import Said, beyond_words_of, read_messages, reading
 from .references import ReadText
 from .references import reading as restoring
 from .texts import reading as text_reading
+
+_INDEX_PAGE = 500
+
+
+class SpokenTexts:
+    """The messages of a run's outcomes, by the ids of their texts.
+
+    Args:
+        reader: Reads the run.
+    """
+
+    def __init__(self, reader: sqlite3.Connection) -> None:
+        self._reader = reader
+        self._passage = lru_cache(maxsize=4096)(reading(reader))
+
+    def of_changed(self, known: Mapping[int, bytes]) -> Iterator[tuple[int, bytes, list[int]]]:
+        """Each scenario whose messages are others than are known.
+
+        Args:
+            known: By position, a mark of the messages that are known.
+
+        Yields:
+            Its position, the mark of its messages, and the ids of their texts; none of one that is pending again.
+        """
+        after, seen = -1, set()
+        while page := self._reader.execute(_PAGES, (after, _INDEX_PAGE)).fetchall():
+            after = page[-1]["scenario"]
+            for position, messages in page:
+                seen.add(position)
+                mark = hashlib.blake2b(messages.encode(), digest_size=8).digest()
+                if known.get(position) != mark:
+                    yield position, mark, [said[1] for said in read_messages(messages, self._passage)]
+        for position in known.keys() - seen:
+            if known[position]:
+                yield position, b"", []
+
+    def contents(self, ids: Sequence[int]) -> Iterator[tuple[int, str]]:
+        """The texts of ids."""
+        query = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
+        for start in range(0, len(ids), _INDEX_PAGE):
+            yield from self._reader.execute(query, (json.dumps(ids[start : start + _INDEX_PAGE]),)).fetchall()
+
+
+_PAGES = (
+    "SELECT scenario, messages FROM outcomes JOIN scenarios ON position = scenario "
+    "WHERE state IN ('done', 'failed') AND scenario > ? ORDER BY scenario LIMIT ?"
+)
+
+
+def read_state(connection: sqlite3.Connection, thread: str) -> dict[str, Any]:
+    """The values of the graph's channels at a thread's latest checkpoint; nothing if it has none."""
+    from .checkpoints.reading import CheckpointReader  # slow to import, and what is finished needs no checkpoint
+
+    found = CheckpointReader(connection).get({"configurable": {"thread_id": thread}})
+    return {} if found is None else dict(found.checkpoint["channel_values"])
+
+
+class BranchTaken(BaseModel):
+    """The branch that an outcome came from, if it is one that somebody made step by step, and what is not as it was.
+
+    Attributes:
+        name: The branch's.
+        models: Models exchanged in it, by role.
+        edits: How often the state was edited on its line.
+        said: How many replies were written by a person.
+        prompts: How many requests were.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    models: Mapping[str, str] = {}
+    edits: int = 0
+    said: int = 0
+    prompts: int = 0
+
+    def done(self) -> str:
+        """What a person did there, in a few words; empty if nothing."""
+        done = [f"{role} played by {model}" for role, model in self.models.items()]
+        counted = ((self.edits, "edited"), (self.said, "said by a person"), (self.prompts, "asked by a person"))
+        return ", ".join([*done, *(f"{count} {what}" for count, what in counted if count)])
+
+    def told(self) -> str:
+        """The branch and what a person did there."""
+        done = self.done()
+        return f"branch {self.name}" + (f": {done}" if done else "")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEpisode(Episode):
+    """A finished scenario as it is read out of a run's file.
+
+    Attributes:
+        branch: Where the outcome came from; `None` if from the scenario's own line.
+    """
+
+    branch: BranchTaken | None = None
+
 
 _PAGE = 200
 

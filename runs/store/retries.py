@@ -6,7 +6,7 @@ import sqlite3
 from typing import NamedTuple
 
 from .branches import NEXT_SAMPLE
-from .transactions import Transactions
+from .writer import Transactions
 
 _TOO_LONG = "context"
 """`Fault.CONTEXT`, whose module builds on this package."""

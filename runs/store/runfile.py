@@ -21,30 +21,26 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import ASKS
 from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.prices import Prices
-from dialoom.runs.branch_taken import BranchTaken, RecordedEpisode
 from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import check_same, in_folder, load_recipe
+from dialoom.runs.store.episodes import BranchTaken, RecordedEpisode
 from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
 
 from .branches import BranchReader
-from .calls import CommonCall, read_calls, read_calls_of, read_common_calls, read_unsound
 from .connections import open_for_reading
-from .damage import SIGNS, damaged, is_of_the_store, reading
-from .episodes import read_episode, read_episodes, read_figures, read_outcome
+from .corruption import SIGNS, damaged, is_of_the_store, reading
+from .episodes import SpokenTexts, read_episode, read_episodes, read_figures, read_outcome, read_state
 from .errors import StoreError
-from .judgement_sets import OWN_JUDGEMENTS, JudgementSet, read_judgement_sets
+from .judgement_sets import OWN_JUDGEMENTS, JudgementSet, panel_of, read_judgement_sets
+from .ledger import Asked, CommonCall, read_calls, read_calls_of, read_common_calls, read_request, read_unsound
 from .listing import Choices, Neighbours, ScenarioPage, ScenarioQuery, read_choices, read_neighbours, read_page
-from .panel import panel_of
-from .queue import WorkQueue
-from .requests import Asked, read_request
-from .scenarios import ScenarioTable, thread_of
-from .spoken import SpokenTexts
-from .states import read_state
+from .plan import ScenarioTable, WorkQueue, thread_of
 from .status import (
     FailureCause,
     Status,
     Troubles,
     Usage,
+    counted,
     read_causes,
     read_common_usage,
     read_status,
@@ -52,7 +48,6 @@ from .status import (
     read_usage_by_model,
     read_usage_by_scenario,
 )
-from .taken import counted
 
 if TYPE_CHECKING:  # LangGraph is slow to import, and most of what is read needs no saver
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -65,7 +60,6 @@ class RunFile:
 
     Args:
         path: The file.
-        locked: Whether the caller holds its lock (only a writer does).
         recipe: The recipe, where it was given as an object; else it is found by its name.
         trust: What of the code and the addresses that the file names may be used; by default what this user has given
             on this machine when the run was made.
@@ -80,15 +74,13 @@ class RunFile:
         RunError: If another recipe made the run than the one that is given.
     """
 
-    def __init__(
-        self, path: Path, locked: bool = False, recipe: Recipe | None = None, trust: Trust | None = None
-    ) -> None:
+    def __init__(self, path: Path, recipe: Recipe | None = None, trust: Trust | None = None) -> None:
         self.path = path
         self._recipe = recipe
         self._trust = trust or Trust()
         self.on_read: Callable[[], None] | None = None
         with ExitStack() as opened:
-            self._reader = opened.enter_context(closing(open_for_reading(path, locked)))
+            self._reader = opened.enter_context(closing(open_for_reading(path)))
             self._scenarios = ScenarioTable(path, self._reader)
             self.queue = WorkQueue(self._reader, self._scenarios, {})
             self.branches = BranchReader(self._reader)

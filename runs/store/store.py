@@ -22,30 +22,26 @@ from dialoom.runs.recipes import is_relative_file
 from dialoom.runs.trust import Trust
 
 from . import schema
-from .appearing import appear
 from .branches import BranchTable
-from .connections import Synchronous, ensure_file, open_for_writing
-from .damage import damaged, is_of_the_store
+from .connections import Synchronous, WriteLock, appear, ensure_file, open_for_writing
+from .corruption import damaged, is_of_the_store
 from .errors import StoreError, store_error
 from .judgement_sets import JudgementSet, insert_judgement_set
 from .kinds import CallKinds
 from .ledger import Booking, SQLiteLedger
-from .lock import WriteLock
 from .passages import Passages
-from .planning import insert_plan
-from .queue import WorkQueue
+from .plan import WorkQueue, insert_plan
 from .results import Results
 from .retries import Retries
 from .runfile import RunFile
 from .texts import Texts
-from .transactions import Transactions
-from .writer import Writer
+from .writer import Transactions, Writer
 
 if TYPE_CHECKING:  # LangGraph is slow to import, and looking at a run needs no saver
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from .checkpoints import Compacted
-    from .deals import Deals
+    from .leases import Deals
 
 
 class RunStore(RunFile):
@@ -80,7 +76,7 @@ class RunStore(RunFile):
         ensure_file(path)
         with ExitStack() as opened:
             self._lock = opened.enter_context(closing(WriteLock(path)))
-            super().__init__(path, locked=True, recipe=recipe, trust=trust)
+            super().__init__(path, recipe=recipe, trust=trust)
             opened.callback(super().close)
             try:
                 self._writer = Writer(lambda: open_for_writing(path, synchronous))
@@ -100,7 +96,7 @@ class RunStore(RunFile):
     def deals(self) -> Deals:
         """Scenarios that are worked on in other files."""
         from .checkpoints.batch import Batches
-        from .deals import Deals
+        from .leases import Deals
 
         only = self._writer.only
         memories = only(Texts), only(Passages), only(CallKinds), only(Batches)

@@ -1,9 +1,18 @@
 """What a file names that would run or be called on this machine, and whether it may."""
 
 from .errors import TrustError
-from .named import Named, code_hashes, files_named, loads_named, player_named, players_named, recipe_named
-from .record import remember, remembered
-from .trust import Trust
+from .trust import (
+    Named,
+    Trust,
+    code_hashes,
+    files_named,
+    loads_named,
+    player_named,
+    players_named,
+    recipe_named,
+    remember,
+    remembered,
+)
 
 __all__ = [
     "Named",

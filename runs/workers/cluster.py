@@ -14,15 +14,14 @@ from typing import Any, cast
 
 from dialoom.roles.gateway.budget import Budget, Taken
 from dialoom.roles.gateway.prices import Prices
-from dialoom.runs.calling import CallPolicy
 from dialoom.runs.errors import RunError
+from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store import StoreError
-from dialoom.runs.store.parcels import Parcel
+from dialoom.runs.store.transfer import Parcel
 
 from .commons import Commons
-from .leftovers import left_by
-from .order import Begun, Delivery, Left, Order
-from .parent import end_with_parent
+from .messages import Begun, Delivery, Left, Order, end_with_parent
+from .recovery import left_by
 from .worker import Worker
 
 _STORE = 200 * 2**20

@@ -18,18 +18,17 @@ from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.limits import LimitState
 from dialoom.roles.gateway.under_way import UnderWay
-from dialoom.runs.calling import CallPolicy
 from dialoom.runs.errors import Fault
-from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed, Stopping, Worked
+from dialoom.runs.gateway_setup import CallPolicy
+from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed, Stopping, Worked, WorkTally
 from dialoom.runs.recipes import OBJECT
 from dialoom.runs.store import JudgeWork, PlayWork, RunStore, StoreError, Work
-from dialoom.runs.store.parcels import Parcel
-from dialoom.runs.tally import WorkTally
+from dialoom.runs.store.transfer import Parcel
 
 from .cluster import Cluster, Hand, WorkerDiedError, WorkerLostError, cluster
 from .commons import Commons
-from .leftovers import folder_of, take_leftovers
-from .order import Action, Begun, Delivery, Order
+from .messages import Action, Begun, Delivery, Order
+from .recovery import folder_of, take_leftovers
 
 _DEATHS = 3
 """So many workers may die over a scenario before it is given up."""

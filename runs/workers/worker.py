@@ -18,20 +18,19 @@ from dialoom.graphs.recipe import Graph
 from dialoom.graphs.review import Review
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.roles.gateway.structure import Shapes
-from dialoom.runs.calling import cast_of, open_gateway
 from dialoom.runs.engine import Engine
 from dialoom.runs.errors import RunError
-from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed
+from dialoom.runs.gateway_setup import cast_of, open_gateway
+from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed
 from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.store import RunStore, Work
-from dialoom.runs.store.appearing import appear
-from dialoom.runs.store.parcels import Parcel
+from dialoom.runs.store.connections import appear
 from dialoom.runs.store.store import remove
+from dialoom.runs.store.transfer import Parcel
 from dialoom.runs.trust import Trust
 
-from .common_gateway import CommonGateway, CommonReplies
-from .commons import Commons
-from .order import Delivery, Order
+from .commons import CommonGateway, CommonReplies, Commons
+from .messages import Delivery, Order
 
 _AT_LEAST, _GATHERING = 0.02, 0.5
 """Seconds between two reports: what is finished together comes together; and for which a report waits for more, as

@@ -12,7 +12,7 @@ from dialoom.graphs.apollo.options import ApolloOptions
 from dialoom.graphs.option_types import chosen
 from dialoom.graphs.personalens.options import PersonaLensOptions
 from dialoom.graphs.prefeval.options import PrefEvalOptions
-from dialoom.graphs.prefeval_pairs.options import PairsOptions
+from dialoom.graphs.prefeval_pairs.scenario import PairsOptions
 
 
 @pytest.mark.parametrize("options", [ApolloOptions, PrefEvalOptions, PairsOptions])

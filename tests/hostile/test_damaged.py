@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dialoom
 from dialoom.runs.store import StoreError, schema
-from dialoom.runs.store.damage import DamagedRunError
+from dialoom.runs.store.corruption import DamagedRunError
 from tests.conftest import Command
 
 COMMANDS = [

@@ -11,7 +11,7 @@ import pytest
 
 import dialoom
 from dialoom import DialoomError
-from dialoom.runs.selection import every
+from dialoom.runs.scenario_pages import every
 from dialoom.runs.store import Neighbours, RunFile, ScenarioQuery
 from tests.conftest import Command, MadeOnce, quick_players
 
@@ -132,7 +132,7 @@ def test_an_expression_is_asked_once_for_all_pages_of_a_list(run: dialoom.Run, m
         asked.append(where)
         return every(file, judging, where, **more)
 
-    monkeypatch.setattr("dialoom.runs.listed.every", counted)
+    monkeypatch.setattr("dialoom.runs.scenario_pages.every", counted)
     where = "coherence >= 1 and number > 0"
     assert [run.scenarios(where=where, offset=offset, limit=2).total for offset in (0, 2)] == [4, 4]
     assert asked == [where]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.runs.tally import SAME_IN_A_ROW
+from dialoom.runs.progress import SAME_IN_A_ROW
 from tests.conftest import Command
 from tests.hostile.replies import saying
 from tests.server import Answer, completion, error, serving

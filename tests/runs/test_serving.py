@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from dialoom.runs import RunError, recipe_names, served
-from dialoom.runs.serving import RequestError, serve
+from dialoom.runs.langgraph_server import RequestError, serve
 
 ROOT = Path(__file__).parent.parent.parent
 THREAD = {"configurable": {"thread_id": "a-thread"}}

@@ -8,8 +8,7 @@ import pytest
 
 import dialoom
 from dialoom.runs.errors import RunError
-from dialoom.runs.viewing import Piece, beside
-from dialoom.runs.viewing.requests import marked
+from dialoom.runs.viewing import Piece, beside, marked
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue, play
 

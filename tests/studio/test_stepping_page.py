@@ -12,7 +12,7 @@ import pytest
 import dialoom
 from dialoom import open_run
 from dialoom.runs.stepping import read_case
-from dialoom.runs.store.lock import WriteLock
+from dialoom.runs.store.connections import WriteLock
 from tests.conftest import Command, MadeOnce
 from tests.runs.stepping.played import dialogue, play
 

@@ -11,7 +11,7 @@ from datasets import Dataset, DatasetDict, get_dataset_config_names, load_datase
 
 import dialoom
 from dialoom.graphs import WithExports
-from dialoom.runs.export.exported import ExportedFolder
+from dialoom.runs.export.pushing import ExportedFolder
 from tests.api.players import told
 from tests.conftest import lines_of
 from tests.invented import write_release

@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.text import Text
 
 from dialoom.runs.stepping import Condition, NextRequest, Session, SteppingError, Stop, case_of, diff, write_case
-from dialoom.runs.stepping.paths import look, parsed
-from dialoom.runs.stepping.wording import label
+from dialoom.runs.stepping.stop import label
+from dialoom.runs.stepping.values import look, parsed
 from dialoom.runs.store.branches import MAIN
 
 from . import branch_views, views

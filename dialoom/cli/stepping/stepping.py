@@ -19,9 +19,9 @@ from dialoom.graphs import Recipe
 from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.errors import RunError
-from dialoom.runs.events import Event, NodeSaid, Noted, Planned
+from dialoom.runs.progress import Event, NodeSaid, Noted, Planned
 from dialoom.runs.recipes import is_file_spec
-from dialoom.runs.selection import every
+from dialoom.runs.scenario_pages import every
 from dialoom.runs.stepping import Session, read_case, replay
 from dialoom.runs.store import RunFile
 

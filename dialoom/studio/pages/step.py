@@ -12,8 +12,8 @@ from nicegui import ui
 from dialoom.errors import DialoomError
 from dialoom.runs.errors import Fault, fault_of
 from dialoom.runs.stepping import Difference
-from dialoom.runs.stepping.wording import label
-from dialoom.runs.store.signature import signature
+from dialoom.runs.stepping.stop import label
+from dialoom.runs.store.connections import signature
 from dialoom.studio import acting, history, stops
 from dialoom.studio.acting import Action, Spot, Work
 from dialoom.studio.chosen import kept

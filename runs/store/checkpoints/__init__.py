@@ -1,6 +1,6 @@
 """LangGraph's checkpoints in a run's file: every value once, lists by their growth, forks for nothing."""
 
-from .reading_saver import ReadingSaver
+from .reading import ReadingSaver
 from .saver import Compacted, RunSaver
 from .values import RecordedError, UnstorableError
 

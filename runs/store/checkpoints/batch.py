@@ -16,10 +16,9 @@ from typing import NamedTuple, TypeAlias
 from dialoom.runs.store.references import TEXT, FindText
 from dialoom.runs.store.texts import Texts
 
-from .ids import HashedRows, Ids, Recent, insert_rows
+from .ids import HashedRows, Ids, Recent, Stretch, cut, insert_rows
 from .items import Put, PutWrite, PutWrites
 from .memory import Chain, Kept, Key, Packed, Thread, parts_of
-from .stretches import Stretch, cut
 from .values import Large, Value, digest, json_text, text_of
 
 _REMEMBERED = 4096

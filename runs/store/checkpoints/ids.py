@@ -1,11 +1,13 @@
-"""Ids of rows by what identifies them, the lately used ones remembered."""
+"""Row ids by content, with a cache of recent ones, and content-defined chunks of long lists."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
+
+from .values import Large, Value, digest
 
 Item = TypeVar("Item")
 K = TypeVar("K")
@@ -145,3 +147,43 @@ def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
         size = min(left - left % 8 or left, _AT_ONCE)
         yield items[start : start + size]
         start += size
+
+
+LONG = 64
+"""At most so many elements stay as they are."""
+
+_SHORTEST, _LONGEST = 4, 64
+_ONE_IN_16 = 16
+"""Of the 256 first bytes of a hash."""
+
+
+class Stretch(NamedTuple):
+    """Elements that follow on each other somewhere in a list.
+
+    Attributes:
+        hash: As of a list that consists of them.
+    """
+
+    hash: bytes
+    elements: Sequence[Value]
+
+
+def cut(elements: Sequence[Value]) -> Sequence[Value | Stretch]:
+    """The elements, most of them in stretches if there are many."""
+    if len(elements) <= LONG:
+        return elements
+    found: list[Value | Stretch] = []
+    start, hash_ = 0, b""
+    for end, element in enumerate(elements, start=1):
+        own = own_hash(element)
+        hash_ = digest(hash_ + own) if hash_ else own
+        length = end - start
+        if length >= _SHORTEST and (own[0] < _ONE_IN_16 or length == _LONGEST):
+            found.append(Stretch(hash_, elements[start:end]))
+            start, hash_ = end, b""
+    return [*found, *elements[start:]]
+
+
+def own_hash(element: Value) -> bytes:
+    """The hash of an element."""
+    return element.hash if isinstance(element, Large) else digest(element)

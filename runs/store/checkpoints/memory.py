@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 from langgraph.checkpoint.base import ChannelVersions
 
-from .stretches import own_hash
+from .ids import own_hash
 from .values import Value, digest
 
 Thread: TypeAlias = tuple[str, str]

@@ -1,16 +1,16 @@
-"""Reading checkpoints: each as a whole, on a connection that never holds up the writer."""
+"""Reading checkpoints without blocking the writer, and a read-only saver on top."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import Checkpoint, CheckpointTuple, PendingWrite
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointTuple, PendingWrite
 
 from dialoom.runs.store.texts import reading
 
@@ -206,3 +206,62 @@ def _clauses(where: Mapping[str, object]) -> str:
 
 def _matches(metadata: Mapping[str, Any], filter_: Mapping[str, Any]) -> bool:
     return all(metadata.get(key) == value for key, value in filter_.items())
+
+
+class ReadingSaver(BaseCheckpointSaver[int]):
+    """Reads checkpoints on a connection of its own, which never holds up the writer; it keeps none.
+
+    Args:
+        connection: Opened with `check_same_thread=False`, in no transaction; closed by `close`.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
+        self._connection = connection
+        self._reader = CheckpointReader(connection)
+
+    def close(self) -> None:
+        """Close the connection for reading."""
+        self._connection.close()
+
+    def get_next_version(self, current: int | None, channel: None) -> int:  # noqa: ARG002
+        """Versions are 1, 2, 3, ...: they need not be unique, as values are not found by them."""
+        return (current or 0) + 1
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that is named, or the thread's latest."""
+        return self._reader.get(config)
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that is named, or the thread's latest."""
+        return self._reader.get(config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Checkpoints, the latest first.
+
+        Args:
+            config: Names their thread, and perhaps the namespace and the checkpoint; `None` for all.
+            filter: What their metadata must hold.
+            before: Names a checkpoint that they must be older than.
+            limit: How many at most.
+        """
+        for found in self._reader.matching(config, filter, before, limit):
+            yield found
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints, the latest first; see `alist`."""
+        return self._reader.matching(config, filter, before, limit)

@@ -13,16 +13,16 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from sqlite_utils import Database
 
-from dialoom.runs.store.connections import BUSY_SECONDS
-from dialoom.runs.store.lock import WriteLock
+from dialoom.runs.store.connections import BUSY_SECONDS, WriteLock
 from dialoom.runs.store.texts import Texts
 from dialoom.runs.store.writer import Writer
 
-from . import tables, upkeep
+from . import upkeep
 from .batch import Batches, UnknownPrefixError
 from .items import Put, id_text, put_of, put_writes_of
 from .memory import Memory
-from .reading_saver import ReadingSaver
+from .reading import ReadingSaver
+from .upkeep import create_tables
 from .values import Packer
 
 _HAS_TEXTS = "SELECT 1 FROM sqlite_master WHERE name = 'texts'"
@@ -44,7 +44,7 @@ class RunSaver(ReadingSaver):
 
     Args:
         writer: Writes the file. All savers of a file share it.
-        path: The file. Its tables exist (`tables.create`).
+        path: The file. Its tables exist (`create_tables`).
     """
 
     def __init__(self, writer: Writer, path: Path) -> None:
@@ -76,7 +76,7 @@ class RunSaver(ReadingSaver):
             connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {synchronous}")
-            tables.create(Database(connection))
+            create_tables(Database(connection))
             return connection
 
         path.touch()

@@ -1,10 +1,12 @@
-"""Removing, copying and thinning out threads, and collecting what nothing refers to any more. Jobs for the writer."""
+"""The checkpoint tables, and deleting, copying, thinning and garbage-collecting threads."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections.abc import Sequence
+
+from sqlite_utils import Database
 
 _SWEEP_WRITES = """
 DELETE FROM pending_writes WHERE NOT EXISTS (
@@ -124,3 +126,46 @@ def _delete_checkpoints(connection: sqlite3.Connection, rows: Sequence[tuple[int
         "DELETE FROM pending_writes WHERE thread = ? AND checkpoint = ?", [(thread, id_) for thread, id_, _ in rows]
     )
     connection.executemany("DELETE FROM checkpoints WHERE number = ?", [(number,) for _, _, number in rows])
+
+
+def create_tables(database: Database) -> None:
+    """Make the tables where they are missing."""
+    if database.table("checkpoints").exists():
+        return
+    database.table("threads").create({"id": int, "name": str, "namespace": str}, pk="id", not_null={"name"})
+    database.table("threads").create_index(["name", "namespace"], unique=True)
+    database.table("checkpoint_values").create({"id": int, "hash": bytes, "content": str}, pk="id")
+    database.table("checkpoint_values").create_index(["hash"], unique=True)
+    database.table("checkpoint_lists").create({"id": int, "hash": bytes, "prefix": int, "elements": str}, pk="id")
+    database.table("checkpoint_lists").create_index(["hash"], unique=True)
+    database.table("checkpoints").create(
+        {
+            "number": int,
+            "thread": int,
+            "id": bytes,
+            "parent": bytes,
+            "time": int,
+            "frame": int,
+            "held": str,
+        },
+        pk="number",
+    )
+    database.table("checkpoints").create_index(["thread", "id"], unique=True)
+    # What checkpoints of equal steps have in common, whatever their channels hold.
+    database.table("checkpoint_frames").create(
+        {"id": int, "hash": bytes, "format": int, "channels": str, "seen": str, "updated": str, "metadata": str},
+        pk="id",
+    )
+    database.table("checkpoint_frames").create_index(["hash"], unique=True)
+    database.table("pending_writes").create(
+        {
+            "thread": int,
+            "checkpoint": bytes,
+            "task": str,
+            "position": int,
+            "path": str,
+            "channel": str,
+            "value": str,
+        },
+        pk=("thread", "checkpoint", "task", "position"),
+    )

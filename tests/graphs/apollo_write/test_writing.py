@@ -32,7 +32,7 @@ def at_first(said: Any) -> Any:
 def outs(run: door.Run) -> dict[str, str]:
     """What is out, and by which check."""
     notes = details(run)["notes"]
-    return {note["id"]: note["why"].partition(":")[0] for note in notes if note["result"] == "out"}
+    return {note["id"]: note["check"] for note in notes if note["result"] == "dropped"}
 
 
 def test_a_written_source_passes_all_checks_and_is_played(made_once: MadeOnce, dialoom: Command) -> None:
@@ -56,7 +56,7 @@ def test_a_written_source_passes_all_checks_and_is_played(made_once: MadeOnce, d
     ]
     assert scores == [True] * 6
     said = dialoom("report", "write.db", code=0).stdout
-    assert "What checks have refused" in said
+    assert "What checks have rejected" in said
     shown = dialoom("show", "write.db", "1", code=0).stdout
     assert "u01: 6 pairs, 37 sessions" in shown
 
@@ -70,10 +70,12 @@ def test_who_mends_faults_loses_nothing_and_who_does_not_loses_what_is_faulty(tm
         notes[model] = details(
             door.play("apollo-write", path=tmp_path / f"{model}.db", models=models, options=options)
         )["notes"]
-    faulty = {note["id"] for note in notes["attentive"] if note["result"] == "refused" and note["kind"] == "sessions"}
+    faulty = {note["id"] for note in notes["attentive"] if note["result"] == "rejected" and note["kind"] == "sessions"}
     assert faulty
-    assert not [note for note in notes["attentive"] if note["result"] == "out"]
-    assert {note["id"] for note in notes["generic"] if note["result"] == "out" and note["kind"] == "sessions"} == faulty
+    assert not [note for note in notes["attentive"] if note["result"] == "dropped"]
+    assert {
+        note["id"] for note in notes["generic"] if note["result"] == "dropped" and note["kind"] == "sessions"
+    } == faulty
     tries = [note["round"] for note in notes["generic"] if note["id"] in faulty]
     assert tries == [1] * len(faulty) + [2] * len(faulty) + [3] * len(faulty)
 
@@ -81,10 +83,10 @@ def test_who_mends_faults_loses_nothing_and_who_does_not_loses_what_is_faulty(tm
 @pytest.mark.parametrize(
     ("kind", "said", "why"),
     [
-        ("name", "I would rather not.", "unread"),
+        ("name", "I would rather not.", "unparsed"),
         ("name", {"name": "Ada", "gender": "woman", "age": 30, "persona": "Mends a bus."}, "leak: 'bus'"),
         ("choice", {"choice": 7, "stories": ["a", "b", "c"]}, "choice: number 7"),
-        ("turns", "{", "unread"),
+        ("turns", "{", "unparsed"),
         ("turns", {"turns": [], "call": {"name": "teleport", "arguments": {}}}, 'call: there is no tool "teleport"'),
         ("turns", {"turns": [], "call": {"name": "order_food_delivery", "arguments": {"city": 7}}}, "call: order_food"),
         ("turns", {"turns": [], "call": None}, "shape: nothing is said"),

@@ -130,9 +130,10 @@ def release_of(run: dialoom.Run, folder: Path) -> PersonaLensRelease:
 
 
 def checks(run: dialoom.Run) -> dict[str, tuple[Any, ...]]:
-    """What the report says of each check that found something: rewritten, dropped, unparsed."""
-    tables = {table.name: table for table in run.report().tables}
-    return {str(row[1]): tuple(row[3:]) for row in tables["rejected"].rows} if "rejected" in tables else {}
+    """What the report says of each check that found something: rejected, dropped, unparsed."""
+    tables = [table for table in run.report().tables if table.name == "rejected"]
+    rows = [dict(zip(table.columns, row, strict=True)) for table in tables for row in table.rows]
+    return {str(row["check"]): tuple(row.get(name, 0) for name in ("rejected", "dropped", "unparsed")) for row in rows}
 
 
 def twins(run: dialoom.Run) -> Any:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dialoom.graphs import RecipeError, Stage
 from dialoom.graphs.pools import RECIPE, PoolScenario
 from dialoom.graphs.pools.nodes import PoolTexts
-from dialoom.graphs.pools.options import PoolOptions
+from dialoom.graphs.pools.scenario import PoolOptions
 from dialoom.personas import DataError, LexicalEmbedder
 from dialoom.personas.similarity import VectorIndex
 from dialoom.roles import UnparsedReplyError
@@ -74,7 +74,7 @@ def test_a_reply_that_cannot_be_read_costs_a_round_and_no_more() -> None:
     state, told = built(["one seed"], writer, target=9, patience=3)
     assert [entry["text"] for entry in state["entries"]] == ["one seed", "a red boat", "two green kites"]
     assert state["unread"] == [2, 3, 5, 6] and state["ended_by"] == "bottleneck"
-    assert "round 2: the writer's reply could not be read" in told
+    assert "round 2: the writer's reply could not be parsed" in told
     outcome = RECIPE.outcome(PoolScenario.of(PoolOptions(), ["one seed"]), state)
     assert outcome.counts["unread_rounds"] == 4
     with pytest.raises(UnparsedReplyError):

@@ -23,7 +23,7 @@ from dialoom.personas.preferences import (
     read_tellers,
     read_topics,
 )
-from dialoom.runs.export.exported import ExportedFolder
+from dialoom.runs.export.pushing import ExportedFolder
 from tests.graphs.prefeval_pairs.players import Players, built, pair, part
 
 
@@ -36,8 +36,9 @@ def drafts_of(run: dialoom.Run) -> list[Draft]:
 
 def reasons(run: dialoom.Run) -> dict[str, Any]:
     """Why pairs are out, as the report counts them."""
-    tables = {table.name: table for table in run.report().tables}
-    return {str(row[1]): row[2] for row in tables["dropped"].rows} if "dropped" in tables else {}
+    tables = [table for table in run.report().tables if table.name == "rejected"]
+    rows = [dict(zip(table.columns, row, strict=True)) for table in tables for row in table.rows]
+    return {str(row["check"]): row["dropped"] for row in rows}
 
 
 def by_word(**said: Any) -> Callable[[str], Any]:
@@ -153,7 +154,7 @@ def test_each_filter_drops_what_it_should_and_counts_it(tmp_path: Path) -> None:
         **dict.fromkeys(("rating unparsed", "discarded", "low probability", "low difficulty"), 1),
     }
     (table, *_) = run.report().tables
-    assert list(table.rows[0])[1:] == [12, 12, 8, 5, 1, None, None, 1.0, 0]
+    assert list(table.rows[0])[1:] == [12, 12, 8, 5, 1, 1.0, 0]
 
 
 def test_forms_that_are_none_drop_their_pairs(tmp_path: Path) -> None:

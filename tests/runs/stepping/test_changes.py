@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage
 from rich.cells import cell_len
 
 from dialoom.graphs.conversation import said as message
-from dialoom.runs.stepping.changes import ABSENT, Change, change_text, changes
-from dialoom.runs.stepping.paths import look
+from dialoom.runs.stepping.stop import ABSENT, Change, change_text, changes
+from dialoom.runs.stepping.values import look
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-1, 3) | st.text("ab\n\x1b喝", max_size=4),

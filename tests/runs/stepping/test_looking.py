@@ -11,7 +11,7 @@ import pytest
 import dialoom
 from dialoom.graphs import Outline
 from dialoom.runs.stepping import ConditionError, Looking, NotBegunError, PathError, Session, SteppingError, diff
-from dialoom.runs.stepping.paths import look
+from dialoom.runs.stepping.values import look
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue, shown, stepping, stood
 

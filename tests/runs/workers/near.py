@@ -11,13 +11,13 @@ import pytest
 
 from dialoom.roles.gateway.budget import Budget, Taken
 from dialoom.roles.gateway.prices import Prices
-from dialoom.runs.calling import CallPolicy
-from dialoom.runs.store.parcels import Parcel
+from dialoom.runs.gateway_setup import CallPolicy
+from dialoom.runs.store.transfer import Parcel
 from dialoom.runs.workers import crew
 from dialoom.runs.workers.cluster import WorkerDiedError
 from dialoom.runs.workers.commons import Commons
-from dialoom.runs.workers.leftovers import left_by
-from dialoom.runs.workers.order import Begun, Delivery, Left, Order
+from dialoom.runs.workers.messages import Begun, Delivery, Left, Order
+from dialoom.runs.workers.recovery import left_by
 from dialoom.runs.workers.worker import Worker
 
 Deadly = Callable[[Delivery | None, set[int]], bool]

@@ -17,14 +17,14 @@ import dialoom as door
 from benchmarks.long_requests import assistant
 from dialoom import Run
 from dialoom.prompts import ChatMessage
-from dialoom.runs.events import Event, ScenarioDone, ScenarioFailed
+from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed
 from dialoom.runs.store import RunStore, StoreError
-from dialoom.runs.store.parcels import Parcel
-from dialoom.runs.workers import leftovers
+from dialoom.runs.store.transfer import Parcel
+from dialoom.runs.workers import recovery
 from dialoom.runs.workers.cluster import WorkerDiedError, WorkerLostError
 from dialoom.runs.workers.commons import Commons
-from dialoom.runs.workers.leftovers import folder_of
-from dialoom.runs.workers.order import Begun, Delivery
+from dialoom.runs.workers.messages import Begun, Delivery
+from dialoom.runs.workers.recovery import folder_of
 from tests.runs.test_common_calls import RECIPE, SMALL
 from tests.runs.workers.near import NearHand, near_cluster
 
@@ -231,7 +231,7 @@ def test_what_a_killed_run_left_is_folded_first(tmp_path: Path, monkeypatch: pyt
         return False
 
     near.is_deadly = kill
-    monkeypatch.setattr(leftovers, "PATIENCE", 0.0)  # the dead one's own process is this one
+    monkeypatch.setattr(recovery, "PATIENCE", 0.0)  # the dead one's own process is this one
     counting.asked = 0
     with pytest.raises(Killed):
         door.play(RECIPE, path=tmp_path / "run.db", **told)
@@ -277,7 +277,7 @@ def test_a_worker_that_still_writes_is_left_alone(tmp_path: Path, monkeypatch: p
     folder_of(run.path).mkdir()
     held = folder_of(run.path) / "worker-1.db"
     held.write_bytes(run.path.read_bytes())
-    monkeypatch.setattr(leftovers, "PATIENCE", 0.0)
+    monkeypatch.setattr(recovery, "PATIENCE", 0.0)
     with RunStore(held), pytest.raises(StoreError, match=r"worker-1\.db is still written by a worker") as raised:
         door.resume(run.path)
     assert raised.value.advice is not None
@@ -289,7 +289,7 @@ def test_a_worker_that_still_writes_is_left_alone(tmp_path: Path, monkeypatch: p
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can end a process with its parent")
 def test_a_process_ends_with_its_parent_even_if_it_is_stopped(tmp_path: Path) -> None:
     """So nothing holds the files of workers any more once the run's own process was killed."""
-    inner = "import os, signal; from dialoom.runs.workers.parent import end_with_parent; end_with_parent(); "
+    inner = "import os, signal; from dialoom.runs.workers.messages import end_with_parent; end_with_parent(); "
     inner += "print(os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGSTOP)"
     outer = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
     parent = subprocess.Popen([sys.executable, "-c", outer, inner], stdout=subprocess.PIPE, text=True, cwd=tmp_path)

@@ -1,0 +1,207 @@
+"""The drafts of a user: their state, how they are reviewed, and what prompts are shown of flows, facets and tools."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Annotated, Any
+
+from dialoom.graphs.asking import ask_each
+from dialoom.graphs.generation import GenerationState, Problem, Problems, Result, problem, reviewed, rule, settled
+from dialoom.graphs.stage import Scene, Update
+from dialoom.personas.apollo import TOOLS, execute
+from dialoom.personas.apollo.flows import FLOWS, FlowError, find_request
+from dialoom.personas.apollo.source import ApolloSession, PreferenceForm
+from dialoom.personas.apollo.source.asking import day_phrases
+from dialoom.personas.apollo.source.drafts import DRAFTS, ApolloDraft, DraftKind
+from dialoom.personas.apollo.source.errands import SIZE, errand_scripts, errand_turns
+from dialoom.personas.apollo.source.people import drawn_resident
+from dialoom.personas.apollo.source.phrases import phrases
+from dialoom.personas.apollo.source.telling import REQUESTS, told_turns
+from dialoom.personas.apollo.tools import Value
+from dialoom.personas.apollo.world import World
+
+from .scenario import WriteScenario
+
+Rows = dict[str, dict[str, Any]]
+UNCHECKED = "unchecked: the checker's reply could not be parsed"
+"""No other text would help: what cannot be checked is dropped at once."""
+
+_ELSEWHERE = 10_000
+"""The number of nobody: an example is about somebody who is no user."""
+
+
+def laid_over(left: Mapping[str, Rows], right: Mapping[str, Rows]) -> dict[str, Rows]:
+    """Reduce drafts: kind by kind, a draft takes the place of one of the same id."""
+    return {kind: {**left.get(kind, {}), **right.get(kind, {})} for kind in DRAFTS}
+
+
+class WriteState(GenerationState, total=False):
+    """What is checkpointed.
+
+    Attributes:
+        drafts: By kind and id, as plain values.
+        offers: By flow, the threes of preferences that can be chosen from.
+        calls: Of the sessions under way, the call that is to be run next; empty of one that is over.
+    """
+
+    drafts: Annotated[dict[str, Rows], laid_over]
+    offers: dict[str, list[list[dict[str, Any]]]]
+    calls: Rows
+
+
+def draft_of(state: Mapping[str, Any], kind: DraftKind, id_: str) -> Any:
+    """Return a draft, of the type of its kind; `None` if there is none."""
+    row = state["drafts"][kind].get(id_)
+    return None if row is None else DRAFTS[kind].model_validate(row)
+
+
+def rows_of(drafts: Iterable[ApolloDraft]) -> Rows:
+    """Return drafts as plain values."""
+    return {draft.id: draft.model_dump(mode="json") for draft in drafts}
+
+
+def unwritten_of(state: WriteState, kind: DraftKind, planned: Iterable[str]) -> list[str]:
+    """Return the ids of planned drafts that there are not."""
+    return [id_ for id_ in planned if id_ not in state["drafts"][kind]]
+
+
+def stated(reason: str | None) -> Problem | None:
+    """Return the problem of a reason that begins with the name of the check and a colon; `None` if there is none."""
+    result: Result = "dropped" if reason == UNCHECKED else "rejected"
+    return problem(reason.partition(":")[0], reason, result=result) if reason else None
+
+
+async def review(
+    state: WriteState,
+    scene: Scene,
+    kind: DraftKind,
+    drafts: Mapping[str, Any],
+    rules: Callable[[Any], str | None],
+    checker: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, str]]],
+    text: Callable[[Any], str],
+    problems: Mapping[str, Problem] | None = None,
+) -> Update:
+    """Check all drafts that are new or edited, by rules and then by a model, and settle what is to be rewritten.
+
+    Args:
+        state: The state.
+        scene: The node's.
+        kind: The kind of the drafts.
+        drafts: All that the stage has made or found, by id.
+        rules: Returns what is wrong with a draft, as far as rules can tell.
+        checker: Returns what a model says is wrong with some drafts, by id.
+        text: Returns a draft as its writer is shown it again.
+        problems: Those that are known; by default the state's.
+    """
+    scenario: WriteScenario = scene.scenario
+    new = {id_: draft for id_, draft in drafts.items() if draft.is_mended}
+
+    async def checked(asked: Mapping[str, Any]) -> dict[str, Problem | None]:
+        found = await checker({id_: draft for id_, draft in asked.items() if not draft.accepted})
+        return {id_: stated(why) for id_, why in found.items()}
+
+    known = state["problems"] if problems is None else problems
+    found = await reviewed(new, rule(lambda draft: stated(rules(draft))), checked, problems=known)
+    told: Problems = {
+        id_: {**each, "written": text(drafts[id_]) if id_ in drafts else ""} for id_, each in found.items()
+    }
+    given = {draft.id: draft.own_id for draft in scenario.drafts.of(kind) if draft.is_mended}
+    by_hand = [id_ for id_, draft in new.items() if given.get(id_) == draft.own_id]
+    update = settled(state, kind, new, told, scenario.rewrites, by_hand)
+    notes, after = update["notes"], list[ApolloDraft]()
+    for note in notes:
+        if note["result"] != "rejected" and note["id"] in drafts:
+            after.append(drafts[note["id"]].looked_at(note["reason"]))
+    passed = sum(note["result"] == "passed" for note in notes)
+    if notes:
+        again = ", after a rewrite" if state["round"] else ""
+        scene.tell(f"{scenario.user}: {passed} of {len(notes)} {kind} pass{again}")
+    return {**update, "drafts": {kind: rows_of(after)}}
+
+
+async def ask_checker(scene: Scene, check: str, prompt: str, inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Ask a model about some drafts, and return what it finds wrong, by id.
+
+    Args:
+        scene: The node's.
+        check: The name of the check.
+        prompt: The prompt; its reply has a verdict, `right` or `wrong`.
+        inputs: The inputs of the prompt, by id.
+    """
+    replies = await ask_each(scene, prompt, inputs)
+    return {
+        id_: UNCHECKED if reply is None else f"{check}: {reply.explanation or 'the checker finds it wrong'}"
+        for id_, reply in replies.items()
+        if reply is None or reply.verdict == "wrong"
+    }
+
+
+def about_flow(flow: str) -> str:
+    """Return what a flow is."""
+    return " ".join(str(REQUESTS["flows"][flow]["about"]).split())
+
+
+def facets_shown(flow: str, values: Mapping[str, Value]) -> list[dict[str, Any]]:
+    """Return the facets that a preference has: what each is about, all that it can be, and what it is, as JSON."""
+    return [
+        {
+            "name": name,
+            "about": facet.asks[0],
+            "plain": facet.plain,
+            "words": [f"{_json(value)}: {facet.names[value][0]}" for value in FLOWS[flow].facet(name).values],
+            "wanted": _json(values[name]),
+        }
+        for name, facet in phrases()[flow].items()
+        if name in values
+    ]
+
+
+def values_text(values: Mapping[str, Value]) -> str:
+    """Return values as one reads them: `cabin premium, insurance true`."""
+    return ", ".join(f"{name} {_json(value)}" for name, value in values.items())
+
+
+def occasion(slots: Mapping[str, Value]) -> dict[str, str]:
+    """Return what a request says, as `key: value` lines; a day has its date in words beside it."""
+    shown = {name: str(value) for name, value in slots.items()}
+    return {**shown, **({"day": day_phrases("", shown["date"])[0]} if "date" in shown else {})}
+
+
+def definitions(tools: Sequence[str]) -> list[str]:
+    """Return tools as JSON, for who writes their calls."""
+    return [_json(TOOLS[name].definition()["function"]) for name in tools]
+
+
+@lru_cache(maxsize=256)
+def example_session(world_seed: int, flow: str, form: PreferenceForm) -> tuple[str, ...]:
+    """Return a session of somebody else that tells a preference for a flow in a form, with its calls and outputs."""
+    world, draw = World(world_seed), random.Random(f"example {flow}")
+    resident = drawn_resident(world, 0, _ELSEWHERE)
+    while True:
+        try:
+            request, gold = find_request(world, FLOWS[flow].preference(draw), resident, draw)
+            break
+        except FlowError:
+            continue
+    return _lines(told_turns(request, gold, form, random.Random(f"example {flow} {form}")))
+
+
+@lru_cache(maxsize=256)
+def example_errand(world_seed: int, tool: str) -> tuple[str, ...]:
+    """Return a session of somebody else about an unrelated tool."""
+    script, draw, world = errand_scripts(tool)[0], random.Random(f"example {tool}"), World(world_seed)
+    while True:
+        lines = _lines([*errand_turns(TOOLS[tool], script, {}, draw, partial(execute, world))])
+        if -(-len("\n".join(lines)) // 4) in SIZE:
+            return lines
+
+
+def _lines(turns: Sequence[Any]) -> tuple[str, ...]:
+    return ApolloSession(id="example", user="nobody", kind="unrelated", topic="", turns=tuple(turns)).lines
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

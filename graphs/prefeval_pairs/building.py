@@ -1,0 +1,313 @@
+"""How pairs are built: written call by call, filtered, chosen, and told in every form (PrefEval, section A.13).
+
+A pair that somebody has chosen by hand is not filtered; nor is what a draft has already asked for again.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from dialoom.graphs.asking import ask_each
+from dialoom.graphs.conversation import joined
+from dialoom.graphs.embedding import embedded
+from dialoom.graphs.stage import Scene, Update
+from dialoom.personas.preferences import Draft, PairRating
+from dialoom.personas.similarity import VectorIndex, content_words
+
+from .replies import OfferedChoice, PersonaNumber, PersonaTalk
+from .scenario import PairsScenario
+
+Found = dict[str, dict[str, Any]]
+"""What a stage says of some drafts: fields of `Draft`, by the draft's place in `written`."""
+
+STAGES = ("validity", "rate", "rating", "selection", "choice", "persona", "options")
+"""In the order in which they say something of a draft; the last three are run side by side."""
+
+REASONS: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    (Path(__file__).parent / "reasons.toml").read_text(encoding="utf-8")
+)
+"""Why pairs are dropped, by stage, and what each reason means. Other reasons are somebody's own words."""
+
+LEVELS = ("low", "medium", "high")
+VIOLATES = "prefeval/judge-violates"
+"""The checker of PrefEval's own answers: what counts as a violation there counts here."""
+
+
+class PairsState(TypedDict, total=False):
+    """What is checkpointed. What has been said of a pair stands in its stage's own part, which is written once.
+
+    Attributes:
+        written: Drafts as they were written, or given.
+        calls: What each call for new pairs brought: `pairs`, and `unparsed` if its reply could not be read.
+    """
+
+    written: Annotated[list[dict[str, Any]], joined]
+    calls: Annotated[list[dict[str, int]], joined]
+    validity: Found
+    rate: Found
+    rating: Found
+    selection: Found
+    choice: Found
+    persona: Found
+    options: Found
+
+
+def drafts_of(state: Mapping[str, Any]) -> list[Draft]:
+    """Return the drafts as the stages have left them; of two reasons to be out, the first counts."""
+    found = []
+    for place, row in enumerate(state["written"]):
+        merged = dict(row)
+        for stage in STAGES:
+            said = state.get(stage, {}).get(str(place), {})
+            merged |= {key: value for key, value in said.items() if key != "dropped" or not merged.get("dropped")}
+        found.append(Draft.model_validate(merged))
+    return found
+
+
+def still_in(state: Mapping[str, Any], wanted: Callable[[Draft], bool] | None = None) -> dict[str, Draft]:
+    """Return the drafts that are left, by their places; with `wanted`, only those for which it is true."""
+    left = {str(at): draft for at, draft in enumerate(drafts_of(state)) if not draft.dropped}
+    return {at: draft for at, draft in left.items() if wanted is None or wanted(draft)}
+
+
+async def write(state: PairsState, scene: Scene) -> Update:
+    """Ask for new pairs once. What repeats an earlier preference or question word for word is a twin."""
+    scenario: PairsScenario = scene.scenario
+    written = state["written"]
+    told = f"{scenario.topic.topic}: call {len(state['calls']) + 1} of {scenario.calls}"
+    shown = {"count": scenario.per_call, "written": [row["preference"] for row in written]}
+    reply = (await ask_each(scene, "prefeval_pairs/pairs", {"": {**scenario.topic.model_dump(), **shown}}))[""]
+    if reply is None:
+        scene.tell(f"{told}: the reply could not be parsed")
+        return {"calls": [{"pairs": 0, "unparsed": 1}]}
+    known = {row[key].casefold() for row in written for key in ("preference", "question")}
+    drafts = []
+    for item in reply.items:
+        texts = {item.preference.casefold(), item.question.casefold()}
+        draft = Draft(topic=scenario.topic.topic, **item.model_dump(), dropped="twin" if texts & known else "")
+        drafts.append({**draft.model_dump(mode="json", exclude_defaults=True), "text_id": draft.own_id})
+        known |= texts
+    scene.tell(f"{told}: {len(drafts)} pairs, {len(written) + len(drafts)} in all")
+    return {"written": drafts, "calls": [{"pairs": len(drafts), "unparsed": 0}]}
+
+
+async def check(state: PairsState, scene: Scene) -> Update:
+    """Drop pairs whose question contradicts or gives away the preference, or lacks what an answer needs."""
+    asked = still_in(state, lambda draft: not draft.chosen and draft.validity is None)
+    replies = await ask_each(scene, "prefeval_pairs/validity", {at: _texts(draft) for at, draft in asked.items()})
+    found: Found = {}
+    for at, reply in replies.items():
+        said = None if reply is None else reply.verdict
+        reason = "validity unparsed" if said is None else "" if said == "valid" else said
+        found[at] = {"dropped": reason, **({} if said is None else {"validity": said})}
+    _tell(scene, "are valid", found)
+    return {"validity": found}
+
+
+async def answer(state: PairsState, scene: Scene) -> Update:
+    """Measure the violation rate: the share of several models' answers without the preference that go against it."""
+    scenario: PairsScenario = scene.scenario
+    judged = still_in(state, lambda draft: not draft.chosen)
+    asked = {at: draft for at, draft in judged.items() if draft.violation_rate is None}
+    answers = await ask_each(
+        scene,
+        "prefeval_pairs/answer",
+        {(role, at): {"question": draft.question} for role in scenario.answerers for at, draft in asked.items()},
+        role=lambda key: key[0],
+    )
+    verdicts = await ask_each(
+        scene,
+        VIOLATES,
+        {key: {**_texts(asked[key[1]]), "answer": answer} for key, answer in answers.items() if answer is not None},
+    )
+    rates = {at: draft.violation_rate for at, draft in judged.items()}
+    for at in asked:
+        said = [verdict.answer == "yes" for (_, place), verdict in verdicts.items() if place == at and verdict]
+        rates[at] = sum(said) / len(said) if said else None
+    found = {at: {"violation_rate": value, "dropped": _low_rate(value, scenario)} for at, value in rates.items()}
+    _tell(scene, "are violated often enough", found)
+    return {"rate": found}
+
+
+async def grade(state: PairsState, scene: Scene) -> Update:
+    """Ask a rater who has seen pairs that people have rated."""
+    scenario: PairsScenario = scene.scenario
+    judged = still_in(state, lambda draft: not draft.chosen)
+    asked = {at: draft for at, draft in judged.items() if draft.rating is None}
+    labelled = [each.model_dump() for each in scenario.rated.value]
+    replies = await ask_each(
+        scene, "prefeval_pairs/rating", {at: {**_texts(draft), "labelled": labelled} for at, draft in asked.items()}
+    )
+    ratings: dict[str, PairRating | None] = {at: draft.rating for at, draft in judged.items()} | replies
+    found: Found = {
+        at: {"rating": each and each.model_dump(), "dropped": _low_rating(each, scenario)}
+        for at, each in ratings.items()
+    }
+    _tell(scene, "are rated well enough", found)
+    return {"rating": found}
+
+
+def _low_rate(value: float | None, scenario: PairsScenario) -> str:
+    if value is None:
+        return "rate unparsed"
+    return "low rate" if value < scenario.least_rate else ""
+
+
+def _low_rating(rated: PairRating | None, scenario: PairsScenario) -> str:
+    if rated is None:
+        return "rating unparsed"
+    if rated.discard:
+        return "discarded"
+    if _level(rated.violation_probability) < _level(scenario.least_probability):
+        return "low probability"
+    return "low difficulty" if _level(rated.reasoning_difficulty) < _level(scenario.least_difficulty) else ""
+
+
+def _level(word: str) -> int:
+    return LEVELS.index(word)
+
+
+async def select(state: PairsState, scene: Scene) -> Update:
+    """Choose pairs: those chosen by hand count, the others fill up in the order of `_rank`, without near-duplicates."""
+    scenario: PairsScenario = scene.scenario
+    by_hand = still_in(state, lambda draft: draft.chosen)
+    others = dict(sorted(still_in(state, lambda draft: not draft.chosen).items(), key=lambda item: _rank(*item)))
+    texts = [f"{draft.preference} {draft.question}" for draft in (*by_hand.values(), *others.values())]
+    vectors = await embedded(texts, scene, scenario.embedder)
+    kept = VectorIndex(vectors[: len(by_hand)])
+    count, found = len(by_hand), Found()
+    for at, vector in zip(others, vectors[len(by_hand) :], strict=True):
+        nearest = kept.nearest(vector)
+        if nearest is not None and nearest[1] > scenario.threshold:
+            found[at] = {"dropped": "near-duplicate"}
+        elif count >= scenario.keep:
+            found[at] = {"dropped": "surplus"}
+        else:
+            found[at] = {"chosen": True}
+            kept.add(vector)
+            count += 1
+    scene.tell(f"{scenario.topic.topic}: {count} pairs are chosen, of {len(texts)}")
+    return {"selection": found}
+
+
+def _rank(place: str, draft: Draft) -> tuple[float, ...]:
+    """Return the rank: often violated, likely violated and hard to see first; of equals, the earlier one."""
+    rated = draft.rating
+    levels = (rated.violation_probability, rated.reasoning_difficulty) if rated else ("low", "low")
+    return (-(draft.violation_rate or 0.0), *(-LEVELS.index(level) for level in levels), int(place))
+
+
+async def offer(state: PairsState, scene: Scene) -> Update:
+    """Write step by step an easier question, four options, and the talk in which the fitting one is taken."""
+    asked = still_in(state, lambda draft: draft.choice_conversation is None)
+    queries = await ask_each(scene, "prefeval_pairs/choice-query", {at: _texts(draft) for at, draft in asked.items()})
+    first = {
+        at: {"preference": asked[at].preference, "query": reply.query}
+        for at, reply in queries.items()
+        if reply is not None and _folded(reply.query) != _folded(asked[at].question)
+    }
+    offered = await ask_each(scene, "prefeval_pairs/choice-options", first)
+    second = {
+        at: {**first[at], "fitting": reply.options[0], "others": reply.options[1:]}
+        for at, reply in offered.items()
+        if reply is not None
+    }
+    talks = await ask_each(scene, "prefeval_pairs/choice-talk", second)
+    found: Found = {at: {"dropped": "choice unparsed"} for at in asked}
+    for at, talk in talks.items():
+        if talk is not None and not _gives_away(talk, asked[at]):
+            made = talk.after(first[at]["query"])
+            found[at] = {"options": list(offered[at].options), "choice_conversation": made.model_dump()}
+    _tell(scene, "have a choice", found)
+    return {"choice": found}
+
+
+async def tell(state: PairsState, scene: Scene) -> Update:
+    """Write a talk about a persona's own affairs that tells the preference; of people drawn, the first that fits."""
+    scenario: PairsScenario = scene.scenario
+    asked = still_in(state, lambda draft: draft.persona_conversation is None)
+    drawn = {at: [draft.persona] if draft.persona else _drawn(scene, at) for at, draft in asked.items()}
+    numbers: dict[str, PersonaNumber | None] = await ask_each(
+        scene,
+        "prefeval_pairs/persona-choice",
+        {
+            at: {"preference": draft.preference, "personas": drawn[at]}
+            for at, draft in asked.items()
+            if not draft.persona
+        },
+    )
+    found: Found = {}
+    wanted: dict[str, dict[str, Any]] = {}
+    for at, draft in asked.items():
+        reply = PersonaNumber(number=1) if draft.persona else numbers[at]
+        if reply is None or reply.number > len(drawn[at]):
+            found[at] = {"dropped": "persona unparsed"}
+        elif reply.number == 0:
+            found[at] = {"dropped": "no persona"}
+        else:
+            turns = scene.draw(f"turns {at}").randint(scenario.shortest, scenario.longest)
+            teller = drawn[at][reply.number - 1]
+            wanted[at] = {"preference": draft.preference, "persona": teller, "turns": turns}
+    talks: dict[str, PersonaTalk | None] = await ask_each(scene, "prefeval_pairs/persona-talk", wanted)
+    for at, talk in talks.items():
+        if talk is None:
+            found[at] = {"dropped": "persona unparsed"}
+        elif not scenario.shortest <= len(talk.turns) <= scenario.longest:
+            found[at] = {"dropped": "talk length"}
+        else:
+            turns_said = [turn.model_dump() for turn in talk.turns]
+            found[at] = {"persona": wanted[at]["persona"], "persona_conversation": turns_said}
+    _tell(scene, "have a persona's talk", found)
+    return {"persona": found}
+
+
+async def finish(state: PairsState, scene: Scene) -> Update:
+    """Write four answers to choose from, the right one first, and a preference that this one contradicts."""
+    asked = still_in(state)
+    lacking = {at: draft for at, draft in asked.items() if draft.classification_task_options is None}
+    answers = await ask_each(
+        scene,
+        "prefeval_pairs/options",
+        {at: {**_texts(draft), "explanation": draft.explanation} for at, draft in lacking.items()},
+    )
+    single = {at: draft for at, draft in asked.items() if not draft.conflicting_preference}
+    earlier = await ask_each(scene, "prefeval_pairs/conflict", {at: _texts(draft) for at, draft in single.items()})
+    found: Found = {at: {} for at in lacking | single}
+    for at, reply in answers.items():
+        made = reply and {"classification_task_options": list(reply.options)}
+        found[at] |= made or {"dropped": "options unparsed"}
+    for at, reply in earlier.items():
+        is_other = reply is not None and _folded(reply.preference) != _folded(single[at].preference)
+        conflicting = {"conflicting_preference": reply.preference} if is_other else {"dropped": "conflict unparsed"}
+        found[at] = {**conflicting, **found[at]}
+    _tell(scene, "have options", found)
+    return {"options": found}
+
+
+def _drawn(scene: Scene, at: str) -> list[str]:
+    scenario: PairsScenario = scene.scenario
+    people = scenario.personas.value
+    return scene.draw(f"personas {at}").sample(people, min(scenario.candidates, len(people)))
+
+
+def _gives_away(talk: OfferedChoice, draft: Draft) -> bool:
+    """Return whether the assistant's last word says all of the preference again."""
+    told = set(content_words(draft.preference))
+    return bool(told) and told <= set(content_words(talk.assistant_acknowledgment))
+
+
+def _texts(draft: Draft) -> dict[str, Any]:
+    return {"preference": draft.preference, "question": draft.question}
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _tell(scene: Scene, what: str, found: Found) -> None:
+    made = sum(not said.get("dropped") for said in found.values())
+    if found:
+        scene.tell(f"{scene.scenario.topic.topic}: {made} of {len(found)} pairs {what}")

@@ -1,0 +1,284 @@
+"""Recipes as compiled graphs for LangGraph's server, with a context that requests give as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_config
+from langgraph.graph import START
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime, get_runtime
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+
+from dialoom.errors import first_problem
+from dialoom.graphs import Recipe, RecipeError, Scenario, Stage, stream
+from dialoom.graphs.capabilities import WithPrompts, WithRoles
+from dialoom.graphs.recipe import Graph
+from dialoom.prompts import PromptLibrary
+from dialoom.roles import BindingError, CallPlace, Cast, Completion, Gateway, ModelBinding
+from dialoom.roles.binding import does_take_tools
+from dialoom.roles.gateway import Attempt, CallRecord, Request
+from dialoom.roles.gateway.gateway import check_model
+from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.runs.config import DEFAULT_MODEL
+from dialoom.runs.errors import RunError
+from dialoom.runs.recipe_check import graph_of
+from dialoom.runs.recipes import load_recipe
+
+
+class MemoryLedger:
+    """A ledger for as long as the server lives: a fork that asks the same at the same place gets the same reply."""
+
+    def __init__(self) -> None:
+        self._replies: dict[str, Completion] = {}
+        self._under_way: dict[int, str] = {}
+        self._begun = 0
+
+    async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
+        """The reply to a call of this identity, or the number of a new one."""
+        if (known := await self.find(key, place)) is not None:
+            return known
+        self._begun += 1
+        self._under_way[self._begun] = key
+        return self._begun
+
+    async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
+        """The reply to a call of this identity."""
+        return self._replies.get(key)
+
+    async def failed(self, id_: int, attempt: Attempt) -> None:
+        """Nobody reads of failed attempts here: the run's error says how the last one ended."""
+
+    async def record(self, id_: int, record: CallRecord) -> None:
+        """Keep the reply, if there is one."""
+        key = self._under_way.pop(id_)
+        if record.completion is not None:
+            self._replies[key] = record.completion
+
+
+class RequestError(RunError, ValueError):
+    """What a request asks for cannot be had. The server shows a client the messages of Python's own errors only."""
+
+
+class StageRequest(BaseModel):
+    """Which scenario, played by whom. All of it may be left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    scenario: int | dict[str, Any] = Field(1, description="A number of the plan, from 1 on, or a whole scenario.")
+    model: str | None = Field(None, description="Plays the roles that nobody else is named for.")
+    models: dict[str, str] = Field({}, description="The model of each role.")
+    seed: int = Field(0, description="Of every random stream.")
+    sample: int = Field(0, ge=0, description="Another number gives other replies of the same models.")
+
+
+_LOCAL = ("python:", "graph:")
+
+
+class Programme:
+    """What one served graph plays: a recipe with options, and who plays what is not said otherwise.
+
+    Args:
+        recipe: The recipe.
+        options: Its options.
+        models: Models by role.
+        overrides: A folder of prompts that replace the recipe's own.
+
+    Raises:
+        RunError: If a role is unknown.
+        PromptError: If a prompt cannot be read.
+    """
+
+    def __init__(self, recipe: Recipe, options: Any, models: Mapping[str, str], overrides: Path | None) -> None:
+        self.recipe = recipe
+        self.options = options
+        self._roles = WithRoles.of(recipe).roles_used(options)
+        self._models = {**WithRoles.of(recipe).models_named(options), **self._known(models)}
+        self._library = WithPrompts.of(recipe).library(overrides)
+        self._ledger = MemoryLedger()
+
+    def stage(self, request: StageRequest) -> Stage:
+        """The stage that a request asks for. Reads files and imports modules.
+
+        Raises:
+            RequestError: Naming what is wrong in the request.
+            DataError: If a source file of the recipe is wrong.
+        """
+        try:
+            return self._stage(request)
+        except (RunError, RecipeError, BindingError) as error:
+            raise RequestError(error.message, setting=error.setting, advice=error.advice) from error
+
+    def _stage(self, request: StageRequest) -> Stage:
+        models = self._bound(request)
+        for binding in models.values():
+            check_model(binding.model)
+        load_litellm()  # here rather than on the first call, as it would hold the server's event loop for seconds
+        scenario = self._scenario(request.scenario, request.seed)
+        library = PromptLibrary(prompt for prompt in self._library.values() if prompt.front.role in models)
+        gateway = Gateway(self._ledger)
+        gateway.prepare(binding.model for binding in models.values())
+        cast = Cast(library, models, gateway, WithPrompts.of(self.recipe).reply_types)
+        return Stage(scenario, cast, scenario.id, request.seed, request.sample)
+
+    def _bound(self, request: StageRequest) -> dict[str, ModelBinding]:
+        asked = self._known(request.models)
+        for model in (request.model, *asked.values()):
+            if model is not None and model.startswith(_LOCAL):
+                raise RunError(
+                    f"model {model!r}: a request may name models of providers and offline ones; code of this machine "
+                    "is named where the graph is made: serve(..., models={...})"
+                )
+        named = {
+            role: asked.get(role) or self._models.get(role) or request.model or DEFAULT_MODEL for role in self._roles
+        }
+        return {
+            role: ModelBinding(
+                model=model,
+                temperature=self._roles[role],
+                max_reply=WithRoles.of(self.recipe).reply_limits.get(role),
+                takes_tools=does_take_tools(model),
+            )
+            for role, model in named.items()
+        }
+
+    def _known(self, models: Mapping[str, str]) -> Mapping[str, str]:
+        for role in models:
+            if role not in self._roles:
+                raise RunError(f"models: unknown role {role!r}; the roles are {', '.join(self._roles)}")
+        return models
+
+    def _scenario(self, wanted: int | Mapping[str, Any], seed: int) -> Scenario:
+        if isinstance(wanted, int):
+            return self._planned(wanted, seed)
+        try:
+            return self.recipe.scenario_type.model_validate(wanted)
+        except ValidationError as error:
+            place, message, _ = first_problem(error)
+            raise RunError(f"scenario: {place}: {message}; it must be a whole {self.recipe.name} scenario") from error
+
+    def _planned(self, number: int, seed: int) -> Scenario:
+        """A scenario by its number in the plan that a run with this seed would have."""
+        scenarios = self.recipe.scenarios(self.options, stream(seed, "", "plan"), lambda _note: None)
+        count = 0
+        for count, scenario in enumerate(scenarios, start=1):
+            if count == number:
+                return scenario
+        raise RunError(f"scenario {number}: {self.recipe.name} has {count} here; give a number from 1 to that")
+
+
+class ServedContext(StageRequest):
+    """What a request says of a run. All of it may be left out."""
+
+    programme: ClassVar[Programme]
+
+    _made: Stage | None = PrivateAttr(None)
+    _making: asyncio.Lock = PrivateAttr(default_factory=asyncio.Lock)
+    _begun_at: int = PrivateAttr(1)
+
+    async def begin(self, step: int) -> Stage:
+        """The stage of a thread that begins with this context, at a superstep; the thread will remember both.
+
+        Raises:
+            RequestError: Naming what is wrong in the context.
+        """
+        self._made = await asyncio.to_thread(self.programme.stage, self)
+        self._begun_at = step
+        if (store := get_runtime().store) is not None:
+            said = self.model_dump(mode="json", exclude_unset=True)
+            await store.aput(self._memory(), self._thread(), {"said": said, "step": step})
+        return self._made
+
+    async def stage(self, step: int) -> Stage:
+        """The stage for a node. A run that goes on with a thread takes what it leaves out from the thread's beginning.
+
+        Its steps are those of a run's file, which has no `begin`: so calls have the same places there, and seeds.
+        """
+        async with self._making:
+            if self._made is None:
+                self._made = await asyncio.to_thread(self.programme.stage, await self._completed())
+        return replace(self._made, step=step - self._begun_at)
+
+    async def _completed(self) -> ServedContext:
+        store = get_runtime().store
+        begun = None if store is None else await store.aget(self._memory(), self._thread())
+        if begun is not None:
+            self._begun_at = begun.value["step"]
+            return type(self)(**{**begun.value["said"], **self.model_dump(exclude_unset=True)})
+        if "scenario" not in self.model_fields_set:
+            raise RequestError("nothing is known of how this thread began; say in the context which scenario it holds")
+        return self
+
+    def _memory(self) -> tuple[str, ...]:
+        return ("dialoom", self.programme.recipe.name)
+
+    @staticmethod
+    def _thread() -> str:
+        return str(get_config()["configurable"].get("thread_id"))
+
+
+BEGIN = "begin"
+"""The node before a recipe's own: it writes the state in which the scenario starts."""
+
+
+def serve(
+    recipe: str,
+    options: Mapping[str, Any] | None = None,
+    models: Mapping[str, str] | None = None,
+    prompts: Path | None = None,
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """A recipe's graph for LangGraph's own server.
+
+    Args:
+        recipe: An installed recipe's name, or `path/to/file.py:NAME`.
+        options: The recipe's options, by their names.
+        models: Models by role, for what a request leaves open; here also `python:` and `graph:` ones.
+        prompts: A folder of prompts that replace the recipe's own.
+
+    Raises:
+        RunError: If there is no such recipe or role.
+        PromptError: If a prompt cannot be read.
+        pydantic.ValidationError: If an option is unknown or wrong.
+    """
+    found = load_recipe(recipe)
+    chosen = found.options_type.model_validate(options or {})
+    programme = Programme(found, chosen, models or {}, prompts)
+    context = type("Context", (ServedContext,), {"programme": programme, "__doc__": ServedContext.__doc__})
+    builder = graph_of(found, chosen)
+    builder.context_schema = context
+    _with_beginning(builder, found)
+    return builder.compile(name=found.name)
+
+
+def _with_beginning(builder: Graph, recipe: Recipe) -> None:
+    """Put a node before the first ones, so that a request need not know in which state a scenario starts."""
+    first = sorted(end for start, end in builder.edges if start == START)
+    builder.edges -= {(START, end) for end in first}
+    builder.branches[BEGIN] = builder.branches.pop(START, {})
+    builder.add_node(BEGIN, _beginning(recipe))
+    builder.add_edge(START, BEGIN)
+    for end in first:
+        builder.add_edge(BEGIN, end)
+
+
+def _beginning(recipe: Recipe) -> Callable[..., Awaitable[dict[str, Any]]]:
+    async def begin(state: Any, config: RunnableConfig, runtime: Runtime[ServedContext]) -> dict[str, Any]:
+        """Writes what the input leaves out of the initial state."""
+        step = config["metadata"]["langgraph_step"]
+        if step > 1 and any(state.values()):
+            raise RequestError(
+                "this thread holds a conversation already, and a new one needs a new thread; to go on with this one, "
+                "send null as input"
+            )
+        stage = await runtime.context.begin(step)
+        return {name: value for name, value in recipe.initial(stage.scenario).items() if not state.get(name)}
+
+    return begin
+
+
+__all__ = ["Programme", "RequestError", "ServedContext", "serve"]

@@ -1,0 +1,402 @@
+"""Selecting scenarios by expression, column or text, and listing them page by page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from threading import Lock
+from typing import Any
+
+from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, UndefinedError
+from jinja2.utils import missing
+
+from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe
+from dialoom.graphs.capabilities import WithGate, WithJudging
+from dialoom.graphs.fault import BY_JUDGES, KINDS, USER, dialogue_faults
+from dialoom.runs.errors import RunError
+from dialoom.sandbox import Sandbox
+
+from .search_index import SpokenIndex
+from .store import Neighbours, RunFile, ScenarioPage, ScenarioQuery
+from .store.connections import Signature, signature
+from .store.episodes import RecordedEpisode
+
+
+class NotYetError(UndefinedError):
+    """Something that is there only later."""
+
+
+class Unknown(StrictUndefined):
+    """What an expression names and is not there; the message says what there is instead."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, hint: str | None = None, obj: Any = missing, name: Any = None, exc: type[Exception] = UndefinedError
+    ) -> None:
+        beyond = isinstance(obj, list) and isinstance(name, int)
+        super().__init__(hint, obj, name, NotYetError if beyond else exc)  # type: ignore[arg-type]
+
+    @property
+    def _undefined_message(self) -> str:
+        if self._undefined_hint or self._undefined_obj is missing:
+            return super()._undefined_message
+        there = self._undefined_obj
+        what = f"there is {', '.join(map(str, there)) or 'nothing'}" if isinstance(there, dict) else f"{there!r:.60}"
+        return f"there is no {self._undefined_name!r}; {what}"
+
+
+class Absent(Undefined):
+    """A figure that was not had, such as an unparsed score: no comparison with it holds, and it counts as false."""
+
+    __slots__ = ()
+
+    def _never(self, _other: object) -> bool:
+        return False
+
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __contains__ = _never  # type: ignore[assignment]
+    __hash__ = Undefined.__hash__
+
+
+class _Environment(Sandbox):
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """A mapping's own keys first: `pool.items` is what the state calls so, never the method."""
+        if isinstance(obj, Absent):
+            return obj  # a part of what was not had was not had either
+        return obj[attribute] if isinstance(obj, dict) and attribute in obj else super().getattr(obj, attribute)
+
+
+_ENVIRONMENT = _Environment(undefined=Unknown)
+_LONGEST = 1_000
+"""Characters of an expression: what one computes is bounded by its length."""
+
+
+def compiled(text: str) -> tuple[Callable[[dict[str, Any]], Any], set[str]]:
+    """Return what computes an expression's value from the values of its names; and these names.
+
+    Raises:
+        TemplateError: If it is no expression, or longer than 1,000 characters.
+    """
+    if len(text) > _LONGEST:
+        raise TemplateSyntaxError(f"it has {len(text):,} characters; an expression has at most {_LONGEST:,}", 1)
+    return _ENVIRONMENT.expression(text)
+
+
+OF_EACH = (
+    "number",
+    "id",
+    "state",
+    "ended_by",
+    "error",
+    "changed",
+    "branch",
+    "unparsed",
+    "lines",
+    "messages",
+    "judgements",
+    "faults",
+    "facets",
+    "counts",
+    "scores",
+)
+"""What every recipe's scenarios have; beside these stand its own facets, counts and metrics, by their names."""
+
+
+_OF_WORDS = frozenset({"lines", "messages", "judgements"})
+
+
+class Score(float):
+    """A metric's mean score of a whole conversation, with that of each target as an attribute: `naturalness.user`."""
+
+    def __new__(cls, judgements: list[Judgement]) -> Score:
+        """The mean of what has a score."""
+        by_target: dict[str, list[float]] = {}
+        for each in judgements:
+            if each.score is not None:
+                by_target.setdefault(each.target, []).append(float(each.score))
+        values = [value for values in by_target.values() for value in values]
+        made = super().__new__(cls, sum(values) / len(values))
+        made.__dict__.update({target: sum(each) / len(each) for target, each in by_target.items()})
+        return made
+
+
+def known_kinds(recipe: Recipe) -> list[str]:
+    """The kinds of faults that there are: those of the rules, and the recipe's own."""
+    return [*KINDS, *WithGate.of(recipe).fault_kinds]
+
+
+class FaultCount(int):
+    """How many faults a dialogue has; those of a role or kind, also judges', are attributes: `faults.user`."""
+
+    def __new__(cls, faults: Sequence[DialogueFault], recipe: Recipe) -> FaultCount:
+        """Count them; a role or kind that the recipe does not have is no attribute."""
+        made = super().__new__(cls, dialogue_faults(faults))
+        made.__dict__.update(dict.fromkeys((*known_kinds(recipe), USER, *recipe.roles), 0))
+        made.__dict__.update(Counter(name for each in faults for name in (each.who, each.kind)))
+        return made
+
+    def __repr__(self) -> str:
+        """For whoever asks for a part that there is not."""
+        return f"there are roles and kinds, such as {USER} and {next(iter(KINDS))}"
+
+
+def means_of(episode: Episode) -> dict[str, float]:
+    """The mean score of each metric and target, such as `naturalness.user`, over all that has a score."""
+    found: dict[str, list[float]] = {}
+    for each in episode.outcome.judgements:
+        if each.score is not None:
+            found.setdefault(f"{each.metric}.{each.target}", []).append(float(each.score))
+    return {name: sum(values) / len(values) for name, values in found.items()}
+
+
+def scores_of(episode: Episode) -> dict[str, Score]:
+    """The scores of whole conversations by metric; by turn where there is none of the whole. Unparsed ones are none."""
+    found: dict[str, list[Judgement]] = {}
+    scored = [each for each in episode.outcome.judgements if each.score is not None]
+    whole = {each.metric for each in scored if each.turn is None}
+    for judgement in scored:
+        if judgement.turn is None or judgement.metric not in whole:
+            found.setdefault(judgement.metric, []).append(judgement)
+    return {metric: Score(judgements) for metric, judgements in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """An expression that was understood, and tells of each scenario of a run whether it is wanted.
+
+    Attributes:
+        text: As it was written, such as `personalization >= 3 and ended_by == 'user_terminated'`.
+        setting: The option that it was given as, for messages.
+    """
+
+    text: str
+    setting: str
+    _run: RunFile = field(repr=False, compare=False)
+    _value: Callable[[dict[str, Any]], Any] = field(repr=False, compare=False)
+    _names: frozenset[str] = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str, run: RunFile, setting: str = "where") -> Where:
+        """An expression over a run's scenarios.
+
+        Args:
+            text: The expression.
+            run: The run.
+            setting: The option that it is given as.
+
+        Raises:
+            RunError: If it is none, names what they do not have, or says nothing of them.
+        """
+        try:
+            value, names = compiled(text)
+        except TemplateError as error:
+            raise RunError(f"{setting} {text!r:.200} is no expression: {error.message}", setting="where") from error
+        known = dict.fromkeys((*OF_EACH, *WithJudging.of(run.recipe).metrics, *run.named_figures()))
+        if not names:
+            raise RunError(f"{setting} {text!r} names nothing; there are {', '.join(known)}", setting=setting)
+        if unknown := sorted(names.difference(known)):
+            meant = "".join(f"; did you mean {name}?" for name in get_close_matches(unknown[0], known, 1))
+            there = f"{'; T' if not meant else ' T'}here are {', '.join(known)}"
+            raise RunError(f"{setting}: there is no {unknown[0]!r}{meant}{there}", setting=setting)
+        return cls(text, setting, run, value, frozenset(names))
+
+    @property
+    def needs_words(self) -> bool:
+        """Whether it asks for what was said, and not only for figures."""
+        return not self._names.isdisjoint(_OF_WORDS) or BY_JUDGES in self.text
+
+    def keeps(self, episode: RecordedEpisode) -> bool:
+        """Whether what came of a scenario is wanted.
+
+        Raises:
+            RunError: If the expression cannot be told, as when it compares a text with a number.
+        """
+        return bool(self.value(episode))
+
+    def value(self, episode: RecordedEpisode) -> Any:
+        """What the expression comes to; `None` if that was not had.
+
+        Raises:
+            RunError: As `keeps`.
+        """
+        values = _values(episode, self._run.recipe)
+        if "number" in self._names:
+            values["number"] = self._run.resolve(episode.id) + 1
+        absent = {name: Absent(name=name) for name in self._names if values.get(name) is None}
+        try:
+            value = self._value({**values, **absent})
+        except Exception as error:  # whatever an expression raises is about the expression
+            text = f"{self.setting} {self.text!r} cannot be told of {episode.id}: {error}"
+            raise RunError(text, setting=self.setting) from error
+        return None if isinstance(value, Undefined) else value
+
+
+def selected(run: RunFile, judging: str | None, where: str | None) -> Iterator[RecordedEpisode]:
+    """Finished scenarios in plan order, with one set of judgements: all, or those that an expression holds of.
+
+    Raises:
+        RunError: If the expression is wrong.
+        StoreError: If there is no such set.
+    """
+    episodes = run.episodes(judging)
+    return episodes if where is None else filter(Where.parse(where, run).keeps, episodes)
+
+
+def every(
+    run: RunFile,
+    judging: str | None,
+    where: str | None,
+    sort: Where | None = None,
+    on_look: Callable[[int], None] = lambda _position: None,
+) -> Iterator[tuple[int, RecordedEpisode]]:
+    """Every scenario's position and the figures of it, in plan order; words are there only if an expression needs them.
+
+    Args:
+        run: The run.
+        judging: The set of judgements; by default the oldest.
+        where: Only those that this expression holds of.
+        sort: What they will be sorted by.
+        on_look: Is told the position of each that is looked at.
+
+    Raises:
+        RunError: If the expression is wrong.
+        StoreError: If there is no such set.
+    """
+    wanted = None if where is None else Where.parse(where, run)
+    needs_words = any(each is not None and each.needs_words for each in (wanted, sort))
+    for position, episode in _whole(run, judging) if needs_words else run.figures(judging):
+        on_look(position)
+        if wanted is None or wanted.keeps(episode):
+            yield position, episode
+
+
+def _whole(run: RunFile, judging: str | None) -> Iterator[tuple[int, RecordedEpisode]]:
+    """Every scenario as exports have it; a pending one has neither messages nor ending."""
+    finished = run.episodes(judging)
+    ahead = next(finished, None)
+    for (position, id_, _, _), facets in zip(run.listing(), run.planned_facets(), strict=True):
+        if ahead is not None and ahead.id == id_:
+            yield position, ahead
+            ahead = next(finished, None)
+        else:
+            yield position, RecordedEpisode(id_, facets, "pending", Outcome(messages=(), ended_by=""))
+
+
+def in_order(
+    found: Iterable[tuple[int, RecordedEpisode]], by: Where, is_reversed: bool = False
+) -> list[tuple[int, RecordedEpisode]]:
+    """Scenarios by what an expression comes to, numbers before texts; those that have no value come last.
+
+    Raises:
+        RunError: If it comes to something that has no order.
+    """
+    valued = [(by.value(episode), position, episode) for position, episode in found]
+    for value, _, episode in valued:
+        if value is not None and not isinstance(value, int | float | str):
+            raise RunError(f"{by.setting}: {by.text!r} is {value!r:.60} of {episode.id}", setting=by.setting)
+    known = [each for each in valued if each[0] is not None]
+    known.sort(key=lambda each: (isinstance(each[0], str), each[0]), reverse=is_reversed)
+    unknown = [each for each in valued if each[0] is None]
+    return [(position, episode) for _, position, episode in (*known, *unknown)]
+
+
+def _values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
+    outcome, scores = episode.outcome, scores_of(episode)
+    return {
+        **episode.facets,
+        **outcome.counts,
+        **scores,
+        "id": episode.id,
+        "state": episode.state,
+        "ended_by": outcome.ended_by,
+        "error": episode.error or "",
+        "changed": episode.branch is not None,
+        "branch": "main" if episode.branch is None else episode.branch.name,
+        "unparsed": sum(each.score is None for each in outcome.judgements),
+        "lines": len(outcome.messages),
+        "messages": [line.model_dump() for line in outcome.messages],
+        "judgements": [each.model_dump() for each in outcome.judgements],
+        "faults": None if outcome.faults is None else FaultCount(outcome.faults, recipe),
+        "facets": episode.facets,
+        "counts": outcome.counts,
+        "scores": scores,
+    }
+
+
+OnProgress = Callable[[str, int, int], None]
+"""Is told what is being done, how much of it, and of how much; what it raises ends it."""
+
+_STEP = 500
+"""Scenarios from one word of progress to the next."""
+_MOST_KEPT = 4
+
+_kept: dict[tuple[Signature, str, str | None, str], frozenset[int]] = {}
+"""What expressions held of, as long as the run's file is the same: pages of one list ask for it again and again."""
+_keeping = Lock()
+"""Threads ask, too."""
+
+
+def unheard(_what: str, _done: int, _of: int) -> None:
+    """Progress that nobody wants to hear of."""
+
+
+def listed(
+    run: RunFile,
+    query: ScenarioQuery,
+    where: str | None,
+    said: str | None,
+    offset: int,
+    limit: int,
+    on_progress: OnProgress = unheard,
+) -> ScenarioPage:
+    """A page of a run's scenarios; see `dialoom.Run.scenarios`."""
+    wanted, found = _wanted(run, query, where, said, on_progress)
+    page = run.page(wanted, offset, limit)
+    shown = {row.position: found[row.position] for row in page.rows if row.position in found}
+    texts = dict(run.spoken().contents([*{*shown.values()}]))
+    return replace(page, said={position: texts[id_] for position, id_ in shown.items()})
+
+
+def neighbours(
+    run: RunFile, scenario: str | int, query: ScenarioQuery, where: str | None, said: str | None
+) -> Neighbours | None:
+    """What stands beside a scenario in such a list; see `dialoom.Run.neighbours`."""
+    return run.neighbours(run.resolve(str(scenario)), _wanted(run, query, where, said, unheard)[0])
+
+
+def _wanted(
+    run: RunFile, query: ScenarioQuery, where: str | None, said: str | None, on_progress: OnProgress
+) -> tuple[ScenarioQuery, dict[int, int]]:
+    """A query that knows which scenarios an expression and words leave, and the text in which each has the words."""
+    among: Collection[int] | None = query.among
+    found: dict[int, int] = {}
+    if said:
+        found = SpokenIndex(run).search(said, on_progress)
+        among = {*found} if among is None else {*among} & found.keys()
+    if where:
+        holding = _holding(run, query.judging, where, on_progress)
+        among = holding if among is None else holding & {*among}
+    return replace(query, among=among), found
+
+
+def _holding(run: RunFile, judging: str | None, where: str, on_progress: OnProgress) -> frozenset[int]:
+    """The positions of the scenarios that an expression holds of."""
+    key = (signature(run.path), str(run.path.resolve()), judging, where)
+    with _keeping:
+        known = _kept.get(key)
+    if known is None:
+        planned = run.planned
+
+        def look(position: int) -> None:
+            if position % _STEP == 0:
+                on_progress("looking at scenarios", position, planned)
+
+        known = frozenset(position for position, _ in every(run, judging, where, on_look=look))
+    with _keeping:
+        _kept.pop(key, None)
+        _kept[key] = known  # the last in the line of those that go
+        while len(_kept) > _MOST_KEPT:
+            del _kept[next(iter(_kept))]
+    return known

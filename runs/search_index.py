@@ -1,0 +1,151 @@
+"""A full-text index of what was said, kept in a file beside the run so that searching never writes to it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from dialoom.outputs import private_file
+
+from .errors import RunError
+from .store import RunFile
+from .store.connections import signature
+
+_LAYOUT = 2
+_STEP = 500
+"""Conversations and texts from one word of progress to the next."""
+_PATIENCE = 60.0
+"""Seconds to wait for another process that brings it up to date."""
+
+
+class SpokenIndex:
+    """The words of a run's finished conversations.
+
+    Args:
+        run: The run, open for as long as this is used.
+        folder: Where indexes are kept; by default the user's folder for caches.
+
+    Raises:
+        OutputError: If the index cannot be kept there.
+    """
+
+    def __init__(self, run: RunFile, folder: Path | None = None) -> None:
+        self._run = run
+        self._texts = run.spoken()
+        self.path = (folder or _folder()) / f"{_name(run)}.db"
+        private_file(self.path)
+
+    def search(
+        self, words: str, on_progress: Callable[[str, int, int], None] = lambda _what, _done, _of: None
+    ) -> dict[int, int]:
+        """Where the words were said.
+
+        Args:
+            words: Words that stand in one message, in any order; `"in quotes"` beside each other; `begin*` for what
+                begins so.
+            on_progress: While the index is made or brought up to date, is told what is being done, how much of it, and
+                of how much; what it raises ends it.
+
+        Returns:
+            The positions of scenarios, each with the id of the first text in which they stand.
+
+        Raises:
+            RunError: If there is no word in it.
+        """
+        wanted = _wanted(words)
+        with self._opened() as connection:
+            self._update(connection, on_progress)
+            found = connection.execute(
+                "SELECT position, min(text) FROM said WHERE text IN (SELECT rowid FROM words WHERE words MATCH ?) "
+                "GROUP BY position",
+                (wanted,),
+            )
+            return dict(found.fetchall())
+
+    def _update(self, connection: sqlite3.Connection, on_progress: Callable[[str, int, int], None]) -> None:
+        """Take in what has been said since the run's file was written last."""
+        mark = repr(signature(self._run.path))
+        if connection.execute("SELECT mark FROM taken_in").fetchone() == (mark,):
+            return
+        planned = self._run.planned
+        known = dict(connection.execute("SELECT position, messages FROM seen").fetchall())
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for number, (position, messages, texts) in enumerate(self._texts.of_changed(known)):
+                if number % _STEP == 0:
+                    on_progress("reading conversations", position, planned)
+                connection.execute("INSERT OR REPLACE INTO seen VALUES (?, ?)", (position, messages))
+                connection.execute("DELETE FROM said WHERE position = ?", (position,))
+                rows = [(text, position) for text in dict.fromkeys(texts)]
+                connection.executemany("INSERT OR IGNORE INTO said VALUES (?, ?)", rows)
+            query = "SELECT DISTINCT text FROM said WHERE text NOT IN (SELECT text FROM indexed)"
+            new = [int(text) for (text,) in connection.execute(query).fetchall()]
+            for number, (id_, content) in enumerate(self._texts.contents(new)):
+                if number % _STEP == 0:
+                    on_progress("taking in messages", number, len(new))
+                connection.execute("INSERT INTO words (rowid, content) VALUES (?, ?)", (id_, content))
+                connection.execute("INSERT INTO indexed VALUES (?)", (id_,))
+            connection.execute("DELETE FROM taken_in")
+            connection.execute("INSERT INTO taken_in VALUES (?)", (mark,))
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        with closing(sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)) as connection:
+            connection.execute("PRAGMA synchronous = OFF")  # it can be made again
+            if connection.execute("PRAGMA user_version").fetchone()[0] != _LAYOUT:
+                _make(connection)
+            yield connection
+
+
+def _make(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    for table in ("seen", "said", "indexed", "words", "taken_in"):
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    connection.execute("CREATE TABLE seen (position INTEGER PRIMARY KEY, messages BLOB)")
+    connection.execute("CREATE TABLE said (text INTEGER, position INTEGER, PRIMARY KEY (text, position)) WITHOUT ROWID")
+    connection.execute("CREATE INDEX said_by_position ON said (position)")
+    connection.execute("CREATE TABLE taken_in (mark TEXT)")
+    connection.execute("CREATE TABLE indexed (text INTEGER PRIMARY KEY)")
+    connection.execute(
+        "CREATE VIRTUAL TABLE words USING fts5(content, content='', tokenize='unicode61 remove_diacritics 2')"
+    )
+    connection.execute(f"PRAGMA user_version = {_LAYOUT}")
+    connection.execute("COMMIT")
+
+
+def _wanted(words: str) -> str:
+    """The words as FTS5 takes them: each quoted, so that none of them is an operator."""
+    found = [*_terms(words)]
+    if not any(char.isalnum() for term in found for char in term):
+        raise RunError(f"said {words!r:.80}: there is no word in it", setting="said")
+    return " ".join(
+        '"' + term.rstrip("*").replace('"', "") + '"' + ("*" if term.endswith("*") else "") for term in found
+    )
+
+
+def _terms(words: str) -> Iterable[str]:
+    for number, part in enumerate(words.replace("\0", " ").split('"')):
+        if number % 2:
+            yield part
+        else:
+            yield from part.split()
+
+
+def _name(run: RunFile) -> str:
+    """Of the run and its place: a copy may have gone on in another way."""
+    return hashlib.blake2b(f"{run.id}\0{run.path.resolve()}".encode(), digest_size=16).hexdigest()
+
+
+def _folder() -> Path:
+    """By the XDG base directory specification; a relative folder does not count there."""
+    folder = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"  # noqa: PTH117
+    return base / "dialoom" / "words"

@@ -1,0 +1,158 @@
+"""Corruption of a run file: every way of reading it reports the same single message."""
+
+from __future__ import annotations
+
+import sqlite3
+import traceback
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from pydantic import ValidationError
+
+from dialoom.errors import Advice, first_problem
+
+from .errors import StoreError, store_error
+
+SIGNS = (
+    sqlite3.Error,
+    ValidationError,
+    ValueError,  # JSON, msgpack and UTF-8 that are none
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+"""What comes of reading what is not there, or is something else than it should be."""
+
+_JSON = (
+    ("run", "key", "value", "key = 'config'"),
+    ("scenarios", "position + 1", "facets", "true"),
+    ("scenarios", "position + 1", "content", "true"),
+    ("scenarios", "position + 1", "branch", "true"),
+    ("documents", "lower(hex(hash))", "content", "typeof(content) <> 'blob'"),
+    ("outcomes", "scenario + 1", "counts", "true"),
+    ("outcomes", "scenario + 1", "messages", "true"),
+    ("outcomes", "scenario + 1", "details", "true"),
+    ("judgement_sets", "name", "models", "true"),
+    ("judgement_sets", "name", "prompts", "true"),
+    ("branches", "scenario + 1", "models", "true"),
+    ("calls", "id", "messages", "true"),
+    ("kept_texts", "id", "parts", "true"),
+)
+"""Tables with a column of JSON: what a row is called, the column, and which rows."""
+
+_PATIENCE = 200_000_000
+"""Instructions of SQLite's machine, some ten seconds: a large file is not looked through to its end."""
+
+
+_WITHOUT_SET = """
+WITH RECURSIVE named (name) AS (
+    SELECT min(judging) FROM judged UNION ALL
+    SELECT (SELECT min(judging) FROM judged WHERE judging > name) FROM named WHERE name IS NOT NULL
+)
+SELECT name FROM (
+    SELECT name FROM named UNION SELECT judging FROM (SELECT judging FROM judgements LIMIT 5000)
+) WHERE name IS NOT NULL AND name NOT IN (SELECT name FROM judgement_sets) LIMIT 1"""
+
+
+class DamagedRunError(StoreError):
+    """A run's file that cannot be read: what is wrong in it, and what may be done."""
+
+
+def damaged(path: Path, error: BaseException, recipe: str | None = None) -> StoreError:
+    """What an error that came of reading a file says of the file.
+
+    Args:
+        path: The file.
+        error: The error.
+        recipe: The recipe that was reading, if it was one and not dialoom itself.
+    """
+    if isinstance(error, sqlite3.Error) and not _is_of_damage(error):
+        return store_error(path, error)
+    if "not a database" in str(error):
+        return store_error(path, error)
+    found = _looked_through(path)
+    if recipe is not None and found is None:
+        return DamagedRunError(
+            f"{path}: the recipe {recipe!r} cannot read what is kept there: {_cause(error)}. Rows are damaged or of "
+            "somebody's making, or the recipe is another one than made them"
+        )
+    return DamagedRunError(
+        f"{path} is damaged: {found or _cause(error)}",
+        advice=Advice("recover", f"SQLite's shell gets out what is whole: sqlite3 {path} .recover", {"path": path}),
+    )
+
+
+def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
+    """Make sure that the sets of judgements are there to which judgements belong: else they would be left out unseen.
+
+    The first judgements are looked at, and every set by which finished scenarios were judged, so that opening a large
+    file takes no longer.
+
+    Raises:
+        DamagedRunError: If one is missing.
+    """
+    if (row := connection.execute(_WITHOUT_SET).fetchone()) is not None:
+        raise DamagedRunError(
+            f"{path} is damaged: it holds judgements of the set {row[0]!r:.80}, which the table judgement_sets lacks",
+            advice=Advice(
+                "add_judgement_set", "add its row, with empty JSON objects as models and prompts, to read them"
+            ),
+        )
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Tell what goes wrong while a file's rows are read, where several files are open."""
+    try:
+        yield
+    except SIGNS as error:
+        raise damaged(path, error) from error
+
+
+def is_of_the_store(trace: TracebackType | None) -> bool:
+    """Whether an error arose where runs' files are read."""
+    names = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(trace)]
+    own = [name for name in names if name.startswith("dialoom.")]
+    return bool(own) and own[-1].startswith("dialoom.runs.store")
+
+
+def _is_of_damage(error: sqlite3.Error) -> bool:
+    text = str(error)
+    signs = ("malformed", "no such", "not a database", "corrupt", "datatype mismatch", "UTF-8", "too big", "is a view")
+    return not isinstance(error, sqlite3.OperationalError) or any(sign in text for sign in signs)
+
+
+def _cause(error: BaseException) -> str:
+    """An error in a line, with the place in the code where it arose."""
+    if isinstance(error, ValidationError):
+        place, message, _ = first_problem(error)
+        text = f"{error.title}, {place or 'it'}: {message}"
+    else:
+        text = f"{type(error).__name__}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return " ".join(text.split())[:300] + where
+
+
+def _looked_through(path: Path) -> str | None:
+    """What SQLite finds wrong, or the first JSON that is none; `None` if it is something else."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            left = iter(range(_PATIENCE // 100_000))
+            connection.set_progress_handler(lambda: next(left, None) is None, 100_000)
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                return " ".join(str(found).split())[:300]
+            for table, name, column, which in _JSON:
+                query = (
+                    f"SELECT {name} FROM {table} WHERE {which} AND {column} IS NOT NULL AND NOT json_valid({column})"
+                )
+                if (row := connection.execute(f"{query} LIMIT 1").fetchone()) is not None:
+                    return f"the column {column} of the table {table} holds no JSON in the row of {row[0]!r:.80}"
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return None if "interrupted" in str(error) else str(error)
+    return None

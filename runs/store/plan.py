@@ -1,0 +1,341 @@
+"""The plan of a run: writing it, reading its scenarios, and the queue of open work."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dialoom.errors import Advice
+from dialoom.graphs import Outcome, Recipe, Scenario
+from dialoom.graphs.shared import ByHash, SharedValues
+from dialoom.runs.store import documents
+
+from .documents import canonical, kept, pack
+from .episodes import read_episode, read_outcome
+from .errors import StoreError
+from .judgement_sets import OWN_JUDGEMENTS
+from .ledger import Booking
+
+
+def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -> int:
+    """Add scenarios in their order, and that planning is finished; returns how many they are.
+
+    Raises:
+        StoreError: If two of them are the same.
+    """
+
+    def keep(hash_: bytes, content: str) -> None:
+        if connection.execute("SELECT 1 FROM documents WHERE hash = ?", (hash_,)).fetchone() is None:
+            connection.execute("INSERT INTO documents VALUES (?, ?)", (hash_, kept(content)))
+
+    shared: set[str] = set()
+
+    def keep_shared(hash_: str, content: str) -> None:
+        if hash_ not in shared:
+            keep(bytes.fromhex(hash_), pack(json.loads(content), keep))
+            shared.add(hash_)
+
+    by_hash = ByHash(keep_shared)
+    insert = "INSERT INTO scenarios (position, id, facets, content, state) VALUES (?, ?, ?, ?, 'pending')"
+    count = 0
+    for count, scenario in enumerate(scenarios, start=1):
+        content = pack(scenario.model_dump(mode="json", context=by_hash), keep)
+        try:
+            connection.execute(insert, (count - 1, scenario.id, canonical(scenario.facets()), content))
+        except sqlite3.IntegrityError as error:
+            raise StoreError(f"the plan holds the scenario {scenario.id!r} twice") from error
+    connection.execute("INSERT INTO run VALUES ('planned', ?)", (str(count),))
+    return count
+
+
+_PAGE = 200
+_MOST_PARTS = 10_000
+"""Documents of one scenario: in a crafted file, parts may refer to each other without end."""
+
+
+class ScenarioTable:
+    """The scenarios of a run, in plan order.
+
+    Args:
+        path: The run's file, for messages.
+        reader: Reads it.
+    """
+
+    def __init__(self, path: Path, reader: sqlite3.Connection) -> None:
+        self._path = path
+        self._reader = reader
+        self._document = lru_cache(maxsize=512)(self._read_document)
+        self._shared = SharedValues(lambda hash_: documents.fetched(hash_, self._document))
+
+    def rows(self, query: str, *values: Any) -> Iterator[sqlite3.Row]:
+        """A query's rows, read page by page as they are asked for, so that no read lasts long.
+
+        Args:
+            query: Takes the last position that was read and the size of a page, selects `position`, and is ordered by
+                it.
+            values: Its further parameters.
+        """
+        after = -1
+        while page := self._reader.execute(query, (after, _PAGE, *values)).fetchall():
+            yield from page
+            after = page[-1]["position"]
+
+    def scenario(self, recipe: Recipe, content: str) -> Scenario:
+        """A scenario of a recipe, from the column `content` of its row.
+
+        Raises:
+            StoreError: If the file lacks a part of it.
+        """
+        left = iter(range(_MOST_PARTS))
+
+        def document(hash_: bytes) -> str:
+            if next(left, None) is None:
+                raise StoreError(f"{self._path} is damaged: a scenario has more than {_MOST_PARTS:,} parts")
+            return self._document(hash_)
+
+        plain = documents.unpack(content, document)
+        return recipe.scenario_type.model_validate(plain, context=self._shared)
+
+    def resolve(self, name: str) -> int:
+        """The position of a scenario by its id, the beginning of its id, or its place in the plan (from 1).
+
+        Raises:
+            StoreError: If it fits none or several.
+        """
+        if name.isdecimal() and (position := self._find("position = ?", int(name) - 1)) is not None:
+            return position
+        if (position := self.position_of(name)) is not None:
+            return position
+        # Ids sort by their text, so those that begin alike stand together in the index.
+        query = "SELECT position, id FROM scenarios WHERE id >= ? AND id < ? ORDER BY position LIMIT 4"
+        rows = self._reader.execute(query, (name, name + "\U0010ffff")).fetchall() if name else []
+        if len(rows) == 1:
+            return int(rows[0]["position"])
+        if rows:
+            some = ", ".join(row["id"] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
+            raise StoreError(f"{name!r} is the beginning of several scenarios: {some}; give more of the id")
+        raise StoreError(
+            f"{self._path} has no scenario {name!r}; it has {self._count():,}, numbered from 1",
+            advice=Advice("list", "list its scenarios", {"path": self._path}),
+        )
+
+    def position_of(self, id_: str) -> int | None:
+        """The position of a scenario by its whole id; `None` if there is none of it."""
+        return self._find("id = ?", id_)
+
+    def listing(self) -> Iterator[tuple[int, str, str, str | None]]:
+        """Every scenario's place in the plan, id, state and ending."""
+        query = (
+            "SELECT position, id, state, ended_by FROM scenarios LEFT JOIN outcomes ON scenario = position "
+            "WHERE position > ? ORDER BY position LIMIT ?"
+        )
+        yield from ((row["position"], row["id"], row["state"], row["ended_by"]) for row in self.rows(query))
+
+    def facets(self) -> Iterator[dict[str, Any]]:
+        """What every scenario shows of itself, finished or not."""
+        query = "SELECT position, facets FROM scenarios WHERE position > ? ORDER BY position LIMIT ?"
+        yield from (json.loads(row["facets"]) for row in self.rows(query))
+
+    def _count(self) -> int:
+        return int(self._reader.execute("SELECT count(*) FROM scenarios").fetchone()[0])
+
+    def _find(self, condition: str, value: Any) -> int | None:
+        row = self._reader.execute(f"SELECT position FROM scenarios WHERE {condition}", (value,)).fetchone()
+        return None if row is None else int(row["position"])
+
+    def _read_document(self, hash_: bytes) -> str:
+        row = self._reader.execute("SELECT content FROM documents WHERE hash = ?", (hash_,)).fetchone()
+        if row is None:
+            raise StoreError(f"{self._path} lacks the document {hash_.hex()}; the file is damaged")
+        try:
+            return documents.text_of(row["content"])
+        except ValueError as error:
+            raise StoreError(f"{self._path} is damaged: of the document {hash_.hex()}, {error}") from error
+
+
+def thread_of(id_: str, take: int) -> str:
+    """A scenario's thread of checkpoints: one that is played anew has another."""
+    return f"{id_}@{take}" if take else id_
+
+
+@dataclass(frozen=True, slots=True)
+class PlayWork:
+    """A scenario to be played.
+
+    Attributes:
+        position: Its place in the plan, from 0.
+        scenario: The scenario.
+        thread: The thread of its checkpoints.
+        sample: 0; another number gets replies of its own instead of those that the ledger holds.
+    """
+
+    position: int
+    scenario: Scenario
+    thread: str
+    sample: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeWork:
+    """A finished scenario that a set of judgements has none of yet.
+
+    Attributes:
+        position: Its place in the plan, from 0.
+        scenario: The scenario.
+        thread: The thread of the judging's checkpoints.
+        judgement_set: The name of the set that the judgements go to.
+        outcome: What came of the scenario, without judgements.
+    """
+
+    position: int
+    scenario: Scenario
+    thread: str
+    judgement_set: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgeWork:
+    """A finished scenario whose unparsed judgements in a set are to be made again.
+
+    Attributes:
+        position: Its place in the plan, from 0.
+        scenario: The scenario.
+        thread: The thread of the judging's checkpoints.
+        judgement_set: The name of the set.
+        sample: Has replies of its own, so that the judge is really asked again.
+        outcome: What came of the scenario, with those judgements of the set that stay.
+    """
+
+    position: int
+    scenario: Scenario
+    thread: str
+    judgement_set: str
+    sample: int
+    outcome: Outcome
+
+
+Work: TypeAlias = PlayWork | JudgeWork | RejudgeWork
+"""Any of these."""
+
+
+class WorkQueue:
+    """What is to be done in a run: always read from the file, in plan order, page by page as it is asked for.
+
+    Args:
+        reader: Reads the file.
+        scenarios: Its scenarios.
+        bookings: On what the calls of each thread under way are booked; the ledger reads it.
+    """
+
+    def __init__(self, reader: sqlite3.Connection, scenarios: ScenarioTable, bookings: dict[str, Booking]) -> None:
+        self._reader = reader
+        self._scenarios = scenarios
+        self._bookings = bookings
+
+    def pending(
+        self, recipe: Recipe, only: Container[int] | None = None, longest_first: str | None = None
+    ) -> Iterator[PlayWork]:
+        """Scenarios to play.
+
+        Args:
+            recipe: Whose they are.
+            only: Their positions, if not all are wanted.
+            longest_first: A facet; those of which it is greatest come first then, and not those of the plan.
+        """
+        if longest_first is not None:
+            query = "SELECT position FROM scenarios WHERE state = 'pending' ORDER BY facets ->> ? DESC, position"
+            for (position,) in self._reader.execute(query, (longest_first,)).fetchall():
+                if only is None or position in only:
+                    yield self.work_of(recipe, position)
+            return
+        query = (
+            "SELECT position, content, take, sample FROM scenarios WHERE state = 'pending' AND position > ? "
+            "ORDER BY position LIMIT ?"
+        )
+        for row in self._scenarios.rows(query):
+            if only is None or row["position"] in only:
+                yield self._play_work(recipe, row)
+
+    def work_of(self, recipe: Recipe, position: int) -> PlayWork:
+        """A scenario as it is to be played (or was), whatever has become of it."""
+        query = "SELECT position, content, take, sample FROM scenarios WHERE position = ?"
+        return self._play_work(recipe, self._reader.execute(query, (position,)).fetchone())
+
+    def to_judge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[JudgeWork]:
+        """Finished scenarios that a set has no judgements of yet.
+
+        Args:
+            recipe: Whose they are.
+            name: The set's name.
+            only: Their positions, if not all are wanted.
+        """
+        query = (
+            "SELECT position, content, take FROM scenarios WHERE state = 'done' AND position > ?1 AND NOT EXISTS "
+            "(SELECT 1 FROM judged WHERE judging = ?3 AND scenario = position) ORDER BY position LIMIT ?2"
+        )
+        for row in self._scenarios.rows(query, name):
+            if only is not None and row["position"] not in only:
+                continue
+            scenario = self._scenarios.scenario(recipe, row["content"])
+            thread = f"{thread_of(scenario.id, row['take'])}#{name}"
+            yield JudgeWork(row["position"], scenario, thread, name, read_outcome(self._reader, row["position"]))
+
+    def count_to_judge(self, name: str, only: Container[int] | None = None) -> int:
+        """How many finished scenarios a set has no judgements of yet: of all, or of some positions."""
+        query = (
+            "SELECT position FROM scenarios WHERE state = 'done' AND NOT EXISTS "
+            "(SELECT 1 FROM judged WHERE judging = ? AND scenario = position)"
+        )
+        return sum(only is None or position in only for (position,) in self._reader.execute(query, (name,)))
+
+    def to_rejudge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[RejudgeWork]:
+        """Finished scenarios whose unparsed judgements in a set are to be made again (see `Retries.unparsed`).
+
+        Args:
+            recipe: Whose they are.
+            name: The set's name.
+            only: Their positions, if not all are wanted.
+        """
+        query = (
+            "SELECT position, content, take, rejudgings.sample FROM scenarios JOIN rejudgings ON scenario = position "
+            "WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2"
+        )
+        for row in self._scenarios.rows(query, name):
+            if only is not None and row["position"] not in only:
+                continue
+            position, sample = row["position"], row["sample"]
+            scenario = self._scenarios.scenario(recipe, row["content"])
+            thread = f"{thread_of(scenario.id, row['take'])}#{name}#{sample}"
+            episode = read_episode(self._reader, (name,), position)
+            assert episode is not None, "what is judged again is done"
+            parsed = tuple(each for each in episode.outcome.judgements if each.status != "unparsed")
+            outcome = episode.outcome.model_copy(update={"judgements": parsed})
+            yield RejudgeWork(position, scenario, thread, name, sample, outcome)
+
+    def begin(self, work: Work, branch: str | None = None) -> None:
+        """Say that work is under way, so that its calls are booked on its scenario.
+
+        Args:
+            work: The work.
+            branch: The branch of the scenario that the calls belong to, if it is not its own line.
+        """
+        match work:
+            case PlayWork():
+                judging = None
+            case JudgeWork(judgement_set=name) | RejudgeWork(judgement_set=name):
+                judging = None if name == OWN_JUDGEMENTS else name
+        self._bookings[work.thread] = Booking(work.position, judging, branch)
+
+    def end(self, work: Work) -> None:
+        """Say that work is not under way any more, whatever came of it."""
+        self._bookings.pop(work.thread, None)
+
+    def _play_work(self, recipe: Recipe, row: sqlite3.Row) -> PlayWork:
+        scenario = self._scenarios.scenario(recipe, row["content"])
+        return PlayWork(row["position"], scenario, thread_of(scenario.id, row["take"]), row["sample"])

@@ -1,0 +1,282 @@
+"""Packing a scenario with all rows that it refers to, including ids inside JSON columns."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from dialoom.runs.store.documents import text_of
+from dialoom.runs.store.references import TEXT
+
+Row: TypeAlias = dict[str, Any]
+
+LENT = -1
+"""In the column `attempts` of a worker's file: the call is another file's, which has booked it. It took nothing here,
+and is not handed back."""
+
+
+@dataclass(slots=True)
+class Parcel:
+    """Rows by table. Their ids are those of the file that they come from; whoever unpacks them gives them others.
+
+    Attributes:
+        position: The scenario's place in the plan; `None` for a common call.
+        deal: The number under which the scenario was dealt out, by which what comes back is taken once.
+        thread: The thread of its checkpoints.
+        rows: The rows by table. Of `threads` there is one for each namespace.
+        texts: The texts that they refer to, by id.
+        lent: Calls that were lent and what has become of them: key, replays, branch.
+    """
+
+    position: int | None
+    deal: int = 0
+    thread: str = ""
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    texts: dict[int, str] = field(default_factory=dict)
+    lent: list[tuple[bytes, int, str | None]] = field(default_factory=list)
+
+    def of(self, table: str) -> list[Row]:
+        """The rows of a table."""
+        return self.rows.get(table, [])
+
+
+NewId = Callable[[int], int]
+"""Takes an id of one file, gives that of another."""
+
+
+def with_messages(column: str, text: NewId, passage: NewId) -> str:
+    """A column of messages: ids of passages, or messages with ids of texts."""
+    return _json([_entry(entry, text, passage) for entry in json.loads(column)])
+
+
+def _entry(entry: Any, text: NewId, passage: NewId) -> Any:
+    if isinstance(entry, int):
+        return passage(entry)
+    role, *rest = entry
+    return [role, *(text(part) if isinstance(part, int) else part for part in rest)]
+
+
+def with_texts(column: str, text: NewId) -> str:
+    """JSON in which texts may be referred to."""
+    return _json(_value(json.loads(column), text)) if f'"{TEXT}' in column else column
+
+
+def with_elements(column: str, text: NewId, value: NewId, list_: NewId) -> str:
+    """Elements of a list, or what the channels of a checkpoint hold."""
+    return _json([_held(part, text, value, list_) for part in json.loads(column)])
+
+
+def with_write(column: str, text: NewId, value: NewId, list_: NewId) -> str:
+    """What a task has written."""
+    kind, content = json.loads(column)
+    match kind:
+        case "value":
+            content = _held(content, text, value, list_)
+        case "items":
+            content = [_held(part, text, value, list_) for part in content]
+        case _:
+            content = _value(content, text)
+    return _json([kind, content])
+
+
+def _held(part: Any, text: NewId, value: NewId, list_: NewId) -> Any:
+    if isinstance(part, int):
+        return value(part) if part >= 0 else -text(-part)
+    if isinstance(part, list):
+        return [_value(part[0], text)]
+    if "fields" in part:
+        return {"fields": {name: _held(each, text, value, list_) for name, each in part["fields"].items()}}
+    return {"list": list_(part["list"])}
+
+
+def _value(value: Any, text: NewId) -> Any:
+    if isinstance(value, list):
+        return [_value(part, text) for part in value]
+    if isinstance(value, dict):
+        return {
+            _key(key, text): text(part) if key == TEXT and isinstance(part, int) else _value(part, text)
+            for key, part in value.items()
+        }
+    return value
+
+
+def _key(key: str, text: NewId) -> str:
+    """A key of an object; that of a long text is a reference, too."""
+    return f"{TEXT} {text(int(key[len(TEXT) :]))}" if key.startswith(f"{TEXT} ") else key
+
+
+_json: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+_OF_SCENARIO = ("outcomes", "judged", "judgements", "rejudgings", "common_uses")
+_DOCUMENT = re.compile(r'"\$(?:doc|shared)":"([0-9a-f]{32})"')
+_AT_ONCE = 500
+
+
+def pack(connection: sqlite3.Connection, position: int, thread: str, deal: int, *, is_dealt: bool) -> Parcel:
+    """A scenario with the calls, the checkpoints and the results that a file has of it.
+
+    Args:
+        connection: Reads the file.
+        position: The scenario's place in the plan.
+        thread: The thread of the work: only its checkpoints are packed.
+        deal: The number of the deal.
+        is_dealt: Whether it is packed to be worked on: with the documents that it refers to, and of its calls only
+            those that have a reply, as lent ones. Else with all calls that were made in this file.
+    """
+    return _Packing(connection, Parcel(position, deal, thread)).packed(is_dealt)
+
+
+def pack_common(connection: sqlite3.Connection, key: bytes) -> Parcel | None:
+    """The answered common call of a key; `None` if the file has none."""
+    packing = _Packing(connection, Parcel(None))
+    packing.calls("key = ? AND scenario IS NULL AND reply IS NOT NULL", key)
+    return packing.closed() if packing.parcel.of("calls") else None
+
+
+class _Packing:
+    def __init__(self, connection: sqlite3.Connection, parcel: Parcel) -> None:
+        self._connection = connection
+        self._texts: set[int] = set()
+        self._passages: list[int] = []
+        self._values: set[int] = set()
+        self._lists: list[int] = []
+        self.parcel = parcel
+
+    def packed(self, is_dealt: bool) -> Parcel:
+        parcel = self.parcel
+        parcel.rows["scenarios"] = self._rows("SELECT * FROM scenarios WHERE position = ?", parcel.position)
+        for table in _OF_SCENARIO:
+            parcel.rows[table] = self._rows(f"SELECT * FROM {table} WHERE scenario = ?", parcel.position)
+        for outcome in parcel.of("outcomes"):
+            self._messages(outcome["messages"])
+            self._look(with_texts, outcome["details"] or "null")
+        self._pack_calls(is_dealt)
+        self._checkpoints()
+        if is_dealt:
+            parcel.rows["documents"] = list(self._documents(parcel.of("scenarios")[0]["content"]))
+        return self.closed()
+
+    def calls(self, condition: str, *values: Any) -> None:
+        """Add calls, with their attempts."""
+        found = self._rows(f"SELECT * FROM calls WHERE {condition} ORDER BY id", *values)
+        for call in found:
+            self._messages(call["messages"])
+            self._texts.update(id_ for id_ in (call["reply"], call["reasoning"]) if id_ is not None)
+        self.parcel.rows.setdefault("calls", []).extend(found)
+        tried = self._in("SELECT * FROM attempts WHERE call IN ({})", [call["id"] for call in found])
+        self.parcel.rows.setdefault("attempts", []).extend(tried)
+
+    def closed(self) -> Parcel:
+        """The parcel, with the passages and texts that it refers to."""
+        self.parcel.rows["passages"] = list(self._with_passages())
+        found = self._in("SELECT id, content FROM texts WHERE id IN ({})", self._texts)
+        self.parcel.texts = {row["id"]: row["content"] for row in found}
+        return self.parcel
+
+    def _pack_calls(self, is_dealt: bool) -> None:
+        parcel = self.parcel
+        common = "scenario IS NULL AND key IN (SELECT key FROM common_uses WHERE scenario = ?)"
+        if is_dealt:
+            self.calls("scenario = ? AND reply IS NOT NULL", parcel.position)
+            self.calls(f"{common} AND reply IS NOT NULL", parcel.position)
+            for call in parcel.of("calls"):
+                call["attempts"] = LENT
+            parcel.rows["attempts"] = []
+            return
+        self.calls("scenario = ? AND attempts IS NOT ?", parcel.position, LENT)
+        self.calls(f"{common} AND attempts IS NOT ?", parcel.position, LENT)
+        query = "SELECT key, replays, branch FROM calls WHERE scenario = ? AND attempts = ?"
+        parcel.lent = [tuple(row) for row in self._connection.execute(query, (parcel.position, LENT))]
+
+    def _checkpoints(self) -> None:
+        rows = self.parcel.rows
+        rows["threads"] = self._rows("SELECT * FROM threads WHERE name = ?", self.parcel.thread)
+        threads = [row["id"] for row in rows["threads"]]
+        rows["checkpoints"] = self._in("SELECT * FROM checkpoints WHERE thread IN ({}) ORDER BY number", threads)
+        rows["pending_writes"] = self._in("SELECT * FROM pending_writes WHERE thread IN ({})", threads)
+        for checkpoint in rows["checkpoints"]:
+            self._look(with_elements, checkpoint["held"])
+        for write in rows["pending_writes"]:
+            self._look(with_write, write["value"])
+        frames = {row["frame"] for row in rows["checkpoints"]}
+        rows["checkpoint_frames"] = self._in("SELECT * FROM checkpoint_frames WHERE id IN ({})", frames)
+        rows["checkpoint_lists"] = list(self._with_lists())
+        rows["checkpoint_values"] = self._in("SELECT * FROM checkpoint_values WHERE id IN ({})", self._values)
+        for value in rows["checkpoint_values"]:
+            self._look(with_texts, value["content"])
+
+    def _with_lists(self) -> Iterator[Row]:
+        """Lists with those that they build on, which stand before them: a list is made after what it is made of."""
+        found: dict[int, Row] = {}
+        while wanted := [id_ for id_ in dict.fromkeys(self._lists) if id_ not in found]:
+            self._lists = []
+            for row in self._in("SELECT * FROM checkpoint_lists WHERE id IN ({})", wanted):
+                found[row["id"]] = row
+                if row["prefix"] is not None:
+                    self._lists.append(row["prefix"])
+                self._look(with_elements, row["elements"])
+        yield from (found[id_] for id_ in sorted(found))
+
+    def _with_passages(self) -> Iterator[Row]:
+        found: dict[int, Row] = {}
+        while wanted := [id_ for id_ in dict.fromkeys(self._passages) if id_ not in found]:
+            self._passages = []
+            for row in self._in("SELECT * FROM passages WHERE id IN ({})", wanted):
+                found[row["id"]] = row
+                self._messages(row["messages"])
+        yield from (found[id_] for id_ in sorted(found))
+
+    def _documents(self, content: str) -> Iterator[Row]:
+        """The documents that a scenario refers to, directly or by another document."""
+        known: set[str] = set()
+        wanted = set(_DOCUMENT.findall(content))
+        while wanted:
+            known |= wanted
+            rows = self._in("SELECT * FROM documents WHERE hash IN ({})", [bytes.fromhex(each) for each in wanted])
+            yield from rows
+            wanted = {each for row in rows for each in _DOCUMENT.findall(text_of(row["content"]))} - known
+
+    def _messages(self, column: str) -> None:
+        with_messages(column, self._text, self._passage)
+
+    def _look(self, walk: Callable[..., str], column: str) -> None:
+        """Note the ids that a column holds."""
+        if walk is with_texts:
+            walk(column, self._text)
+        else:
+            walk(column, self._text, self._value, self._list)
+
+    def _text(self, id_: int) -> int:
+        self._texts.add(id_)
+        return id_
+
+    def _passage(self, id_: int) -> int:
+        self._passages.append(id_)
+        return id_
+
+    def _value(self, id_: int) -> int:
+        self._values.add(id_)
+        return id_
+
+    def _list(self, id_: int) -> int:
+        self._lists.append(id_)
+        return id_
+
+    def _rows(self, query: str, *values: Any) -> list[Row]:
+        cursor = self._connection.execute(query, values)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def _in(self, query: str, values: Iterable[Any]) -> list[Row]:
+        """The rows of a query for any number of values."""
+        wanted: Sequence[Any] = list(values)
+        found: list[Row] = []
+        for start in range(0, len(wanted), _AT_ONCE):
+            page = wanted[start : start + _AT_ONCE]
+            found += self._rows(query.format(",".join("?" * len(page))), *page)
+        return found

@@ -1,0 +1,198 @@
+"""Unpacking transferred scenarios into a run file: existing rows are kept, and ids are translated."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from dialoom.runs.store.kinds import CallKinds
+from dialoom.runs.store.ledger import insert_call, insert_use
+from dialoom.runs.store.passages import Passages
+from dialoom.runs.store.texts import Texts, rows_of
+
+from .packing import Parcel, Row, with_elements, with_messages, with_texts, with_write
+
+_RESULTS = ("outcomes", "judged", "judgements", "rejudgings")
+
+
+class Unpacking:
+    """Puts one parcel's rows into a file.
+
+    Args:
+        connection: The writer's, in a transaction.
+        texts: The file's texts.
+        passages: The file's passages.
+        kinds: The kinds of its calls.
+        parcel: The parcel.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, texts: Texts, passages: Passages, kinds: CallKinds, parcel: Parcel
+    ) -> None:
+        self._connection = connection
+        self._kinds = kinds
+        self._kept_texts = texts
+        self._kept_passages = passages
+        self._parcel = parcel
+        self._texts: dict[int, int] = {}
+        self._passages: dict[int, int] = {}
+        self._values: dict[int, int] = {}
+        self._lists: dict[int, int] = {}
+
+    def dealt(self) -> None:
+        """Put all of it into a worker's file."""
+        for document in self._parcel.of("documents"):
+            _insert(self._connection, "OR IGNORE", "documents", document)
+        for scenario in self._parcel.of("scenarios"):
+            _insert(self._connection, "OR REPLACE", "scenarios", scenario)
+        self._all()
+
+    def returned(self) -> None:
+        """Put what came of a scenario into the run's file."""
+        update = "UPDATE scenarios SET state = ?, fault = ?, error = ? WHERE position = ?"
+        for row in self._parcel.of("scenarios"):
+            self._connection.execute(update, (row["state"], row["fault"], row["error"], row["position"]))
+        lent = "UPDATE kept_calls SET replays = max(replays, ?), branch = ? WHERE key = ? AND reply IS NOT NULL"
+        self._connection.executemany(lent, [(replays, branch, key) for key, replays, branch in self._parcel.lent])
+        self._all()
+
+    def common(self) -> None:
+        """Put a common call into a file."""
+        self._find_texts()
+        self._calls()
+
+    def _all(self) -> None:
+        self._find_texts()
+        self._results()
+        self._calls()
+        if self._parcel.of("threads"):
+            self._checkpoints()
+
+    def _find_texts(self) -> None:
+        """Give texts and passages the file's ids; a passage stands behind those that it consists of."""
+        texts = self._parcel.texts
+        self._texts = dict(zip(texts, self._kept_texts.ids_of(self._connection, texts.values()), strict=True))
+        for row in self._parcel.of("passages"):
+            self._passages[row["id"]] = self._kept_passages.kept(self._connection, self._messages(row["messages"]))
+
+    def _results(self) -> None:
+        """What the parcel has of the scenario's results stands in the place of what the file had."""
+        position = self._parcel.position
+        for table in _RESULTS:
+            self._connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
+            for row in self._parcel.of(table):
+                if table == "outcomes":
+                    details = row["details"] and with_texts(row["details"], self._text)
+                    row = row | {"messages": self._messages(row["messages"]), "details": details}
+                _insert(self._connection, "", table, row)
+
+    def _calls(self) -> None:
+        tried: dict[int, list[Row]] = {}
+        for attempt in self._parcel.of("attempts"):
+            tried.setdefault(attempt["call"], []).append(attempt)
+        calls = self._parcel.of("calls")
+        answered = self._answered([row["key"] for row in calls if row["reply"] is not None])
+        for row in calls:
+            if row["reply"] is not None:
+                if row["key"] in answered:
+                    continue  # it came in another parcel
+                answered.add(row["key"])
+            elif row["scenario"] is None and self._has_unanswered(row):
+                continue  # likewise
+            changed = {
+                "id": None,
+                "messages": self._messages(row["messages"]),
+                "reply": self._optional(row["reply"]),
+                "reasoning": self._optional(row["reasoning"]),
+            }
+            id_ = insert_call(self._connection, self._kinds, row | changed)
+            for attempt in tried.get(row["id"], ()):
+                _insert(self._connection, "", "attempts", attempt | {"call": id_})
+        self._uses()
+
+    def _answered(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of some calls whose reply the file has."""
+        query = "SELECT key FROM kept_calls WHERE key IN ({}) AND reply IS NOT NULL"
+        return {row[0] for row in rows_of(self._connection, query, keys)}
+
+    def _has_unanswered(self, row: Row) -> bool:
+        """Whether the file has a common call without a reply: it comes with each scenario that asked for the same."""
+        names = ("key", "scenario", "reply", "error", "attempts", "latency")
+        query = f"SELECT 1 FROM calls WHERE {' AND '.join(f'{name} IS ?' for name in names)}"
+        return self._connection.execute(query, [row[name] for name in names]).fetchone() is not None
+
+    def _uses(self) -> None:
+        if self._parcel.position is None:
+            return
+        self._connection.execute("DELETE FROM kept_uses WHERE scenario = ?", (self._parcel.position,))
+        for row in self._parcel.of("common_uses"):
+            insert_use(self._connection, self._kinds, row)
+
+    def _checkpoints(self) -> None:
+        """The thread's checkpoints stand in the place of what the file had of it."""
+        threads = self._threads()
+        frames = {row["id"]: self._hashed("checkpoint_frames", row) for row in self._parcel.of("checkpoint_frames")}
+        for row in self._parcel.of("checkpoint_values"):
+            content = with_texts(row["content"], self._text)
+            self._values[row["id"]] = self._hashed("checkpoint_values", row | {"content": content})
+        for row in self._parcel.of("checkpoint_lists"):
+            prefix = None if row["prefix"] is None else self._lists[row["prefix"]]
+            changed = {"prefix": prefix, "elements": self._elements(row["elements"])}
+            self._lists[row["id"]] = self._hashed("checkpoint_lists", row | changed)
+        marks = ",".join("?" * len(threads))
+        for table in ("checkpoints", "pending_writes"):
+            self._connection.execute(f"DELETE FROM {table} WHERE thread IN ({marks})", (*threads.values(),))
+        for row in self._parcel.of("checkpoints"):
+            changed = {
+                "number": None,
+                "thread": threads[row["thread"]],
+                "frame": frames[row["frame"]],
+                "held": self._elements(row["held"]),
+            }
+            _insert(self._connection, "", "checkpoints", row | changed)
+        for row in self._parcel.of("pending_writes"):
+            value = with_write(row["value"], self._text, self._value, self._list)
+            _insert(self._connection, "", "pending_writes", row | {"thread": threads[row["thread"]], "value": value})
+
+    def _threads(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for row in self._parcel.of("threads"):
+            place = (row["name"], row["namespace"])
+            query = "SELECT id FROM threads WHERE name = ? AND namespace = ?"
+            known = self._connection.execute(query, place).fetchone()
+            found[row["id"]] = known[0] if known else _insert(self._connection, "", "threads", row | {"id": None})
+        return found
+
+    def _hashed(self, table: str, row: Row) -> int:
+        """The id of a row that is known by its hash, which is kept if it was not yet."""
+        known = self._connection.execute(f"SELECT id FROM {table} WHERE hash = ?", (row["hash"],)).fetchone()
+        return int(known[0]) if known else _insert(self._connection, "", table, row | {"id": None})
+
+    def _messages(self, column: str) -> str:
+        return with_messages(column, self._text, self._passage)
+
+    def _elements(self, column: str) -> str:
+        return with_elements(column, self._text, self._value, self._list)
+
+    def _optional(self, text: int | None) -> int | None:
+        return None if text is None else self._texts[text]
+
+    def _text(self, id_: int) -> int:
+        return self._texts[id_]
+
+    def _passage(self, id_: int) -> int:
+        return self._passages[id_]
+
+    def _value(self, id_: int) -> int:
+        return self._values[id_]
+
+    def _list(self, id_: int) -> int:
+        return self._lists[id_]
+
+
+def _insert(connection: sqlite3.Connection, otherwise: str, table: str, row: Row) -> int:
+    """Insert a row; returns its id."""
+    columns: Sequence[str] = list(row)
+    statement = f"INSERT {otherwise} INTO {table} ({','.join(columns)}) VALUES ({','.join('?' * len(columns))})"
+    cursor = connection.execute(statement, list(row.values()))
+    return int(cursor.lastrowid or 0)

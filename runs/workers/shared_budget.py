@@ -1,0 +1,238 @@
+"""One budget for many gateways: each holds a share at a time, smaller near the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+from dialoom.roles.errors import BudgetError
+from dialoom.roles.gateway.budget import Account, Budget, Taken
+
+_CALLS = 64
+"""So many calls a part is for, where calls are not bounded."""
+
+_ROUNDING = 1e-9
+
+
+@dataclass(slots=True)
+class LeaseStanding:
+    """How a gateway stands to its part of the budget: all since it began.
+
+    Attributes:
+        spent: What its calls have taken.
+        returned: What it has given back.
+    """
+
+    spent: Taken = field(default_factory=Taken)
+    returned: Taken = field(default_factory=Taken)
+
+    def later(self, other: LeaseStanding) -> LeaseStanding:
+        """The later of two, as messages may pass each other: it only ever grows."""
+        return LeaseStanding(_most(self.spent, other.spent), _most(self.returned, other.returned))
+
+
+@dataclass(slots=True)
+class _Lease:
+    granted: Taken = field(default_factory=Taken)
+    standing: LeaseStanding = field(default_factory=LeaseStanding)
+
+    def out(self, dimension: str) -> float:
+        """What it has and has neither spent nor given back: calls in flight are in it."""
+        used = getattr(self.standing.returned, dimension) + getattr(self.standing.spent, dimension)
+        return max(0.0, float(getattr(self.granted, dimension) - used))
+
+    def taken(self, dimension: str) -> float:
+        """What it may have taken in all by now."""
+        return self.out(dimension) + float(getattr(self.standing.spent, dimension))
+
+
+class Purse:
+    """A budget and who has which part of it.
+
+    Args:
+        budget: The bounds.
+        spent: What the run has taken before.
+        gateways: How many there are, roughly.
+        when_short: Called when it becomes short.
+
+    Attributes:
+        is_short: Whether all who have more than they need are to give it back.
+    """
+
+    def __init__(self, budget: Budget, spent: Taken, gateways: int, when_short: Callable[[], None]) -> None:
+        self._bounds = {"calls": budget.max_calls, "tokens": budget.max_tokens, "cost": budget.max_cost}
+        self._spent = Taken(spent.calls, spent.tokens, spent.cost)
+        self._gateways = gateways
+        self._when_short = when_short
+        self._leases: dict[str, _Lease] = {}
+        self._refused: BudgetError | None = None
+        self._changed = asyncio.Event()
+        self.is_short = False
+
+    async def lend(self, gateway: str, wanted: Taken, standing: LeaseStanding) -> Taken:
+        """A part of the budget that is enough for a call, and for some more if there is plenty.
+
+        Args:
+            gateway: Who asks.
+            wanted: What the call is expected to take.
+            standing: How the gateway stands.
+
+        Raises:
+            BudgetError: If there is no room although no call is in flight anywhere. From then on nothing is lent.
+        """
+        lease = self._leases.setdefault(gateway, _Lease())
+        lease.standing = lease.standing.later(standing)
+        while self._refused is None:
+            short = [name for name in self._bounds if not self._fits(name, wanted)]
+            if not short:
+                grant = wanted if self.is_short else self._generous(wanted)
+                lease.granted += grant
+                return grant
+            if not self.is_short:
+                self.is_short = True
+                self._when_short()
+            if not any(each.out("calls") for each in self._leases.values()):
+                self._refused = self._refusal(short[0], wanted)
+                self._wake()
+                break
+            await self._changed.wait()
+        raise self._refused
+
+    def stands(self, gateway: str, standing: LeaseStanding) -> None:
+        """How a gateway stands now."""
+        if (lease := self._leases.get(gateway)) is not None:
+            lease.standing = lease.standing.later(standing)
+            self._wake()
+
+    def ended(self, gateway: str, spent: Taken | None) -> None:
+        """A gateway is no more.
+
+        Args:
+            gateway: Which.
+            spent: What its calls have taken; `None` if nobody can know: then all that it had is taken to be.
+        """
+        if (lease := self._leases.pop(gateway, None)) is not None:
+            self._spent += spent or Taken(
+                int(lease.taken("calls")), int(lease.taken("tokens")), float(lease.taken("cost"))
+            )
+            self._wake()
+
+    def _left(self, dimension: str) -> float:
+        bound = self._bounds[dimension]
+        assert bound is not None
+        taken = sum(lease.taken(dimension) for lease in self._leases.values())
+        return bound * (1 + _ROUNDING) - float(getattr(self._spent, dimension)) - taken
+
+    def _fits(self, dimension: str, wanted: Taken) -> bool:
+        return self._bounds[dimension] is None or getattr(wanted, dimension) <= self._left(dimension)
+
+    def _generous(self, wanted: Taken) -> Taken:
+        """For as many calls as leave enough for all others to be as generous with."""
+        calls = _CALLS
+        for name, bound in self._bounds.items():
+            if bound is not None and (each := getattr(wanted, name)):
+                calls = min(calls, int(self._left(name) / (4 * self._gateways) / each))
+        calls = max(1, calls)
+        return Taken(calls * wanted.calls, calls * wanted.tokens, calls * wanted.cost)
+
+    def _refusal(self, dimension: str, wanted: Taken) -> BudgetError:
+        bound = self._bounds[dimension]
+        assert bound is not None
+        spent = bound - self._left(dimension)
+        account = Account(Budget.model_validate({f"max_{dimension}": bound}))
+        setattr(account.spent, dimension, round(spent, 9) if isinstance(bound, float) else round(spent))
+        try:
+            account.reserve(wanted)
+        except BudgetError as error:
+            return error
+        return BudgetError(f"max_{dimension} {bound} is used up", setting=f"max_{dimension}")
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+class LeasedAccount(Account):
+    """A gateway's part of a budget, which grows as it is asked for.
+
+    Args:
+        budget: The bounds of all gateways together.
+        lend: Gives more of it; see `Purse.lend`.
+        tell: Tells how this one stands.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        lend: Callable[[Taken, LeaseStanding], Awaitable[Taken]],
+        tell: Callable[[LeaseStanding], None],
+    ) -> None:
+        super().__init__(budget)
+        self._bounded = ["calls", *(name for name in ("tokens", "cost") if getattr(budget, f"max_{name}") is not None)]
+        self._lend = lend
+        self._tell = tell
+        self._granted = Taken()
+        self._returned = Taken()
+        self._asking = asyncio.Lock()
+        self._is_short = False
+
+    async def claim(self, expected: Taken) -> None:
+        """Set aside what a call is expected to take, of more of the budget if need be.
+
+        Raises:
+            BudgetError: If there is no room although no call is in flight in any gateway.
+        """
+        async with self._asking:
+            while True:
+                try:
+                    self.reserve(expected)
+                except BudgetError:
+                    if self._refused is not None:
+                        raise
+                else:
+                    return
+                try:
+                    self._granted += await self._lend(expected, self.standing)
+                except BudgetError as error:
+                    self._refused = error
+                    raise
+
+    def reserve(self, expected: Taken) -> None:
+        """Set aside what a call is expected to take, of what there is here.
+
+        Raises:
+            BudgetError: If that is more than is left here: more is to be claimed.
+        """
+        if self._refused is not None:
+            raise BudgetError(str(self._refused), setting=self._refused.setting)
+        if any(getattr(expected, name) > self._left(name) + _ROUNDING for name in self._bounded):
+            raise BudgetError("the part of the budget that this gateway has is used up")
+        self.reserved += expected
+
+    def settle(self, expected: Taken, taken: Taken) -> None:
+        """Replace what was set aside for a call by what it took."""
+        super().settle(expected, taken)
+        if self._is_short:
+            self.give_back()
+
+    def give_back(self) -> None:
+        """Give back all that no call in flight needs, now and from now on."""
+        self._is_short = True
+        self._returned += Taken(
+            max(0, int(self._left("calls"))), max(0, int(self._left("tokens"))), max(0.0, self._left("cost"))
+        )
+        self._tell(self.standing)
+
+    @property
+    def standing(self) -> LeaseStanding:
+        """How it stands, in figures of its own."""
+        return LeaseStanding(replace(self.spent), replace(self._returned))
+
+    def _left(self, dimension: str) -> float:
+        used = (self._returned, self.spent, self.reserved)
+        return float(getattr(self._granted, dimension) - sum(getattr(each, dimension) for each in used))
+
+
+def _most(one: Taken, other: Taken) -> Taken:
+    return Taken(max(one.calls, other.calls), max(one.tokens, other.tokens), max(one.cost, other.cost))
