@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ REPLY_TYPE = "embeddings"
 
 _AT_ONCE = 100
 """Texts in one call; providers take from some hundred to some thousand."""
+_embedding = threading.Lock()
 _DIGITS = 6
 """Of a similarity: another machine's last bit decides nothing."""
 
@@ -108,6 +111,34 @@ async def embedded(texts: Sequence[str], scene: Scene, embedder: str, *, common:
         return [vector for part in parts for vector in part]
     try:
         return await asyncio.to_thread(here.embed, texts)
+    except EmbedderError as error:
+        raise RecipeError(f"embedder: {error}", setting="embedder") from error
+
+
+async def embedded_rows(texts: Sequence[str], scene: Scene, embedder: str) -> NDArray[np.float32]:
+    """Return a row for each text, to be compared in many scenarios: what they share is embedded once.
+
+    A model's vectors are common calls; those that are made here are held for whoever needs them next.
+
+    Args:
+        texts: The texts.
+        scene: The node's, for calls to a model.
+        embedder: As for `embedded`, which says what is raised.
+    """
+    if embedding_model(embedder):
+        return np.array(await embedded(texts, scene, embedder, common=True), dtype=np.float32)
+    return await asyncio.to_thread(_made_here, embedder, tuple(texts))
+
+
+def _made_here(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
+    with _embedding:  # else several scenarios would embed the same hundreds of texts beside each other
+        return _held(embedder, texts)
+
+
+@lru_cache(maxsize=4)
+def _held(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
+    try:
+        return np.array(local_embedder(embedder).embed(texts), dtype=np.float32)
     except EmbedderError as error:
         raise RecipeError(f"embedder: {error}", setting="embedder") from error
 

@@ -66,13 +66,24 @@ class Case:
 
     Attributes:
         turn: The turn that is judged, counted from 1; `None` for the whole outcome.
-        inputs: Inputs of the judge's prompt besides those that the judge itself provides.
+        inputs: Inputs of the judge's prompt besides those that the judge itself provides; or a function that returns
+            them, called only if the case is still open.
         missing: Why there is nothing to judge: nobody is asked, and the judgement is `unparsed` with this explanation.
+        label: What tells the case from others of its turn, such as a branch of a tree; its explanation begins with it.
     """
 
     turn: int | None = None
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] | Callable[[], Mapping[str, Any]] = field(default_factory=dict)
     missing: str = ""
+    label: str = ""
+
+    def is_of(self, judgement: Judgement) -> bool:
+        """Return whether a judgement, of the right metric and target, is of this case."""
+        return judgement.turn == self.turn and judgement.explanation.startswith(self.explained(""))
+
+    def explained(self, explanation: str) -> str:
+        """Return an explanation with the label before it."""
+        return f"{self.label}: {explanation}" if self.label else explanation
 
 
 class JudgedState(TypedDict, total=False):
@@ -107,6 +118,8 @@ class Judge:
         after: The node of another judge whose judgements this one needs; by default judges work side by side.
         read: Takes the score from a reply and its explanation: `read(reply)` returns both; by default `verdict` or
             `score`, and `explanation`.
+        both_orders: The names of two inputs, such as two replies, that the judge reads in both orders, against a
+            preference for a place: it is asked twice, and `read(reply, swapped)` is given both replies.
         labels: The verdicts of a judge that picks one of several labels: each label is a metric, true of the one that
             `read` returns. `metric` then only names the judge.
     """
@@ -123,7 +136,8 @@ class Judge:
     cases: Callable[[Any, Outcome], Iterable[Case]] | None = None
     node: str = ""
     after: str = ""
-    read: Callable[[Any], Scores] | None = None
+    read: Callable[..., Scores] | None = None
+    both_orders: tuple[str, str] | None = None
     labels: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -188,9 +202,15 @@ class Judge:
         """
         if self.when is not None and not self.when(scenario, outcome):
             return []
-        done = {(each.metric, each.target, each.turn) for each in outcome.judgements}
-        cases = self._all_cases(scenario, outcome)
-        return [case for case in cases if any((metric, self.target, case.turn) not in done for metric in self.metrics)]
+        done: dict[int | None, list[Judgement]] = {}
+        for each in outcome.judgements:
+            if each.target == self.target and each.metric in self.metrics:
+                done.setdefault(each.turn, []).append(each)
+        return [
+            case
+            for case in self._all_cases(scenario, outcome)
+            if not {*self.metrics} <= {each.metric for each in done.get(case.turn, ()) if case.is_of(each)}
+        ]
 
     def _all_cases(self, scenario: Any, outcome: Outcome) -> Iterator[Case]:
         if self.cases is not None:
@@ -220,12 +240,17 @@ class Judge:
     async def _judged(self, scene: Scene, prompt: str, case: Case) -> list[Judgement]:
         if case.missing:
             return [self._judgement(metric, case, None, case.missing) for metric in self.metrics]
+        asked = [self._inputs(scene, prompt, case)]
+        if self.both_orders is not None:
+            one, other = self.both_orders
+            asked.append({**asked[0], one: asked[0][other], other: asked[0][one]})
         try:
-            reply = await scene.ask_role(self.role, prompt, **self._inputs(scene, prompt, case))
+            replies = await asyncio.gather(*(scene.ask_role(self.role, prompt, **each) for each in asked))
         except UnparsedReplyError as error:
             return [self._judgement(metric, case, None, str(error)) for metric in self.metrics]
+        reply = replies[0]
         if self.read is not None:
-            score, explanation = self.read(reply)
+            score, explanation = self.read(*replies)
         else:
             score, explanation = reply.verdict if isinstance(reply, Verdict) else reply.score, reply.explanation
         if self.labels:
@@ -235,13 +260,15 @@ class Judge:
 
     def _judgement(self, metric: str, case: Case, score: bool | float | None, explanation: str) -> Judgement:
         status: Status = "unparsed" if score is None else "ok"
+        told = case.explained(explanation)
         return Judgement(
-            metric=metric, target=self.target, turn=case.turn, score=score, status=status, explanation=explanation
+            metric=metric, target=self.target, turn=case.turn, score=score, status=status, explanation=told
         )
 
     def _inputs(self, scene: Scene, prompt: str, case: Case) -> dict[str, Any]:
         """Return the inputs that the prompt declares: from the case, from the judge itself, and from the scenario."""
-        given = {"target": self.target, "metric": self.metric, "turn": case.turn, **case.inputs}
+        inputs = case.inputs if isinstance(case.inputs, Mapping) else case.inputs()
+        given = {"target": self.target, "metric": self.metric, "turn": case.turn, **inputs}
         wanted = scene.inputs_of(prompt)
         return {name: given[name] if name in given else getattr(scene.scenario, name) for name in wanted}
 
@@ -299,13 +326,14 @@ def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[J
     return tuple(sorted(judgements, key=place))
 
 
-def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge]) -> list[str]:
-    """Add a node per judge to a graph; a judge that needs another one's judgements follows it, others end the graph.
+def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge], then: str = "") -> list[str]:
+    """Add a node per judge to a graph; a judge that needs another one's judgements follows it.
 
     Args:
         builder: The graph under construction; its state has `judgements` (see `JudgedState`).
         recipe: Makes an outcome of the state, and is named in the ids of prompts that rubrics make.
         judges: The judges.
+        then: The node that follows the last of them; by default the graph ends.
 
     Returns:
         The nodes with which judging begins; empty without judges.
@@ -315,7 +343,7 @@ def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge]) -> list[
     for judge in judges:
         builder.add_node(judge.node, node(_node(judge, recipe)))
         followers = [each.node for each in judges if each.after == judge.node]
-        for follower in followers or [END]:
+        for follower in followers or [then or END]:
             builder.add_edge(judge.node, follower)
     return [judge.node for judge in judges if not judge.after]
 

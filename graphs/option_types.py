@@ -14,6 +14,9 @@ from .recipe import RecipeError
 
 T = TypeVar("T")
 
+_MOST = 12
+"""Names that an error lists."""
+
 
 def _absolute(path: Path) -> Path:
     return path.expanduser().absolute()
@@ -55,7 +58,7 @@ FilledAxis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_some), AfterVal
 
 
 def chosen(option: str, text: str, known: Iterable[str]) -> list[str]:
-    """The names that an option chooses, by commas: each once, in their order; all that there are for `all`.
+    """Return the names that an option chooses, by commas: each once, in their order; all that there are for `all`.
 
     Args:
         option: The option's name, for the error.
@@ -71,5 +74,7 @@ def chosen(option: str, text: str, known: Iterable[str]) -> list[str]:
         return there_are
     for name in wanted or [text]:
         if name not in there_are:
-            raise RecipeError(f"{option}: there is no {name!r}; there are {', '.join(there_are)}", setting=option)
+            more = f" and {len(there_are) - _MOST} more" if len(there_are) > _MOST else ""
+            some = ", ".join(there_are[:_MOST]) + more
+            raise RecipeError(f"{option}: there is no {name!r}; there are {some}", setting=option)
     return list(dict.fromkeys(wanted))

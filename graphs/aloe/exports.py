@@ -17,13 +17,17 @@ from dialoom.graphs.capabilities import Exporter, ExportOptions
 from dialoom.graphs.outcome import Episode
 from dialoom.prompts import ChatMessage
 
-from .tree import Round, Tree
+from .tree import REPLIES, Round, conversation, leaves, rounds_of
 
 KTO_DISTANCE = 64
 """How many examples of wanted replies come before the unwanted one of the first of them."""
 
 _PAIR_ROLES = ("preferred", "rejected")
 _NOTHING = "None"  # the release's word for an induction that found nothing
+
+
+Rows = Iterator[dict[str, Any]]
+Prompt = list[ChatMessage]
 
 
 class PairOptions(ExportOptions):
@@ -42,13 +46,9 @@ class PairOptions(ExportOptions):
         return text
 
     def take(self, each: Round) -> bool:
-        """Whether a round is wanted."""
-        if self.verified_only and each.verified is not True:
-            return False
-        if self.round_range is None:
-            return True
-        first, last = _bounds(self.round_range)
-        return first <= each.number <= last
+        """Return whether a round is wanted."""
+        first, last = (1, len(each["path"]) + 1) if self.round_range is None else _bounds(self.round_range)
+        return first <= len(each["path"]) + 1 <= last and (each["verified"] is True or not self.verified_only)
 
 
 def _bounds(text: str) -> tuple[int, int]:
@@ -58,25 +58,24 @@ def _bounds(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2] or match[1])
 
 
-def sft(tree: Tree, each: Round) -> Iterator[dict[str, Any]]:
-    """The preferred reply to be learnt, apart from the prompt, so that nothing else is."""
-    yield {"prompt": _prompt(tree, each), "completion": _said(each.preferred)}
+def sft(prompt: Prompt, each: Round) -> Rows:
+    """Yield the preferred reply to be learnt, apart from the prompt, so that nothing else is."""
+    yield {"prompt": prompt, "completion": _said(each["preferred"])}
 
 
-def preference(tree: Tree, each: Round) -> Iterator[dict[str, Any]]:
-    """The pair under its prompt: for DPO, and for a reward model."""
-    yield {"prompt": _prompt(tree, each), "chosen": _said(each.preferred), "rejected": _said(each.rejected)}
+def preference(prompt: Prompt, each: Round) -> Rows:
+    """Yield the pair under its prompt: for DPO, and for a reward model."""
+    yield {"prompt": prompt, "chosen": _said(each["preferred"]), "rejected": _said(each["rejected"])}
 
 
-def kto(tree: Tree, each: Round) -> Iterator[dict[str, Any]]:
-    """Both replies, each with its label; `apart` then parts them."""
-    prompt = _prompt(tree, each)
-    yield {"prompt": prompt, "completion": _said(each.preferred), "label": True}
-    yield {"prompt": prompt, "completion": _said(each.rejected), "label": False}
+def kto(prompt: Prompt, each: Round) -> Rows:
+    """Yield both replies, each with its label; `apart` then parts them."""
+    yield {"prompt": prompt, "completion": _said(each["preferred"]), "label": True}
+    yield {"prompt": prompt, "completion": _said(each["rejected"]), "label": False}
 
 
-def apart(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Wanted replies as they come, each unwanted one some way behind.
+def apart(rows: Rows) -> Rows:
+    """Yield wanted replies as they come, each unwanted one some way behind.
 
     KTO sets the replies of a batch against the prompts beside them, so rows of one prompt must not be neighbours.
     """
@@ -91,57 +90,55 @@ def apart(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     yield from waiting
 
 
-def release_lines(episode: Episode, *_: Any) -> Iterator[dict[str, Any]]:
-    """A line per whole conversation: a tree that forks gives one for each of its leaves."""
-    for tree in _trees(episode):
-        for leaf in tree.leaves():
-            yield {
-                "profile": tree.persona.profile,
-                "personality": tree.persona.personality,
-                "conversations": [_turn(each, step) for each, step in zip(tree.along(leaf), leaf, strict=True)],
-            }
+def release_lines(episode: Episode, *_: Any) -> Rows:
+    """Yield a row for each whole conversation: a tree that forks gives one for each of its leaves."""
+    rounds, persona = _finished(episode), episode.outcome.details.get("persona", {})
+    by_path = {each["path"]: each for each in rounds}
+    for leaf in leaves(rounds):
+        yield {
+            "profile": persona["profile"],
+            "personality": persona["personality"],
+            "conversations": [_turn(by_path[leaf[:depth]], step) for depth, step in enumerate(leaf)],
+        }
 
 
-def tree_lines(episode: Episode, *_: Any) -> Iterator[dict[str, Any]]:
-    """The tree as the run keeps it."""
-    for tree in _trees(episode):
-        yield {"id": episode.id, **tree.model_dump(mode="json")}
+def tree_lines(episode: Episode, *_: Any) -> Rows:
+    """Yield the tree as the run keeps it."""
+    if rounds := _finished(episode):
+        yield {"id": episode.id, "persona": episode.outcome.details["persona"], "rounds": rounds}
 
 
-def _pairs(rows: Callable[[Tree, Round], Iterator[dict[str, Any]]]) -> Callable[..., Iterator[dict[str, Any]]]:
-    """The items of a format that is made round by round."""
+def _pairs(rows: Callable[[Prompt, Round], Rows]) -> Callable[..., Rows]:
+    """Return the items of a format that is made round by round."""
 
-    def items(episode: Episode, *_: Any, options: PairOptions) -> Iterator[dict[str, Any]]:
-        for tree in _trees(episode):
-            for each in filter(options.take, tree.rounds):
-                yield from rows(tree, each)
+    def items(episode: Episode, *_: Any, options: PairOptions) -> Rows:
+        rounds = _finished(episode)
+        for each in filter(options.take, rounds):
+            said = conversation(rounds, each["path"])
+            prompt: Prompt = [{"role": line["speaker"], "content": line["content"]} for line in said]
+            yield from rows([*prompt, {"role": "user", "content": each["user"]}], each)
 
     return items
 
 
-def _trees(episode: Episode) -> Iterator[Tree]:
-    """A finished scenario's tree; none if it failed."""
-    if episode.state == "done":
-        yield Tree.model_validate(episode.outcome.details)
+def _finished(episode: Episode) -> list[Round]:
+    """Return the rounds of a finished tree; none if it failed."""
+    return rounds_of(episode.outcome) if episode.state == "done" else []
 
 
-def _prompt(tree: Tree, each: Round) -> list[ChatMessage]:
-    return [*tree.history(each.path), {"role": "user", "content": each.user}]
-
-
-def _said(reply: str) -> list[ChatMessage]:
+def _said(reply: str) -> Prompt:
     return [{"role": "assistant", "content": reply}]
 
 
 def _turn(each: Round, step: str) -> dict[str, Any]:
     return {
-        "user": each.user,
+        "user": each["user"],
         # Texts, as the release's trainers put either of them into the history; docs/training-sets.md has the patch for
         # its dpo.py, which draws one item of `rejected`.
-        "assistant": {"preferred": each.preferred, "rejected": each.rejected},
-        "chosen": "preferred" if step == "p" else "rejected",
-        "inferred_profile": each.inferred_profile or _NOTHING,
-        "inferred_personality": each.inferred_personality or _NOTHING,
+        "assistant": {name: each[name] for name in REPLIES.values()},
+        "chosen": REPLIES[step],
+        "inferred_profile": each["inferred_profile"] or _NOTHING,
+        "inferred_personality": each["inferred_personality"] or _NOTHING,
     }
 
 

@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from dialoom.graphs.conversation import joined
-from dialoom.graphs.outcome import Judgement, Line
+from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.stage import Scene, Update
 from dialoom.prompts import Utterance
 from dialoom.roles import UnparsedReplyError
 
-from .scenario import AloeScenario
+from .tree import PREFERRED, REJECTED, Round, conversation, lines_along, with_verdicts
 
-PREFERRED, REJECTED = "p", "r"
-_NAMED = {(True, True): "preferred", (False, False): "rejected", (True, False): "first", (False, True): "second"}
-"""What a judge of a pair named, by whether that was the preferred reply when it came first, and when it came second."""
 _STAGE_DIRECTION = re.compile(r"\*[^*]*\*")
 _NOTHING = re.compile(r"\W*(?:none|null|nothing(?: yet)?|n/?a|unknown)?\W*", re.IGNORECASE)
-
-Round = dict[str, Any]
 
 
 class TreeState(TypedDict, total=False):
@@ -37,8 +32,7 @@ class TreeState(TypedDict, total=False):
         rounds: The finished rounds, as `Outcome.details` holds them.
         open: The paths that go on, in the order in which they were opened.
         said: The message of the round under way, by path; so also the others, as far as the round has come.
-        verdicts: Whether the judge named the preferred reply both times; `None` if it could not be understood.
-        named: What the judge named in both orders: `preferred` or `rejected`, or a place: `first` or `second`.
+        judgements: What the judge says of the pairs of replies.
         unread: Paths at which the induction could not be understood.
         broken_off: Lines that are not all that was to be said: path, role, and why, in the provider's word.
     """
@@ -49,8 +43,6 @@ class TreeState(TypedDict, total=False):
     induced: dict[str, dict[str, str | None]]
     preferred: dict[str, str]
     rejected: dict[str, str]
-    verdicts: dict[str, bool | None]
-    named: dict[str, str]
     judgements: Annotated[list[dict[str, Any]], joined]
     unread: Annotated[list[str], joined]
     broken_off: Annotated[list[tuple[str, str, str]], joined]
@@ -66,7 +58,7 @@ class InducedPersona(BaseModel):
     @field_validator("profile", "personality", mode="before")
     @classmethod
     def _one_text(cls, value: Any) -> Any:
-        """Sentences in a list are one text; a word for nothing is `None`."""
+        """Return the sentences of a list as one text, and `None` for a word for nothing."""
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             value = " ".join(value)
         if isinstance(value, str):
@@ -93,31 +85,34 @@ REPLY_TYPES: Mapping[str, type[BaseModel]] = {"induced-persona": InducedPersona,
 
 
 async def user(state: TreeState, scene: Scene) -> Update:
-    """The next message of each open path."""
-    persona = _scenario(scene).persona()
+    """Ask for the next message of each open path."""
+    persona, rounds = scene.scenario.persona(), state["rounds"]
 
     async def write(path: str) -> str:
-        history, said = conversation(state["rounds"], path, "assistant"), lines_along(state["rounds"], path)
-        return spoken(await scene.ask_user("aloe/user", said, str, history=history, **persona), "aloe/user")
+        history, said = conversation(rounds, path), lines_along(rounds, path)
+        reply = await scene.ask_user("aloe/user", said, str, history=history, **persona)
+        if not (line := without_directions(reply)):
+            raise UnparsedReplyError("aloe/user", reply, "the line is nothing but stage directions")
+        return line
 
     return await _written("said", "user", state["open"], write, scene)
 
 
 async def induction(state: TreeState, scene: Scene) -> Update:
-    """What the user of each path has revealed by now: sees the whole persona, and the user's lines as evidence.
+    """Ask what the user of each path has revealed: of the whole persona, with the user's lines as evidence.
 
     Where the reply cannot be understood, the round goes on with what was known before it, and is counted.
     """
-    persona = _scenario(scene).persona()
+    persona = scene.scenario.persona()
     unread: list[str] = []
 
     async def induce(path: str) -> dict[str, str | None]:
-        history = _history(state, path, "assistant")
         try:
-            reply: InducedPersona = await scene.ask("aloe/induction", history=history, **persona)
+            reply: InducedPersona = await scene.ask("aloe/induction", history=_history(state, path), **persona)
         except UnparsedReplyError:
             unread.append(path)
-            return _known_before(state["rounds"], path)
+            before: Round = next((done for done in state["rounds"] if path and done["path"] == path[:-1]), {})
+            return {key: before.get(f"inferred_{key}") for key in ("profile", "personality")}
         return reply.model_dump()
 
     induced = await _by_path(state["open"], induce)
@@ -125,7 +120,7 @@ async def induction(state: TreeState, scene: Scene) -> Update:
 
 
 async def preferred(state: TreeState, scene: Scene) -> Update:
-    """The reply of a responder that sees what was induced."""
+    """Ask for the reply of a responder that sees what was induced."""
 
     async def reply(path: str) -> str:
         history = _history(state, path, "preferred")
@@ -135,7 +130,7 @@ async def preferred(state: TreeState, scene: Scene) -> Update:
 
 
 async def rejected(state: TreeState, scene: Scene) -> Update:
-    """The reply of a responder that sees nothing of the persona."""
+    """Ask for the reply of a responder that sees nothing of the persona."""
 
     async def reply(path: str) -> str:
         return str(await scene.ask("aloe/rejected", history=_history(state, path, "rejected")))
@@ -143,135 +138,64 @@ async def rejected(state: TreeState, scene: Scene) -> Update:
     return await _written("rejected", "rejected", state["open"], reply, scene)
 
 
-async def verify(state: TreeState, scene: Scene) -> Update:
-    """Whether a judge finds the preferred reply better, whichever of the two it reads first."""
-    persona = _scenario(scene).persona()
-    named: dict[str, str] = {}
-
-    async def compare(path: str) -> Judgement:
-        pair = (state["preferred"][path], state["rejected"][path])
-        about = {**persona, "history": conversation(state["rounds"], path, "assistant"), "message": state["said"][path]}
-        place = {"metric": "pair", "target": "preferred", "turn": len(path) + 1}
-        try:
-            there, back = await asyncio.gather(
-                scene.ask("aloe/judge-pair", first=pair[0], second=pair[1], **about),
-                scene.ask("aloe/judge-pair", first=pair[1], second=pair[0], **about),
-            )
-        except UnparsedReplyError as error:
-            return Judgement(**place, status="unparsed", explanation=f"{_where(path)}{error}")
-        both = (there.better == "first", back.better == "second")
-        named[path] = _NAMED[both]
-        word = "agree" if both[0] == both[1] else "disagree"
-        told = f"{_where(path)}the two orders {word}: {there.explanation} / {back.explanation}"
-        return Judgement(**place, score=all(both), explanation=told)
-
-    judged = await _by_path(state["open"], compare)
-    return {
-        "verdicts": {path: judgement.score for path, judgement in judged.items()},
-        "named": dict(sorted(named.items())),
-        "judgements": [judgement.model_dump(mode="json") for judgement in judged.values()],
-    }
-
-
 async def follow(state: TreeState, scene: Scene) -> Update:
     """Finish the round of each path, and go on from one of its replies, or from both where the tree branches."""
-    scenario = _scenario(scene)
-    rounds: list[Round] = []
-    named = state.get("named", {})
-    for path in state["open"]:
-        if len(path) < scenario.branching:
-            followed = [PREFERRED, REJECTED]
+    rounds = under_way(state)
+    for done in rounds:
+        path = done["path"]
+        if len(path) < scene.scenario.branching:
+            done["followed"] = [PREFERRED, REJECTED]
         else:
-            followed = [scene.draw(f"follow {path}").choice((PREFERRED, REJECTED))]
-        induced = state["induced"][path]
+            done["followed"] = [scene.draw(f"follow {path}").choice((PREFERRED, REJECTED))]
+    return {"rounds": rounds, "open": [done["path"] + reply for done in rounds for reply in done["followed"]]}
+
+
+def under_way(state: TreeState) -> list[Round]:
+    """Return the rounds of the open paths that have both replies, as far as they have come: none is followed yet."""
+    rounds: list[Round] = []
+    replies = state.get("preferred", {}).keys() & state.get("rejected", {}).keys()
+    written = [path for path in state.get("open", []) if path in replies]
+    for path in written:
         broken_off = {role: why for of, role, why in state.get("broken_off", []) if of == path}
+        induced = state["induced"][path]
         rounds.append(
             {
                 "path": path,
                 "user": state["said"][path],
                 "preferred": state["preferred"][path],
                 "rejected": state["rejected"][path],
-                "followed": followed,
+                "followed": [],
                 "inferred_profile": induced["profile"],
                 "inferred_personality": induced["personality"],
-                "verified": state.get("verdicts", {}).get(path),
-                "named": named.get(path),
+                "verified": None,
+                "named": None,
                 **({"broken_off": broken_off} if broken_off else {}),
             }
         )
-    going_on = [done["path"] + reply for done in rounds for reply in done["followed"]]
-    return {"rounds": rounds, "open": going_on}
-
-
-def is_complete(state: TreeState, rounds: int) -> bool:
-    """Whether all paths have all their rounds."""
-    return len(state["open"][0]) >= rounds
-
-
-def spoken(text: str, prompt: str) -> str:
-    """A user's line without stage directions (what stands between asterisks).
-
-    Raises:
-        UnparsedReplyError: If nothing is left.
-    """
-    line = without_directions(text)
-    if not line:
-        raise UnparsedReplyError(prompt, text, "the line is nothing but stage directions")
-    return line
+    turn = len(written[0]) + 1 if written else None
+    found = [Judgement.model_validate(each) for each in state.get("judgements", []) if each["turn"] == turn]
+    return with_verdicts(rounds, found)
 
 
 def without_directions(text: str) -> str:
-    """What is left of a reply without stage directions; perhaps nothing."""
+    """Return what is left of a reply without stage directions (what stands between asterisks); perhaps nothing."""
     return " ".join(_STAGE_DIRECTION.sub(" ", text).split())
 
 
-def conversation(rounds: Sequence[Round], path: str, speaker: str) -> list[Utterance]:
-    """What was said before the round at a path: along the path, with the other side called `speaker`."""
-    roles = {"user": "user", "assistant": speaker}
-    return [{"speaker": roles[line.role], "content": line.content} for line in lines_along(rounds, path)]
-
-
-def first_path(rounds: Iterable[Round]) -> str:
-    """The path that takes the preferred reply at each fork, as far as rounds were finished."""
-    by_path = {done["path"]: done for done in rounds}
-    path = ""
-    while path in by_path:
-        path += PREFERRED if PREFERRED in by_path[path]["followed"] else by_path[path]["followed"][0]
-    return path
-
-
-def lines_along(rounds: Sequence[Round], path: str) -> list[Line]:
-    """The same as lines of a user and an assistant, with why they broke off."""
-    by_path = {done["path"]: done for done in rounds}
-    lines: list[Line] = []
-    for depth, reply in enumerate(path):
-        done = by_path[path[:depth]]
-        followed = "preferred" if reply == PREFERRED else "rejected"
-        for role, of in (("user", "user"), ("assistant", followed)):
-            lines.append(Line(role=role, content=done[of], finish_reason=done.get("broken_off", {}).get(of)))
-    return lines
-
-
-def _history(state: TreeState, path: str, speaker: str) -> list[Utterance]:
-    """The conversation at a path, with the message of the round under way at its end."""
+def _history(state: TreeState, path: str, speaker: str = "assistant") -> list[Utterance]:
+    """Return the conversation at a path, with the message of the round under way at its end."""
     return [*conversation(state["rounds"], path, speaker), {"speaker": "user", "content": state["said"][path]}]
 
 
-def _known_before(rounds: Sequence[Round], path: str) -> dict[str, str | None]:
-    """What was induced in the round before the one at a path."""
-    done = next((done for done in rounds if path and done["path"] == path[:-1]), {})
-    return {"profile": done.get("inferred_profile"), "personality": done.get("inferred_personality")}
-
-
 async def _by_path(paths: Sequence[str], work: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
-    """The work on each path, all at once."""
+    """Return the results of the work on each path, all at once."""
     return dict(zip(paths, await asyncio.gather(*map(work, paths)), strict=True))
 
 
 async def _written(
     channel: str, role: str, paths: Sequence[str], work: Callable[[str], Awaitable[str]], scene: Scene
 ) -> Update:
-    """A role's line on each path, and which of them broke off."""
+    """Return a role's line on each path, and which of them broke off."""
     broken_off: list[tuple[str, str, str]] = []
 
     async def write(path: str) -> str:
@@ -282,12 +206,3 @@ async def _written(
 
     written = await _by_path(paths, write)
     return {channel: written, **({"broken_off": sorted(broken_off)} if broken_off else {})}
-
-
-def _scenario(scene: Scene) -> AloeScenario:
-    scenario: AloeScenario = scene.scenario
-    return scenario
-
-
-def _where(path: str) -> str:
-    return f"after {path}: " if path else ""

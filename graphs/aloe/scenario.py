@@ -1,13 +1,56 @@
-"""What never changes while people are talked with: the person, and the size of what is made of them."""
+"""What a user chooses for a set of trees, and what never changes in one: the person, and the size of what is made."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from pydantic import Field, model_validator
+
+from dialoom.graphs.option_types import AbsolutePath
+from dialoom.graphs.recipe import RecipeOptions
 from dialoom.graphs.scenario import Scenario
+from dialoom.personas.persona import Persona, combined, read_personas
+from dialoom.personas.pools import shipped_seeds
 
 SPOKEN = 300
 """The most tokens of what users and assistants say (the release's limit); what is read as an object has none."""
+_SAMPLES = 20
+
+
+class PersonaOptions(RecipeOptions):
+    """Which people, and for how many rounds."""
+
+    personas: AbsolutePath | None = Field(
+        None, description="JSONL of personas, with profile and personality; without it, the shipped samples."
+    )
+    rounds: int = Field(10, ge=1, le=100, description="Messages of the user in each conversation.")
+    limit: int | None = Field(None, ge=1, description="Take no more than this many personas, from the first on.")
+
+    def people(self) -> Sequence[Persona]:
+        """Return the personas in the file's order, or shipped profiles and personalities drawn together.
+
+        Raises:
+            DataError: If the file is not what it should be.
+        """
+        if self.personas is not None:
+            return read_personas(self.personas)
+        return list(combined(shipped_seeds("profile"), shipped_seeds("personality"), _SAMPLES, seed=0))
+
+
+class AloeOptions(PersonaOptions):
+    """The options of the recipe `aloe`."""
+
+    branching: int = Field(
+        0, ge=0, le=8, description="Follow both replies in this many of the first rounds: 2^D conversations each."
+    )
+    verify_pairs: bool = Field(False, description="Let a judge compare the two replies of each round, in both orders.")
+
+    @model_validator(mode="after")
+    def _branching_within_rounds(self) -> AloeOptions:
+        if self.branching > self.rounds:
+            raise ValueError(f"branching {self.branching} is more than rounds {self.rounds}")
+        return self
 
 
 class PersonaScenario(Scenario):
@@ -31,15 +74,15 @@ class PersonaScenario(Scenario):
         return self.person
 
     def facets(self) -> dict[str, Any]:
-        """The persona's id and the rounds."""
+        """Return the persona's id and the rounds."""
         return {"persona": self.person, "rounds": self.rounds}
 
     def described(self) -> dict[str, Any]:
-        """The facets and the persona's texts."""
+        """Return the facets and the persona's texts."""
         return {**self.facets(), **self.persona()}
 
     def persona(self) -> dict[str, str]:
-        """The persona as prompts take it."""
+        """Return the persona as prompts take it."""
         return {"profile": self.profile, "personality": self.personality}
 
 
@@ -53,5 +96,5 @@ class AloeScenario(PersonaScenario):
     branching: int = 0
 
     def facets(self) -> dict[str, Any]:
-        """The persona's id and the tree's size."""
+        """Return the persona's id and the tree's size."""
         return {**super().facets(), "branching": self.branching}

@@ -1,111 +1,122 @@
 """A preference tree as `Outcome.details` holds it: rounds by their paths, and the conversation that leads to each.
 
 A path is the replies that were followed to get to a round: a text of `p` (preferred) and `r` (rejected), empty for the
-first round. `docs/design/aloe.md` describes the JSON.
+first round. Rounds are ordered by length of path, then path. `docs/design/aloe.md` describes the JSON of a round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
-from typing import Any, Literal, Self
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
+from dialoom.graphs.judge import Case, Judge
+from dialoom.graphs.outcome import Judgement, Line, Outcome
+from dialoom.prompts import Utterance
+
+from .scenario import AloeScenario
+
+PREFERRED, REJECTED = "p", "r"
+REPLIES = {PREFERRED: "preferred", REJECTED: "rejected"}
+"""The names of the replies, by the letters of paths."""
+
+Round = dict[str, Any]
+
+NAMED = {
+    "preferred": "the two orders agree on the preferred reply",
+    "rejected": "the two orders agree on the rejected reply",
+    "first": "the two orders disagree: each names the first reply",
+    "second": "the two orders disagree: each names the second reply",
+}
+"""What a judge named that read the two replies of a round in both orders, and how its explanation begins."""
+_EXPLANATION = re.compile(rf"(?:after ([pr]+): )?(?:({'|'.join(NAMED.values())}):)?")
+
+
+def lines_along(rounds: Sequence[Round], path: str) -> list[Line]:
+    """Return what was said before the round at a path, with why lines broke off."""
+    by_path = {done["path"]: done for done in rounds}
+    lines: list[Line] = []
+    for depth, reply in enumerate(path):
+        done = by_path[path[:depth]]
+        for role, of in (("user", "user"), ("assistant", REPLIES[reply])):
+            lines.append(Line(role=role, content=done[of], finish_reason=done.get("broken_off", {}).get(of)))
+    return lines
+
+
+def conversation(rounds: Sequence[Round], path: str, speaker: str = "assistant") -> list[Utterance]:
+    """Return the same as prompts take it, with the other side called `speaker`."""
+    roles = {"user": "user", "assistant": speaker}
+    return [{"speaker": roles[line.role], "content": line.content} for line in lines_along(rounds, path)]
+
+
+def first_path(rounds: Iterable[Round]) -> str:
+    """Return the path that takes the preferred reply at each fork, as far as rounds were finished."""
+    by_path = {done["path"]: done for done in rounds}
+    path = ""
+    while path in by_path:
+        path += PREFERRED if PREFERRED in by_path[path]["followed"] else by_path[path]["followed"][0]
+    return path
+
+
+def leaves(rounds: Sequence[Round]) -> list[str]:
+    """Return the paths of whole conversations, their last reply included; preferred before rejected at a fork."""
+    paths = {done["path"] for done in rounds}
+    return sorted({done["path"] + step for done in rounds for step in done["followed"]} - paths)
+
+
+def _pairs(scenario: AloeScenario, outcome: Outcome) -> Iterator[Case]:
+    """Yield the two replies of each round, with the persona and what was said before."""
+    rounds = outcome.details["rounds"]
+    for done in rounds:
+        path = done["path"]
+        yield Case(
+            len(path) + 1,
+            lambda done=done: {  # type: ignore[misc]
+                **scenario.persona(),
+                "history": conversation(rounds, done["path"]),
+                "message": done["user"],
+                "first": done["preferred"],
+                "second": done["rejected"],
+            },
+            label=f"after {path}" if path else "",
+        )
+
+
+def _better(there: Any, back: Any) -> tuple[bool, str]:
+    """Return whether the preferred reply was named in both orders, the second of which has it second; and the words."""
+    swapped = "preferred" if there.better == "first" else "rejected"
+    named = there.better if there.better == back.better else swapped
+    return named == "preferred", f"{NAMED[named]}: {there.explanation} / {back.explanation}"
+
+
+PAIR = Judge(
+    "pair",
+    prompt="aloe/judge-pair",
+    target="preferred",
+    node="verify",
+    cases=_pairs,
+    both_orders=("first", "second"),
+    read=_better,
 )
-
-from dialoom.personas import Persona
-from dialoom.prompts import ChatMessage
-
-Step = Literal["p", "r"]
+"""The judge that finds the preferred reply better, or not, whichever of the two it reads first."""
 
 
-class Round(BaseModel):
-    """One round: a message, the two replies to it, and which of them the conversation went on from.
+def with_verdicts(rounds: Iterable[Round], judgements: Iterable[Judgement]) -> list[Round]:
+    """Return rounds with what a judge said of their replies.
 
-    Attributes:
-        path: The replies followed to get here.
-        followed: `p`, `r`, or both where the tree forks.
-        inferred_profile: What the induction had found of the profile by then; `None` if nothing.
-        inferred_personality: The same of the personality.
-        verified: Whether a judge names the preferred reply in both orders; `None` if no judge could be understood, or
-            none was asked.
-        named: What that judge named in both orders: `preferred` or `rejected`, or whatever stood at a place: `first`
-            or `second`; `None` as above.
-        broken_off: Why lines of it are not all that was to be said, in the provider's word, by role; most are.
+    Args:
+        rounds: The rounds.
+        judgements: Judgements of `PAIR`; a round without one gets `None`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    path: str = Field(pattern=r"^[pr]*$")
-    user: str
-    preferred: str
-    rejected: str
-    followed: tuple[Step, ...] = Field(min_length=1, max_length=2)
-    inferred_profile: str | None = None
-    inferred_personality: str | None = None
-    verified: bool | None = None
-    named: Literal["preferred", "rejected", "first", "second"] | None = None
-    broken_off: Mapping[Literal["user", "preferred", "rejected"], str] = {}
-
-    @model_serializer(mode="wrap")
-    def _plain(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what broke off where nothing did."""
-        dumped: dict[str, Any] = dump(self)
-        return {name: value for name, value in dumped.items() if name != "broken_off" or value}
-
-    @property
-    def number(self) -> int:
-        """Which round of its conversation it is, from 1."""
-        return len(self.path) + 1
-
-    def reply(self, step: str) -> str:
-        """The preferred reply for `p`, the rejected one for `r`."""
-        return self.preferred if step == "p" else self.rejected
+    words = {text: name for name, text in NAMED.items()}
+    found: dict[tuple[int | None, str], tuple[Any, str | None]] = {}
+    for each in judgements:
+        if each.metric == PAIR.metric and (match := _EXPLANATION.match(each.explanation)):
+            found[each.turn, match[1] or ""] = each.score, words.get(match[2])
+    verdicts = ((done, found.get((len(done["path"]) + 1, done["path"]), (None, None))) for done in rounds)
+    return [{**done, "verified": score, "named": named} for done, (score, named) in verdicts]
 
 
-class Tree(BaseModel):
-    """A persona and its rounds, ordered by length of path, then path: a round stands behind the one it goes on from."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
-    persona: Persona
-    rounds: tuple[Round, ...]
-
-    @model_validator(mode="after")
-    def _check_paths(self) -> Self:
-        """Every round but the first goes on from a reply that was followed."""
-        paths = [each.path for each in self.rounds]
-        if paths != sorted(set(paths), key=lambda path: (len(path), path)):
-            raise ValueError(f"rounds are ordered by length of path, then path, each once; these are {paths}")
-        for path in paths:
-            if path and (path[:-1] not in self._by_path or path[-1] not in self._by_path[path[:-1]].followed):
-                raise ValueError(f"round {path!r} goes on from a reply that was not followed")
-        return self
-
-    @cached_property
-    def _by_path(self) -> dict[str, Round]:
-        return {each.path: each for each in self.rounds}
-
-    def __getitem__(self, path: str) -> Round:
-        return self._by_path[path]
-
-    def along(self, path: str) -> list[Round]:
-        """The rounds on the way to a path, or to a leaf: those whose replies its letters say."""
-        return [self._by_path[path[:length]] for length in range(len(path))]
-
-    def history(self, path: str) -> list[ChatMessage]:
-        """What had been said when a path was reached: each message, and the reply to it that was followed."""
-        said: list[ChatMessage] = []
-        for each, step in zip(self.along(path), path, strict=True):
-            said.append({"role": "user", "content": each.user})
-            said.append({"role": "assistant", "content": each.reply(step)})
-        return said
-
-    def leaves(self) -> Iterator[str]:
-        """The paths of whole conversations, their last reply included; preferred before rejected at a fork."""
-        ends = [each.path + step for each in self.rounds for step in each.followed]
-        yield from sorted(path for path in ends if path not in self._by_path)
+def rounds_of(outcome: Outcome) -> list[Round]:
+    """Return the rounds of an outcome, with the verdicts of its judgements."""
+    return with_verdicts(outcome.details.get("rounds", []), outcome.judgements)

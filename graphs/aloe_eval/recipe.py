@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field
 
 from dialoom.graphs.aloe.nodes import without_directions
-from dialoom.graphs.aloe.options import PersonaOptions
-from dialoom.graphs.aloe.scenario import SPOKEN, PersonaScenario
+from dialoom.graphs.aloe.scenario import SPOKEN, PersonaOptions, PersonaScenario
 from dialoom.graphs.capabilities import WithComparison
 from dialoom.graphs.dialogue import DialogueRecipe, DialogueState, Turns
 from dialoom.graphs.judge import Case, Judge, add_judges
 from dialoom.graphs.option_types import AbsolutePath
-from dialoom.graphs.outcome import Episode, Outcome
+from dialoom.graphs.outcome import Outcome
 from dialoom.graphs.recipe import Graph, RecipeError
-from dialoom.graphs.reporting.chart import Chart
-from dialoom.graphs.reporting.facet import Facet
-from dialoom.graphs.reporting.table import Table
+from dialoom.graphs.reporting import Chart, Facet, Runs, Table
 from dialoom.graphs.stage import Stage, node
 from dialoom.personas.persona import Persona, read_personas
 
@@ -64,7 +61,7 @@ class AloeEval(DialogueRecipe, WithComparison):
         draw: random.Random,  # noqa: ARG002 - everybody is taken, or the first
         note: Callable[[str], None],
     ) -> Iterator[PersonaScenario]:
-        """A conversation for each persona, in the file's order."""
+        """Yield a conversation for each persona, in the file's order."""
         for person in _unlike(options.people(), options.unlike, note)[: options.limit]:
             yield PersonaScenario(
                 person=person.id, profile=person.profile, personality=person.personality, rounds=options.rounds
@@ -88,19 +85,19 @@ class AloeEval(DialogueRecipe, WithComparison):
         return builder
 
     def played_by(self, scenario: PersonaScenario) -> Mapping[str, str]:
-        """The persona."""
+        """Return the persona."""
         return scenario.persona()
 
     def spoken(self, reply: str) -> str:
         """Return a user's message without stage directions."""
         return without_directions(reply)
 
-    def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
-        """Alignment levels by round, and how they rise: the paper's table 1, a row for each run."""
+    def compared(self, runs: Runs) -> list[Table]:
+        """Return alignment levels by round, and how they rise: the paper's table 1, a row for each run."""
         return report.compared(runs)
 
-    def charts(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Chart]:
-        """Alignment levels over the rounds with the fitted lines: the paper's figure 4."""
+    def charts(self, runs: Runs) -> list[Chart]:
+        """Return alignment levels over the rounds with the fitted lines: the paper's figure 4."""
         return report.charts(runs)
 
 

@@ -13,12 +13,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Annotated, Any, Literal, TypedDict
 
-import numpy as np
 from langchain_core.messages import BaseMessage, ToolMessage
 from pydantic import BaseModel, ConfigDict
 
 from dialoom.graphs.conversation import acted, appended, said, tool_said, utterances
-from dialoom.graphs.embedding import embedded, highest
+from dialoom.graphs.embedding import embedded_rows, highest
 from dialoom.graphs.outcome import Line, Outcome
 from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.stage import Scene, Update
@@ -290,9 +289,9 @@ async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str,
 async def _nearest(scenario: ApolloScenario, scene: Scene) -> list[int]:
     """Return the numbers of the sessions most like the request by the cosine of embeddings, in their order."""
     texts = ["\n".join(each.session.lines) for each in scenario.history]
-    request = await embedded([scenario.pair.query], scene, scenario.played.embedder, common=True)
-    vectors = np.array(await embedded(texts, scene, scenario.played.embedder, common=True), dtype=np.float32)
-    return sorted(place + 1 for place in highest(vectors @ np.array(request[0], dtype=np.float32), RETRIEVED))
+    request = await embedded_rows([scenario.pair.query], scene, scenario.played.embedder)
+    sessions = await embedded_rows(texts, scene, scenario.played.embedder)
+    return sorted(place + 1 for place in highest(sessions @ request[0], RETRIEVED))
 
 
 def _as_text(messages: Sequence[BaseMessage]) -> list[Utterance]:

@@ -7,7 +7,7 @@ import re
 
 from pydantic import Field
 
-from dialoom.graphs.option_types import AbsolutePath, FilledAxis
+from dialoom.graphs.option_types import AbsolutePath, FilledAxis, chosen
 from dialoom.graphs.recipe import RecipeError, RecipeOptions
 from dialoom.personas import PersonaLensRelease, Task, samples
 
@@ -40,36 +40,29 @@ class PersonaLensOptions(RecipeOptions):
     limit: int | None = Field(None, ge=1, description="Plan no more than this many dialogues.")
 
     def source(self) -> PersonaLensRelease:
-        """The people to draw from."""
+        """Return the people to draw from."""
         return samples() if self.profiles is None else PersonaLensRelease(self.profiles)
 
     def chosen_users(self, release: PersonaLensRelease, draw: random.Random) -> list[str]:
-        """Ids of the people wanted, in the release's order.
+        """Return ids of the people wanted, in the release's order.
 
         Raises:
             RecipeError: If an id is unknown or a number is not one from 1 to the number of people.
         """
-        known = release.user_ids()
-        wanted = [part.strip() for part in self.users.split(",") if part.strip()]
-        if wanted == ["all"]:
-            return known
-        if len(wanted) == 1 and wanted[0].lstrip("-").isdecimal() and wanted[0] not in known:
-            count = int(wanted[0])
+        known, named = release.user_ids(), self.users.strip()
+        if named.lstrip("-").isdecimal() and named not in known:
+            count = int(named)
             if not 1 <= count <= len(known):
                 raise RecipeError(
                     f"users {count}: there are {len(known)} people; give a number from 1 to that", setting="users"
                 )
-            chosen = set(draw.sample(known, count))
-            return [user for user in known if user in chosen]
-        if not wanted:
-            raise RecipeError(f"users {self.users!r} names nobody; give ids, a number or 'all'", setting="users")
-        for user in wanted:
-            if user not in known:
-                raise RecipeError(f"users: unknown user {user!r}; there are {_some(known)}", setting="users")
+            wanted = draw.sample(known, count)
+        else:
+            wanted = chosen("users", self.users, known)
         return [user for user in known if user in set(wanted)]
 
     def wanted_tasks(self) -> frozenset[str] | None:
-        """Ids of the tasks wanted; `None` when a whole kind is.
+        """Return ids of the tasks wanted; `None` when a whole kind is.
 
         Raises:
             RecipeError: If something is neither a kind nor of the form of a task id.
@@ -86,9 +79,5 @@ class PersonaLensOptions(RecipeOptions):
         return frozenset(wanted)
 
     def wants(self, task: Task, ids: frozenset[str] | None) -> bool:
-        """Whether a task is among those chosen."""
+        """Return whether a task is among those chosen."""
         return task.id in ids if ids is not None else self.tasks in ("all", task.kind)
-
-
-def _some(ids: list[str], most: int = 8) -> str:
-    return ", ".join(ids[:most]) + (f" and {len(ids) - most} more" if len(ids) > most else "")

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
-from collections.abc import Sequence
-from functools import lru_cache
 from typing import Annotated, Any, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dialoom.graphs.conversation import joined
-from dialoom.graphs.embedding import embedded, embedding_model, highest
-from dialoom.graphs.recipe import RecipeError
+from dialoom.graphs.embedding import embedded_rows, highest
 from dialoom.graphs.stage import Scene, Update
-from dialoom.personas.similarity import EmbedderError, local_embedder
 from dialoom.roles import UnparsedReplyError
 
 from .conversation import explicit_preferences, own_places, preceding, utterances
@@ -29,7 +23,6 @@ from .scenario import PrefEvalScenario
 
 LETTERS = "ABCD"
 
-_embedding = threading.Lock()
 _LABEL = re.compile(
     r"\A[\s*_#]*(?:(?:my |the )?(?:new|revised|final|improved) )?(?:answer|response)[*_]*:[\s*_]*", re.I
 )
@@ -96,8 +89,8 @@ async def retrieve(state: ItemState, scene: Scene) -> Update:
     lines = preceding(scenario, state["replies"], state["position"])
     pool = {id(line): place for place, line in enumerate(scenario.distractors.value)}
     own = [line.content for line in lines if id(line) not in pool]
-    shared = await _rows([line.content for line in scenario.distractors.value], scene)
-    others = await _rows([scenario.pair.question, *own], scene)
+    shared = await embedded_rows([line.content for line in scenario.distractors.value], scene, scenario.embedder)
+    others = await embedded_rows([scenario.pair.question, *own], scene, scenario.embedder)
     scores = np.empty(len(lines))
     scores[[place for place, line in enumerate(lines) if id(line) not in pool]] = others[1:] @ others[0]
     if len(shared):
@@ -181,24 +174,3 @@ async def _said(scene: Scene, prompt: str, inputs: dict[str, Any]) -> str:
         return str(await scene.ask(prompt, **inputs))
     except UnparsedReplyError:
         return ""
-
-
-async def _rows(texts: Sequence[str], scene: Scene) -> NDArray[np.float32]:
-    """Return a row for each text. A model's vectors are common calls: what many items share is embedded once."""
-    embedder = scene.scenario.embedder
-    if embedding_model(embedder):
-        return np.array(await embedded(texts, scene, embedder, common=True), dtype=np.float32)
-    return await asyncio.to_thread(_made_here, embedder, tuple(texts))
-
-
-def _made_here(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
-    with _embedding:  # else several items would embed the same hundreds of turns beside each other
-        return _held(embedder, texts)
-
-
-@lru_cache(maxsize=4)
-def _held(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
-    try:
-        return np.array(local_embedder(embedder).embed(texts), dtype=np.float32)
-    except EmbedderError as error:
-        raise RecipeError(f"embedder: {error}", setting="embedder") from error

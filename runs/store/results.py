@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from dialoom.graphs import Judgement, Line, Outcome
 
@@ -41,24 +42,33 @@ def insert_judgements(
 def replace_unparsed(
     connection: sqlite3.Connection, position: int, judgement_set: str, judgements: Iterable[Judgement]
 ) -> None:
-    """Put each judgement in the place of the unparsed one of the same metric, target and turn.
+    """Put each judgement in the place of the unparsed one of the same metric, target and turn; of several, in order.
 
     One of a thing that had none joins them at the end: some things are judged only after the word on another. What is
     said anew of a thing whose judgement stands is ignored.
     """
-    made = {(each.metric, each.target, each.turn): each for each in judgements}
-    query = "SELECT ordinal, metric, target, turn, status FROM judgements WHERE scenario = ? AND judging = ?"
+    query = (
+        "SELECT ordinal, metric, target, turn, status, explanation FROM judgements WHERE scenario = ? AND judging = ? "
+        "ORDER BY ordinal"
+    )
     update = (
         "UPDATE judgements SET score = ?, is_verdict = ?, status = ?, explanation = ? "
         "WHERE scenario = ? AND judging = ? AND ordinal = ?"
     )
-    last = -1
-    for ordinal, *thing, status in connection.execute(query, (position, judgement_set)).fetchall():
-        last = max(last, ordinal)
-        judgement = made.pop((thing[0], thing[1], thing[2]), None)
-        if judgement is not None and status == "unparsed":
-            connection.execute(update, (*_verdict(judgement), position, judgement_set, ordinal))
-    insert_judgements(connection, position, judgement_set, made.values(), after=last)
+    rows = [(row[0], tuple(row[1:4]), row[4], row[5]) for row in connection.execute(query, (position, judgement_set))]
+    stands = {(thing, explanation) for _, thing, status, explanation in rows if status != "unparsed"}
+    made: dict[tuple[Any, ...], list[Judgement]] = {}
+    for each in judgements:
+        thing = (each.metric, each.target, each.turn)
+        if (thing, each.explanation) not in stands:
+            made.setdefault(thing, []).append(each)
+    for ordinal, thing, status, _ in rows:
+        if status == "unparsed" and (again := made.get(thing)):
+            connection.execute(update, (*_verdict(again.pop(0)), position, judgement_set, ordinal))
+    things = {thing for thing, _ in stands}
+    new = [each for thing, left in made.items() if thing not in things for each in left]
+    last = max((ordinal for ordinal, *_ in rows), default=-1)
+    insert_judgements(connection, position, judgement_set, new, after=last)
 
 
 def _verdict(judgement: Judgement) -> tuple[float | None, bool, str, str]:

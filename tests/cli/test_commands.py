@@ -225,7 +225,7 @@ def test_every_call_is_a_row_and_each_text_is_kept_once(run: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--users", "user99"], "unknown user 'user99'"),
+        (["--users", "user99"], "there is no 'user99'"),
         (["--users", "5"], "there are 1 people"),
         (["--tasks", "SD-Chess-task-1"], "has the task 'SD-Chess-task-1'"),
         (["--tasks", "doubles"], "'doubles' is not a task id"),

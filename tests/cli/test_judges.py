@@ -105,7 +105,10 @@ def test_a_run_has_several_judges_from_its_beginning(dialoom: Command, made_once
         assert settings["models"]["judge"] == named, "what is printed names them all; flags do, too, if there are any"
     unknown = ["--model", "judge=python:jury:mild", "--model", "judge=python:jury:nobody"]
     assert "nobody" in dialoom("run", "personalens", *unknown, "-o", "x.db", code=2).stderr
-    for recipe, role, told in (("personalens", "user", "one model plays 'user'"), ("aloe", "judge", "has no judging")):
+    for recipe, role, told in (
+        ("personalens", "user", "one model plays 'user'"),
+        ("persona-pool", "writer", "has no judging"),
+    ):
         with pytest.raises(door.DialoomError, match=told):
             door.plan(recipe, path=folder / "x.db", models={role: ["offline/generic", "offline/attentive"]})
 

@@ -181,9 +181,24 @@ def test_a_scenario_can_be_played_anew(dialoom: Command, players: list[str], tmp
     assert "has no scenario" in dialoom("retry", "run.db", "--scenario", "nobody", code=2).stderr
 
 
-def test_a_recipe_without_judging_says_so(dialoom: Command) -> None:
+_OWN = """
+from dialoom.graphs.aloe import Aloe
+from dialoom.graphs.capabilities import WithJudging
+
+class Own(Aloe, WithJudging):
+    name = "own"
+
+    def judging(self):
+        return None
+
+RECIPE = Own()
+"""
+
+
+def test_a_recipe_without_judging_says_so(dialoom: Command, tmp_path: Path) -> None:
     """And what can be done instead."""
-    dialoom("run", "aloe", "--limit", 1, "--rounds", 1, "--verify-pairs", "-o", "run.db")
+    (tmp_path / "own.py").write_text(_OWN)
+    dialoom("run", "own.py:RECIPE", "--limit", 1, "--rounds", 1, "--verify-pairs", "-o", "run.db")
     refused = dialoom("retry", "run.db", "--unparsed", code=2)
-    assert "recipe 'aloe' has no judging of its own" in refused.stderr
+    assert "recipe 'own' has no judging of its own" in refused.stderr
     assert "--scenario ID" in refused.stderr

@@ -15,6 +15,7 @@ PEOPLE = [
 
 PLAYERS = """
 import hashlib, json
+from pathlib import Path
 
 def mark(messages):
     return hashlib.sha256(json.dumps(messages).encode()).hexdigest()[:8]
@@ -39,6 +40,9 @@ async def judge(messages):
     if "how well an answer" in messages[0]["content"]:
         return json.dumps({"score": 1 + number % 5, "explanation": "so"})
     return json.dumps({"better": ("first", "second")[number % 2], "explanation": "so"})
+
+async def hazy(messages):
+    return "five" if Path("haze").exists() and int(mark(messages), 16) % 3 else await judge(messages)
 
 async def five(messages):
     return "five"

@@ -110,6 +110,30 @@ def test_verified_pairs(dialoom: Command, people: Path) -> None:
     assert "the two orders disagree" in words and "the two orders agree" in words
 
 
+def test_pairs_are_judged_again(dialoom: Command, people: Path) -> None:
+    """A second judge's verdicts are those of the tables and exports; of several unparsed ones each finds its pair."""
+    (people.parent / "haze").touch()
+    size = ("--rounds", 4, "--branching", 2, "--verify-pairs")
+    trees = grown(dialoom, people, *size, players=cast(*ROLES, judge="hazy"))
+    hazy = [done["verified"] for tree in trees for done in tree["rounds"]]
+    assert hazy.count(None) > 3 and set(hazy) == {True, False, None}
+    dialoom("judge", "tree.db", "--model", "judge=python:players:judge", "--name", "second")
+    dialoom("export", "tree.db", "--format", "tree", "--judging", "second", "-o", "second.jsonl")
+    second = lines_of(people.parent / "second.jsonl")
+    named = Counter(done["named"] for tree in second for done in tree["rounds"])
+    assert (
+        f" {100 * named['first'] / (named['first'] + named['second']):.1f} "
+        in dialoom("report", "tree.db", "--judging", "second", "--table", "order").stdout
+    )
+    (people.parent / "haze").unlink()
+    dialoom("retry", "tree.db", "--unparsed", "--judging", "run")
+    dialoom("export", "tree.db", "--format", "tree", "--judging", "run", "-o", "again.jsonl")
+    again = lines_of(people.parent / "again.jsonl")
+    found, wanted = ([done for tree in trees for done in tree["rounds"]] for trees in (again, second))
+    for before, after, other in zip(hazy, found, wanted, strict=True):
+        assert after == other if before is None else after["verified"] is before, "the same judge, of the same pair"
+
+
 def test_a_judge_that_cannot_be_understood_verifies_nothing(dialoom: Command, people: Path) -> None:
     """Unparsed is no verdict."""
     trees = grown(dialoom, people, "--verify-pairs", "--limit", 1, players=cast(*ROLES, judge="five"))

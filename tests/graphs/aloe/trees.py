@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dialoom.graphs import Episode, Outcome
+from dialoom.graphs import Episode, Judgement, Outcome
 
 
 @st.composite
@@ -44,8 +44,20 @@ def round_at(path: str, followed: list[str], verified: bool | None = None) -> di
 
 
 def episode(tree: dict[str, Any], state: str = "done") -> Episode:
-    """The finished scenario of a tree."""
-    outcome = Outcome(messages=(), ended_by="all_rounds" if state == "done" else "error", details=tree)
+    """The finished scenario of a tree, with the judgements that its verdicts are of."""
+    judgements = tuple(
+        Judgement(
+            metric="pair",
+            target="preferred",
+            turn=len(each["path"]) + 1,
+            score=each["verified"],
+            status="unparsed" if each["verified"] is None else "ok",
+            explanation=f"after {each['path']}: so" if each["path"] else "so",
+        )
+        for each in tree["rounds"]
+    )
+    ended = "all_rounds" if state == "done" else "error"
+    outcome = Outcome(messages=(), ended_by=ended, details=tree, judgements=judgements)
     return Episode(
         id=f"{tree['persona']['id']}-1", facets={"persona": tree["persona"]["id"]}, state=state, outcome=outcome
     )
