@@ -130,20 +130,20 @@ $(TORCH)/.installed-training: pyproject.toml constraints.txt
 $(LLM)/.installed-llm: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(LLM)
 	CMAKE_ARGS="-DLLAVA_BUILD=OFF $$CMAKE_ARGS" $(LLM)/bin/python -m pip --disable-pip-version-check install --quiet \
-		--constraint constraints.txt --editable '.[llm]' pytest pytest-asyncio
+		--constraint constraints.txt --editable '.[llm]' pytest pytest-asyncio pytest-timeout
 	@touch $@
 
 $(NOTEBOOK)/.installed-notebook: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(NOTEBOOK)
 	$(NOTEBOOK)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
-		--editable '.[notebook]' pytest pytest-asyncio
+		--editable '.[notebook]' pytest pytest-asyncio pytest-timeout
 	@touch $@
 
 $(PROXY)/.installed-proxy: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(PROXY)
 	grep -vE '^(rich|websockets)==' constraints.txt > $(PROXY)/constraints.txt
 	$(PROXY)/bin/python -m pip --disable-pip-version-check install --quiet --constraint $(PROXY)/constraints.txt \
-		--editable '.[proxy]' pytest pytest-asyncio
+		--editable '.[proxy]' pytest pytest-asyncio pytest-timeout
 	@touch $@
 
 $(STUDIO)/.installed-studio: pyproject.toml constraints.txt
@@ -156,13 +156,13 @@ $(LANGGRAPH)/.installed-langgraph: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(LANGGRAPH)
 	grep -vE '^(protobuf|structlog)==' constraints.txt > $(LANGGRAPH)/constraints.txt
 	$(LANGGRAPH)/bin/python -m pip --disable-pip-version-check install --quiet \
-		--constraint $(LANGGRAPH)/constraints.txt --editable '.[langgraph-server]' pytest pytest-asyncio
+		--constraint $(LANGGRAPH)/constraints.txt --editable '.[langgraph-server]' pytest pytest-asyncio pytest-timeout
 	@touch $@
 
 $(RAY)/.installed-ray: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(RAY)
 	$(RAY)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
-		--editable '.[frames,ray]' pytest pytest-asyncio
+		--editable '.[frames,ray]' pytest pytest-asyncio pytest-timeout
 	@touch $@
 
 # Only the tools: nothing of dialoom is imported.

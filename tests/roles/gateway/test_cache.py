@@ -97,7 +97,7 @@ from tests.processes import Started
 from tests.ledgers import a_place, a_request
 
 async def work(cache, name):
-    for number in range(150):
+    for number in range(60):
         request, place = a_request(seed=number), a_place(seed=number)
         if await cache.find(request, place) is None:
             await cache.keep(request, place, Completion(f"{name} {number}"))
@@ -112,7 +112,7 @@ with ResponseCache(pathlib.Path(sys.argv[1])) as cache:
         with process:
             assert process.communicate()[1] == ""
     with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT count(*) FROM replies").fetchone() == (150,)
+        assert connection.execute("SELECT count(*) FROM replies").fetchone() == (60,)
 
 
 def _not_sqlite(path: Path) -> None:
