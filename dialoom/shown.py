@@ -63,6 +63,28 @@ def markdown_code(text: str) -> str:
     return f"`{line}`"
 
 
+_LATEX = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        "\\": "\\textbackslash{}",
+        "~": "\\textasciitilde{}",
+        "^": "\\textasciicircum{}",
+        "<": "\\textless{}",
+        ">": "\\textgreater{}",
+        "|": "\\textbar{}",
+        "[": "{[}",
+        "]": "{]}",
+        "\N{DAGGER}": "\\textdagger{}",
+    }
+)
+"""Brackets are in braces, as a row that begins with one would be taken for an argument of the row before."""
+
+
+def latex_text(text: str) -> str:
+    """A text within a line of LaTeX: it starts no command, comment, formula or cell."""
+    return " ".join(harmless(text).split()).translate(_LATEX)
+
+
 def csv_cell(cell: Cell) -> Cell | str:
     """A cell that no spreadsheet takes for a formula: an apostrophe stands before a text that looks like one."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell

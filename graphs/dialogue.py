@@ -169,6 +169,29 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         """Return what a role's prompt is given besides the history: by default every field of the scenario."""
         return {name: getattr(scenario, name) for name in type(scenario).model_fields}
 
+    def check_inputs(self, library: Mapping[str, Prompt]) -> None:
+        """Check, before anything is played, that scenarios have what the roles' prompts ask for.
+
+        A recipe that overrides `inputs` or `prompt_of` knows more than can be checked here.
+
+        Args:
+            library: The recipe's prompts by id.
+
+        Raises:
+            RecipeError: Naming the prompt and the input that there is not.
+        """
+        own, kind = type(self), self.scenario_type
+        if own.inputs is not DialogueRecipe.inputs or own.prompt_of is not DialogueRecipe.prompt_of:
+            return
+        for role in self.turns.order:
+            prompt = library[self.prompt_of(None, role)]
+            for name in prompt.front.inputs:
+                if name != "history" and name not in kind.model_fields:
+                    fields = ", ".join(kind.model_fields) or "no fields"
+                    raise RecipeError(
+                        f"prompt {prompt.id!r} asks for {name!r}, which {kind.__name__} does not have; it has {fields}"
+                    )
+
     def graph(self, options: Any) -> Graph:
         """Return the graph: the roles in turn, then the judges."""
         from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph

@@ -218,7 +218,7 @@ class Loop:
     def __init__(
         self,
         *nodes: NodeFunction,
-        again: Callable[[Any], bool] = lambda state: bool(state["rejected"]),
+        again: Callable[[Any], bool] = lambda state: bool(state.get("rejected")),
         needed: Callable[[Any], Any] = lambda _state: True,
         inner: Mapping[str, Callable[[Any], str]] | None = None,
     ) -> None:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from dialoom.errors import DialoomError
 from dialoom.graphs import RecipeError
+from dialoom.graphs.judge import JudgeError
 from dialoom.inputs import DataError
 from dialoom.outputs import OutputError
 from dialoom.prompts import PromptError
@@ -51,7 +52,7 @@ class Fault(StrEnum):
 
 
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
-    ((RunError, TrustError, OutputError, RecipeError, BindingError, PromptError), Fault.CONFIGURATION),
+    ((RunError, TrustError, OutputError, RecipeError, JudgeError, BindingError, PromptError), Fault.CONFIGURATION),
     ((DataError,), Fault.DATA),
     ((StoreError, CacheError), Fault.STORE),
     ((TransientProviderError,), Fault.PROVIDER_TRANSIENT),

@@ -14,6 +14,7 @@ from typing import Any
 
 from dialoom.graphs import Recipe, Scenario, stream
 from dialoom.graphs.capabilities import WithJudging, WithPrompts
+from dialoom.graphs.dialogue import DialogueRecipe
 from dialoom.graphs.judge import check_judges
 from dialoom.graphs.reporting.facet import split_facet
 from dialoom.prompts import PromptLibrary
@@ -24,7 +25,7 @@ from dialoom.roles.gateway.gateway import check_model, check_parameters
 from .config import RunConfig
 from .errors import RunError, StoppedError
 from .gateway_setup import prompts_of
-from .recipe_check import graph_of
+from .recipe_check import check_facets, facets_named, graph_of
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.connections import Synchronous
 from .store.errors import StoreError, store_error
@@ -193,6 +194,8 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
     graph_of(recipe, config.options)
     library = WithPrompts.of(recipe).library(overrides)
     check_judges(recipe, library)
+    if isinstance(recipe, DialogueRecipe):
+        recipe.check_inputs(library)
     for models in config.casts:
         played = prompts_of(library, models)
         check_cast(played, models, WithPrompts.of(recipe).reply_types)
@@ -267,6 +270,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     config = store.config
     notes: list[str] = []
     loads: dict[str, None] = {}
+    named, facets = set(facets_named(recipe)), set[str]()
     judging = WithJudging.of(recipe).judging_roles()
     judges = {role: config.models[role] for role in judging if role in config.models}
     is_judged = len(judges) == len(judging)
@@ -277,6 +281,8 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     def whole(say: Note) -> Iterator[Scenario]:
         for scenario in _until(is_stopped, recipe.scenarios(options, stream(config.seed, "", "plan"), say)):
             loads.update(dict.fromkeys(scenario.loads))
+            if named - facets:
+                facets.update(scenario.facets())
             yield scenario
 
     scenarios = whole(notes.append)
@@ -288,6 +294,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
         notes.append(drawn.told())
     if not store.plan(scenarios, notes, own):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
+    check_facets(recipe, facets)
     store.permit(loads_named(loads))
     for text in notes:
         note(text)

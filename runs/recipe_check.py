@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,59 @@ def graph_of(recipe: Recipe, options: Any) -> Graph:
             f"recipe: `graph` of {type(recipe).__name__} gives {type(graph).__name__}; "
             f"a StateGraph that is not compiled is needed{advice}"
         )
+    if not _ends(graph):
+        raise _wrong(
+            f"recipe: `graph` of {type(recipe).__name__} has no end: no edge leads from START to END; lead one there"
+        )
     return graph
+
+
+def _ends(graph: Graph) -> bool:
+    """Return whether the end can be reached; true where a graph does not say before where a node leads."""
+    from langgraph.graph import END, START
+
+    following: dict[str, set[str]] = defaultdict(set)
+    for begin, end in graph.edges:
+        following[begin].add(end)
+    for ends, end in graph.waiting_edges:
+        for begin in ends:
+            following[begin].add(end)
+    for name, branches in graph.branches.items():
+        for branch in branches.values():
+            following[name].update(branch.ends.values() if branch.ends else (END,))
+    for name, spec in graph.nodes.items():
+        following[name].update(spec.ends or ())
+    reached, waiting = set[str](), [START]
+    while waiting:
+        if (name := waiting.pop()) == END or not following[name]:
+            return True
+        waiting += following[name] - reached
+        reached |= following[name]
+    return False
+
+
+def facets_named(recipe: Recipe) -> Mapping[str, str]:
+    """Return the facets that a recipe's pivots and `facets` name, and where."""
+    named = {facet.name: f"pivot {pivot.name!r}" for pivot in recipe.pivots for facet in pivot.facets}
+    return {**named, **{facet.name: "`facets`" for facet in recipe.facets}}
+
+
+def check_facets(recipe: Recipe, known: Collection[str]) -> None:
+    """Check that a recipe's pivots and facets name facets that its scenarios have.
+
+    Args:
+        recipe: The recipe.
+        known: The facets of the scenarios of a plan.
+
+    Raises:
+        RunError: Naming the facet that no scenario has.
+    """
+    for name, place in facets_named(recipe).items():
+        if name not in known:
+            raise _wrong(
+                f"recipe: {place} of {type(recipe).__name__} names the facet {name!r}, which no scenario has; "
+                f"they have {', '.join(sorted(known)) or 'none'}"
+            )
 
 
 def _made(kind: type[Recipe]) -> Recipe:

@@ -93,6 +93,40 @@ def test_the_recipe_of_the_docs_is_played_judged_and_reported(tmp_path: Path, di
     assert "2" in judged
 
 
+def _lines(text: str) -> int:
+    """Return how many lines are not blank."""
+    return sum(bool(line.strip()) for line in text.splitlines())
+
+
+def test_the_smallest_recipe_of_the_docs_does_all_that_recipes_do(tmp_path: Path, dialoom: Command) -> None:
+    """In 30 lines: played offline, stopped and resumed, judged again, reported, exported, labelled, stepped through."""
+    recipe = re.findall(r"```python\n(.*?)```", read("docs/new-recipe.md"), re.DOTALL)[0]
+    assert _lines(recipe) <= 30
+    (tmp_path / "support.py").write_text(recipe)
+    dialoom("run", "support.py:RECIPE", "--max-calls", 1, "--concurrency", 1, "-o", "support.db", code=3)
+    assert open_run(tmp_path / "support.db").status().pending
+    dialoom("resume", "support.db", "--max-calls", "none")
+    run = open_run(tmp_path / "support.db")
+    assert run.status().done == len(run) == 2
+    dialoom("judge", "support.db", "--model", "offline/placeholder", "--name", "again")
+    assert [each.name for each in run.judgement_sets] == ["run", "again"]
+    assert "resolved %" in dialoom("report", "support.db").stdout
+    dialoom("export", "support.db", "-o", "rows.jsonl")
+    assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 2
+    dialoom("agree", "support.db", "--sample", 4, "-o", "labels.csv")
+    assert "resolved" in (tmp_path / "labels.csv").read_text()
+    assert "the end: nothing comes next" in dialoom("step", "support.db", 1, input="back\nnext\nquit\n").stdout
+
+
+def test_twenty_questions_is_short_and_stands_in_the_docs_in_full() -> None:
+    """Its Python and prompts are at most 110 lines."""
+    example, page = ROOT / "docs" / "examples" / "twenty_questions", read("docs/twenty-questions.md")
+    counted = [example / "recipe.py", *sorted(example.glob("prompts/*/*.md"))]
+    for path in (*counted, example / "words.toml"):
+        assert f"\n{path.read_text(encoding='utf-8').rstrip()}\n```" in page, path.name
+    assert sum(_lines(path.read_text(encoding="utf-8")) for path in counted) <= 110
+
+
 @dataclass(frozen=True)
 class Excerpt:
     """What a page shows of a command's output.

@@ -18,9 +18,10 @@ from .command_list import CommandList
 from .completion import judgings, tables, words_so_far
 from .describe_command import describe
 from .doctor_command import doctor
-from .exit_codes import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING
+from .errors import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING
 from .export_command import register as register_export
 from .flags import WHERE, with_more
+from .new_command import register as register_new
 from .personas_command import register as register_personas
 from .push_command import push
 from .run_command import register as register_run
@@ -97,7 +98,7 @@ def main() -> None:
 def _exit_with(error: Exception) -> None:
     from dialoom.runs.errors import Fault, fault_of
 
-    from .wording import worded
+    from .errors import worded
 
     if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
         say(f"dialoom: {error.filename}: {error.strerror}", err=True)  # such as a name that is too long
@@ -221,7 +222,7 @@ def show(
     elif where or sort or reverse or said or labelled_by or unlabelled_by:
         raise typer.BadParameter("what chooses and sorts (--where, --sort, ...) is for the list; leave out SCENARIO")
     elif calls:
-        from .scenario_calls import show_calls
+        from .show_lines import show_calls
 
         show_calls(run, scenario, json, trust)
     else:
@@ -328,17 +329,20 @@ def report(
     cost: Annotated[
         bool, typer.Option("--cost", help="What the calls of each role took instead: tokens, prompt caches, money.")
     ] = False,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Print the tables as LaTeX; needs the package booktabs.")
+    ] = False,
     trust: TrustFlag = False,
 ) -> None:
     """Scores with their intervals, and what the dialogues are like; several runs of one recipe side by side."""
     from .reporting import report_cost, report_run
 
     if cost:
-        if judging or table or where:
-            raise typer.BadParameter("--cost is a report of its own; leave out --judging, --table and --where")
+        if judging or table or where or latex:
+            raise typer.BadParameter("--cost is a report of its own; leave out --judging, --table, --where and --latex")
         report_cost(runs, out)
         return
-    report_run(runs, out, judging, table or [], where, trust)
+    report_run(runs, out, judging, table or [], where, trust, latex)
 
 
 _CALLING = (resume, retry, judge, review, scorecard)
@@ -353,5 +357,6 @@ _REGISTERED: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
     "replay": register_replay,
     "export": register_export,
     "personas": register_personas,
+    "new": register_new,
 }
 """Those whose parameters or help are made anew for the arguments, or that are several."""

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Get ready": {
         "doctor": "Whether this machine, the keys and the models are ready.",
+        "new": "A folder with a recipe that works, to be changed into your own.",
         "personas": "Pools of profiles and personalities, and the personas made of them.",
     },
     "Play": {

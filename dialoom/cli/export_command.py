@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dialoom.graphs.reporting.facet import split_facet
-
 from .completion import formats as known_formats
 from .completion import judgings
-from .exit_codes import OF_LOOKING
+from .errors import OF_LOOKING
 from .flags import WHERE, Flags, flags_of, with_options
 from .terminal import say
 from .trusting import TRUSTING, trust
@@ -172,6 +170,7 @@ def _format_flags(recipe: Recipe) -> Flags:
 
 def _export(**values: Any) -> None:
     """Write the run's finished scenarios and say how many."""
+    from dialoom.graphs.reporting.facet import split_facet
     from dialoom.runs.export import ExportRequest, write
     from dialoom.runs.store import RunFile
     from dialoom.shown import counted

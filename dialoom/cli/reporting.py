@@ -24,8 +24,11 @@ def report_run(
     names: list[str],
     where: str | None,
     is_trusted: bool = False,
+    is_latex: bool = False,
 ) -> None:
     """Print the report of one run or several, or write it with its charts; all tables, or those of the names."""
+    if is_latex and out is not None:
+        raise RunError("--latex prints the tables; leave out -o, or redirect what is printed", setting="latex")
     with ExitStack() as opened:
         runs = [opened.enter_context(RunFile(path, trust=trust(is_trusted))) for path in paths]
         found = Report.of(runs, judging, names, where)
@@ -35,6 +38,9 @@ def report_run(
     if not found.tables:
         places = " and ".join(map(str, paths))
         raise RunError(f"{places} {'has' if len(paths) == 1 else 'have'} no finished scenario to report on yet")
+    if is_latex:
+        say(found.latex())
+        return
     say(found.title)
     print_tables(found.tables)
 

@@ -15,7 +15,7 @@ from dialoom.runs.store import PANEL, RunFile
 from .building import build, charts, compare, labels_of
 from .page import page
 from .set_comparison import file_name
-from .writing import markdown, write
+from .writing import latex, markdown, write
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -83,6 +83,10 @@ class Report:
     def page(self) -> str:
         """The report as one HTML page that stands alone, with its charts where matplotlib is installed."""
         return page(self.tables, self.title, self.charts)
+
+    def latex(self) -> str:
+        """Return the tables as LaTeX; a document that includes them needs the package `booktabs`."""
+        return latex(self.tables)
 
     def write(self, folder: str | Path, *, has_charts: bool = True) -> list[Path]:
         """Write `report.md`, `report.html`, a CSV file per table, a PNG and an SVG file per chart; returns the paths.

@@ -1,9 +1,10 @@
-"""The writing of a report: Markdown with its pictures, and a CSV file per table."""
+"""The writing of a report: Markdown with its pictures, a CSV file per table, and LaTeX."""
 
 from __future__ import annotations
 
 import csv
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -11,9 +12,11 @@ from urllib.parse import quote
 from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.reporting.table import CONSTANT, Cell
 from dialoom.outputs import binary_output, file_name, make_folder, text_output
-from dialoom.shown import csv_cell, markdown_text
+from dialoom.shown import csv_cell, latex_text, markdown_text
 
 from .drawing import draw
+
+_MINUS = re.compile(r"-(?=\d)")
 
 NO_ROWS = "nothing"
 """Stands where a table has no rows."""
@@ -108,6 +111,29 @@ def _markdown_rows(table: Table) -> Iterator[str]:
     yield "|" + " --- |" * len(table.columns)
     for texts in texts_of(table):
         yield "| " + " | ".join(map(markdown_text, texts)) + " |"
+
+
+def latex(tables: Sequence[Table]) -> str:
+    """Return tables as LaTeX, one `table` environment each; needs the package `booktabs`."""
+    return "\n".join(line for table in tables for line in _latex_table(table))
+
+
+def _latex_table(table: Table) -> Iterator[str]:
+    texts = list(texts_of(table))
+    is_text = [any(isinstance(row[place], str) for row in table.rows) for place in range(len(table.columns))]
+    yield from ("\\begin{table}", "\\centering", f"\\caption{{{latex_text(table.title)}}}")
+    yield from (f"\\label{{tab:{file_name(table.name)}}}", "\\footnotesize")
+    yield f"\\begin{{tabular}}{{{''.join('l' if each else 'r' for each in is_text)}}}"
+    yield from ("\\toprule", " & ".join(map(latex_text, table.columns)) + " \\\\", "\\midrule")
+    for row in texts:
+        yield " & ".join(_latex_cell(*each) for each in zip(row, is_text, strict=True)) + " \\\\"
+    yield from ("\\bottomrule", "\\end{tabular}")
+    yield from (f"\n{latex_text(line)}" for line in (*table.headnotes, *table.footnotes))
+    yield from ("\\end{table}", "")
+
+
+def _latex_cell(text: str, is_text: bool) -> str:
+    return latex_text(text) if is_text else _MINUS.sub("$-$", latex_text(text))
 
 
 def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:

@@ -260,6 +260,44 @@ def test_offline_players_are_named_in_a_column_of_scores_and_below_other_tables_
     assert warning in (tmp_path / "out" / "alignment.svg").read_text().replace("&#x27;", "'")
 
 
+def test_a_report_is_printed_as_latex(dialoom: Command, tmp_path: Path) -> None:
+    """With rules of booktabs; what was said starts no command, cell or comment; `-o` is another form."""
+    recipe = SUPPORT.replace("GOAL", r"50% off & more_\\x{} [#1] ~^$")
+    (tmp_path / "support.py").write_text(recipe)
+    dialoom("run", "support.py:RECIPE", "-o", "run.db")
+    shown = dialoom("report", "run.db", "--latex", "--table", "scores").stdout
+    assert r"\begin{tabular}{lrrl}" in shown and r"\toprule" in shown and r"\bottomrule" in shown
+    assert r"goal & scenarios & done \% & offline \\" in shown
+    odd = r"50\% off \& more\_\textbackslash{}x\{\} {[}\#1{]} \textasciitilde{}\textasciicircum{}\$"
+    assert rf"{odd} & 1 & 100.0 {{[}}20.7, 100.0{{]}} n=1 & user, assistant \\" in shown
+    assert "leave out -o" in dialoom("report", "run.db", "--latex", "-o", "out", code=2).stderr
+
+
+SUPPORT = """
+from dialoom.graphs import Check, DialogueRecipe, Scenario, Turns
+from dialoom.graphs.reporting import Pivot, count, score
+
+
+class Errand(Scenario):
+    goal: str
+
+
+class Support(DialogueRecipe):
+    name = "support"
+    scenario_type = Errand
+    prompts = {"user": "You call. <task>{{ goal }}</task>", "assistant": "You answer."}
+    turns = Turns(max_turns=1)
+    checks = [Check("done", lambda talk: True)]
+    pivots = [Pivot("scores", "Scores", ["goal"], [count(), score("done", title="done %", judged=False)])]
+
+    def scenarios(self, options, draw, note):
+        yield Errand(goal="GOAL")
+
+
+RECIPE = Support()
+"""
+
+
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

@@ -32,8 +32,7 @@ class Secret(Scenario):
 
 def found(_game: Secret, messages: list[BaseMessage]) -> str:
     """Return why the game is over: the keeper says that the word is found."""
-    last = messages[-1]
-    return "found" if last.name == "keeper" and "found" in str(last.content).lower() else ""
+    return "found" if messages[-1].name == "keeper" and "found" in str(messages[-1].content).lower() else ""
 
 
 class TwentyQuestions(DialogueRecipe):
@@ -51,15 +50,13 @@ class TwentyQuestions(DialogueRecipe):
 
     def scenarios(self, options: Options, draw: Random, note: Callable[[str], None]) -> Iterator[Secret]:
         """Yield one game per word."""
-        for word in options.words.split(","):
-            yield Secret(word=word.strip(), questions=options.questions)
+        yield from (Secret(word=word.strip(), questions=options.questions) for word in options.words.split(","))
 
 
 RECIPE = TwentyQuestions()
 
 
-WORDS = Words(Path(__file__).parent / "words.toml")
-"""What the understudies say: so that the game is played offline, too, by `offline/attentive`."""
+WORDS = Words(Path(__file__).parent / "words.toml")  # what is said when `offline/attentive` plays
 
 
 @understudy("twenty_questions", "keeper")
@@ -77,8 +74,7 @@ def play_guesser(request: MarkedRequest, draws: Draws) -> str:
     """Asks for a trait that is still open, until one thing is left."""
     things, asked = dict(WORDS.get("things")), set()
     for question, reply in zip(request.said_by("assistant"), request.said_by("user"), strict=False):
-        trait = (heard(WORDS.get("guesser.ask"), question) or {}).get("trait", "")
-        asked.add(trait)
+        asked.add(trait := (heard(WORDS.get("guesser.ask"), question) or {}).get("trait", ""))
         things = {name: traits for name, traits in things.items() if (trait in traits) == reply.startswith("Yes")}
     untold = sorted({trait for traits in things.values() for trait in traits} - asked)
     if len(things) > 1 and untold:

@@ -1,0 +1,75 @@
+"""Exit codes, and errors in the terms of the command line."""
+
+from __future__ import annotations
+
+from dialoom.errors import Advice, DialoomError
+
+EXIT_DONE, EXIT_SOME_FAILED, EXIT_USAGE, EXIT_STOPPED, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
+"""All done; some scenarios failed; bad usage, configuration or data; stopped early and resumable; stopped before there
+was anything to go on with."""
+
+OF_PLAYING = "Exit codes: 0 all done, 1 some scenarios failed, 2 bad usage or data, 3 stopped early and resumable."
+OF_LOOKING = "Exit codes: 0 done, 2 bad usage, configuration or data."
+OF_DOCTOR = "Exit codes: 0 everything is in place, 1 something is not, 2 bad usage."
+OF_POOLS = "Exit codes: 0 done, 1 the writer failed, 2 bad usage or data, 3 stopped early and resumable."
+OF_STEPPING = (
+    "Exit codes: 0 every line was carried out, 1 a step failed (provider or reply), 2 bad usage, configuration or "
+    "data, or a line that cannot be carried out, 3 stopped early (budget, Ctrl-C). Nothing that was played is lost."
+)
+OF_REPLAYING = "Exit codes: 0 the same path, 1 another one (a line for each departure), 2 no case."
+
+
+_FLAGS = {
+    "encoding": "--as",
+    "metrics": "--metric",
+    "models": "--model",
+    "params": "--param",
+    "path": "-o",
+    "prices": "--price",
+    "recipe": "recipe",
+    "scales": "--scale",
+    "scenarios": "--scenario",
+    "settings": "--setting",
+    "tables": "--table",
+}
+"""Flags that are not simply an option's name."""
+
+_ADVICE = {
+    "combine": "'dialoom personas combine' makes them out of two pools",
+    "give_player": "go on in Python: dialoom.resume(RUN, models={{'{role}': ...}})",
+    "allow_remote": "add --allow-remote to do so all the same",
+    "judge": "'dialoom judge {path} --model MODEL' makes some",
+    "keys": "export it, or give a file of keys with --env-file FILE",
+    "list": "'dialoom show {path}' lists them",
+    "new_name": "give these another name with --name",
+    "new_path": "give another file with -o",
+    "open_in_python": "open the run in Python: dialoom.open_run('{path}', recipe=THE_CLASS)",
+    "price": "give it in US dollars for a million tokens: --price {model}=IN,OUT (0,0 if it costs nothing)",
+    "resume": "go on with 'dialoom resume {path}'",
+    "resume_or_new_path": "go on with 'dialoom resume {path}', or give another file with -o",
+    "retry_scenario": "play a scenario anew with: dialoom retry {path} --scenario ID",
+    "run": "'dialoom run RECIPE -o {path}' makes one",
+    "trust": "if you would use it as your own, add --trust",
+    "status": "play a few scenarios with the real models instead; 'dialoom status' says what they took",
+}
+"""What dialoom can do next, by the word for it."""
+
+
+def worded(error: BaseException) -> str:
+    """An error as the command line says it."""
+    if not isinstance(error, DialoomError):
+        return str(error)
+    text = error.message
+    if error.setting is not None:
+        text = text.replace(error.setting, flag(error.setting), 1)
+    return text if error.advice is None else f"{text}; {advised(error.advice)}"
+
+
+def advised(advice: Advice) -> str:
+    """What to do next, as a command if there is one for it."""
+    return _ADVICE.get(advice.action, advice.text).format(**advice.values)
+
+
+def flag(setting: str) -> str:
+    """The flag of an option."""
+    return _FLAGS.get(setting) or "--" + setting.replace("_", "-")

@@ -1,0 +1,226 @@
+"""`dialoom personas`: building pools with a run, and combining, checking and importing pool files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dialoom.api import CallSettings, aplay, aresume, resolve
+from dialoom.graphs import Recipe
+from dialoom.personas import (
+    EmbedderError,
+    Mendings,
+    PoolEntry,
+    combined,
+    entries_of,
+    local_embedder,
+    read_pool,
+    write_personas,
+    write_pool,
+)
+from dialoom.personas.similarity import count_passing, nearest_neighbours, suggested_threshold
+from dialoom.runs.config import RunConfig
+from dialoom.runs.config_diff import told_otherwise
+from dialoom.runs.errors import RunError
+from dialoom.runs.recipes import load_recipe
+from dialoom.runs.store import RunFile
+
+from .errors import EXIT_DONE, EXIT_SOME_FAILED
+from .playing import carried_out
+from .settings import merged
+from .terminal import say, say_json
+from .watcher import Watcher
+
+_CONCURRENCY = 4
+"""Calls at once: one scenario asks for one text after another, so this is never reached."""
+
+
+def build_pool(
+    name: str, given: dict[str, Any], calling: Mapping[str, Any], out: Path, prompts: Path | None, **common: Any
+) -> int:
+    """Carry out `dialoom personas build`; returns the exit code.
+
+    Args:
+        name: The recipe's.
+        given: Its options.
+        calling: How calls are made: budget, prices, rates and the like.
+        out: The pool's file.
+        prompts: A folder of overrides.
+        common: `seed`, and lists of options that say who plays, and how they sample.
+    """
+    recipe = load_recipe(name)
+    run = out.with_suffix(".run.db")
+    if out == run:
+        raise RunError(f"-o {out}: a pool is a JSONL file, such as pool.jsonl; its run is kept as {run.name} beside it")
+    is_there = run.exists()
+    if not is_there and out.exists():
+        raise RunError(f"{out} exists, and no run of it ({run.name}) is beside it; give another file with -o")
+    settings, log_format = merged(
+        recipe, given, {**common, **calling, "prompts": prompts, "out": run, "concurrency": _CONCURRENCY}
+    )
+    path = settings.pop("path")
+    watcher = Watcher(settings["control"], log_format=log_format)
+    if is_there:
+        new = resolve(name, **settings)
+        _check_same(run, new.config, recipe, prompts)
+        calls = {key: settings[key] for key in CallSettings.__annotations__ if key in settings}
+        carried_out(lambda **watched: aresume(path, retry_failed=True, **{**calls, **watched}), watcher)
+    else:
+        carried_out(lambda **watched: aplay(name, path=path, **{**settings, **watched}), watcher)
+    if (code := watcher.exit_code()) != EXIT_DONE:
+        say(f"{out} is not written yet: the same 'dialoom personas build' goes on as well, and then writes it")
+        return code
+    return _written(run, out)
+
+
+def _check_same(path: Path, config: RunConfig, recipe: Recipe, prompts: Path | None) -> None:
+    """Go on only with a run that was told the same."""
+    with RunFile(path) as run:
+        differing = told_otherwise(run, config, recipe, prompts)
+    if differing:
+        raise RunError(
+            f"{path} was made with another configuration ({'; '.join(differing)}); "
+            "give the same one to go on with it, or another file with -o"
+        )
+
+
+def _written(run: Path, out: Path) -> int:
+    """Write the pool from what its run came to."""
+    with RunFile(run) as file:
+        episode = file.episode(0)
+        failed = file.status().failed
+    if episode is None or failed:
+        say(f"dialoom: no pool was written: {episode.error if episode else 'the run is not over'}", err=True)
+        return EXIT_SOME_FAILED
+    outcome = episode.outcome
+    entries = [PoolEntry.model_validate(each) for each in outcome.details["entries"]]
+    if not entries:
+        raise RunError("no pool was written: it is empty, as the writer's every text was left out")
+    if out.exists() and read_pool(out) != entries:
+        raise RunError(f"{out} is no longer what its run made, so it is left alone; remove it to have it written again")
+    write_pool(out, entries, (run,))
+    rounds, too_near = outcome.counts["rounds"], outcome.counts["too_near"]
+    why = "the target is reached" if outcome.ended_by == "target" else "further rounds kept next to nothing"
+    say(f"wrote {len(entries):,} texts to {out} after {rounds:,} rounds: {why}; {too_near:,} were too near to others")
+    return EXIT_DONE
+
+
+def combine_pools(profiles: Path, personalities: Path, count: int, seed: int, out: Path) -> None:
+    """Carry out `dialoom personas combine`."""
+    first, second = _read(profiles), _read(personalities)
+    try:
+        written = write_personas(out, combined(first, second, count, seed), (profiles, personalities))
+    except ValueError as error:
+        raise RunError(f"-n: {error}") from error
+    say(f"wrote {written:,} personas to {out}")
+
+
+def import_pool(file: Path, out: Path) -> None:
+    """Carry out `dialoom personas import`."""
+    entries = _read(file)
+    if out.exists():
+        raise RunError(f"{out} exists; give another file with -o")
+    say(f"wrote {write_pool(out, entries, (file,)):,} texts to {out}")
+
+
+def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: bool) -> None:
+    """Carry out `dialoom personas check`."""
+    mendings = Mendings()
+    lines = list(entries_of(path, mendings))
+    entries, twins = _told_apart(lines)
+    if not entries:
+        raise RunError(f"{path}: the pool is empty: it holds no text")
+    try:
+        similar = local_embedder(embedder)
+        vectors = similar.embed([entry.text for _, entry in entries])
+    except EmbedderError as error:
+        raise RunError(f"--embedder: {error}") from error
+    pairs = _pairs(nearest_neighbours(vectors))
+    shown = [pair for rank, pair in enumerate(pairs) if rank < most or pair[2] > threshold]
+    found = {
+        "texts": len(entries),
+        "seeds": sum(entry.round == 0 for _, entry in entries),
+        "rounds": max(entry.round for _, entry in entries),
+        "duplicates": [{"line": line, "as_line": first, "id": id_} for line, first, id_ in twins],
+        "above_threshold": sum(similarity > threshold for *_, similarity in pairs),
+        "nearest": [
+            {
+                "similarity": similarity,
+                "lines": [entries[place][0] for place in (one, other)],
+                "ids": [entries[place][1].id for place in (one, other)],
+                "texts": [entries[place][1].text for place in (one, other)],
+            }
+            for one, other, similarity in shown
+        ],
+        "mended": {kind: count for kind, count in mendings.items() if count},
+        "embedder": embedder,
+        "threshold": threshold,
+        "passing": count_passing(vectors, threshold),
+        "suggested_threshold": suggested_threshold(vectors),
+        "meaning": similar.meaning,
+    }
+    if as_json:
+        say_json(found)
+    else:
+        say(_report(path, found, mendings))
+
+
+def _read(path: Path) -> list[PoolEntry]:
+    """A pool, and a line about what was mended in it."""
+    mendings = Mendings()
+    entries = read_pool(path, mendings)
+    if summary := mendings.summary():
+        say(f"{path}: {summary}")
+    return entries
+
+
+def _told_apart(lines: list[tuple[int, PoolEntry]]) -> tuple[list[tuple[int, PoolEntry]], list[tuple[int, int, str]]]:
+    """The lines with a text of their own, and of each other one: its line, that of its twin, and its id."""
+    first: dict[str, int] = {}
+    own: list[tuple[int, PoolEntry]] = []
+    twins: list[tuple[int, int, str]] = []
+    for line, entry in lines:
+        if entry.text in first:
+            twins.append((line, first[entry.text], entry.id))
+        else:
+            first[entry.text] = line
+            own.append((line, entry))
+    return own, twins
+
+
+def _pairs(neighbours: Sequence[tuple[int, float] | None]) -> list[tuple[int, int, float]]:
+    """Every pair of which one is the other's nearest neighbour, the most similar first."""
+    found = {
+        (min(place, near[0]), max(place, near[0]), near[1]) for place, near in enumerate(neighbours) if near is not None
+    }
+    return sorted(found, key=lambda pair: (-pair[2], pair))
+
+
+def _report(path: Path, found: dict[str, Any], mendings: Mendings) -> str:
+    lines = [
+        f"{path}: {found['texts']:,} texts, {found['seeds']:,} of them seeds, {found['rounds']:,} rounds",
+        f"{found['above_threshold']:,} pairs of neighbours are more similar than {found['threshold']:g}",
+        f"({found['meaning']})",
+        _on_threshold(found),
+    ]
+    if summary := mendings.summary():
+        lines.insert(1, f"mended while reading: {summary}")
+    lines += [f"line {each['line']} is the same text as line {each['as_line']}" for each in found["duplicates"]]
+    if found["nearest"]:
+        lines.append("nearest neighbours:")
+    for each in found["nearest"]:
+        (one, other), (text, twin) = each["lines"], each["texts"]
+        lines += [f"  {each['similarity']:.2f}  line {one}: {_short(text)}", f"        line {other}: {_short(twin)}"]
+    return "\n".join(lines)
+
+
+def _on_threshold(found: dict[str, Any]) -> str:
+    would = f"a filter of {found['threshold']:g} would keep {found['passing']:,} of them, read in this order"
+    if found["suggested_threshold"] is None:
+        return would
+    return f"{would}; one of {found['suggested_threshold']:g} at least 95 %: a threshold for more texts like these"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 90 else text[:89].rstrip() + "…"

@@ -1,0 +1,259 @@
+"""Whether a provider is available: while it is not, calls wait and one at a time probes it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dialoom.roles.errors import Absence, ProviderError, UnansweredError
+
+from .limits import AdaptiveLimit, Slot
+from .pauses import Pauses
+
+_IN_A_ROW = 3
+_SHORTEST, _LONGEST = 1.0, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAway:
+    """A provider cannot be reached: calls to it wait.
+
+    Attributes:
+        provider: Its name, and its address if it is not the usual one.
+        reason: What happens to whoever tries.
+        pause: Seconds until it is tried again; further pauses are longer.
+        patience: Seconds in all, after which the work is given up.
+    """
+
+    provider: str
+    reason: str
+    pause: float
+    patience: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderBack:
+    """A provider that was away is there again.
+
+    Attributes:
+        provider: Its name, and its address if it is not the usual one.
+        seconds: How long it was away.
+    """
+
+    provider: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderGone:
+    """A provider was away for longer than there is patience: the work is to stop.
+
+    Attributes:
+        provider: Its name, and its address if it is not the usual one.
+        reason: What happens to whoever tries.
+        seconds: How long it has been away.
+    """
+
+    provider: str
+    reason: str
+    seconds: float
+
+
+Tidings: TypeAlias = "ProviderAway | ProviderBack | ProviderGone"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Leave to send a request.
+
+    Attributes:
+        slot: Its place in the model's limit.
+        finds_out: Whether it is sent to find out if the provider is back.
+    """
+
+    slot: Slot
+    finds_out: bool
+
+
+@dataclass(slots=True)
+class _Away:
+    since: float
+    next_at: float
+    pause: float
+
+
+class Presence:
+    """Of one provider at one address, for all models there.
+
+    Args:
+        provider: What it is called.
+        patience: Seconds that it may be away; 0 to let calls fail instead.
+        pauses: The gateway's, which may be cut short.
+        tell: Is told when it is away, when it is back, and when there is no more patience.
+    """
+
+    def __init__(self, provider: str, patience: float, pauses: Pauses, tell: Callable[[Tidings], None]) -> None:
+        self._provider = provider
+        self._patience = patience
+        self._pauses = pauses
+        self._tell = tell
+        self._away: _Away | None = None
+        self._in_a_row = 0
+        self._missed_at = 0.0  # the first in that row
+        self._heard_at = -1.0
+        self._is_asking = False
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        pauses.when_drained(self._wake_all)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether calls wait for it."""
+        return self._away is not None
+
+    @asynccontextmanager
+    async def turn(self, limit: AdaptiveLimit, tokens: int) -> AsyncIterator[Turn]:
+        """Leave to send a request: when the provider is there, or to find that out; and a place in the limit.
+
+        Args:
+            limit: The model's.
+            tokens: How many the request will take, as far as can be told.
+
+        Raises:
+            DrainedError: If it would have to wait, and the work is to stop.
+        """
+        while True:
+            finds_out = await self._admitted()
+            try:
+                async with limit.slot(tokens) as slot:
+                    if finds_out or not self.is_away:
+                        yield Turn(slot, finds_out)
+                        return
+                    limit.unsent(slot)  # it has gone while there was no place
+            finally:
+                if finds_out:
+                    self._hand_over()
+
+    def answered(self, turn: Turn) -> None:
+        """Somebody was there, whatever was said."""
+        if self._away is not None and not turn.finds_out:
+            return
+        self._in_a_row = 0
+        self._heard_at = self._pauses.now()
+        if self._away is not None:
+            self._tell(ProviderBack(self._provider, self._heard_at - self._away.since))
+            self._away = None
+            self._wake_all()
+
+    def failed(self, turn: Turn, error: ProviderError, begun_at: float, is_last: bool) -> bool:
+        """An attempt failed; returns whether it counts as one of its call's.
+
+        Args:
+            turn: The attempt's.
+            error: What came of it.
+            begun_at: When the first attempt at the call was sent, by the clock of the pauses.
+            is_last: Whether the call would have no other one.
+        """
+        if not isinstance(error, UnansweredError):
+            self.answered(turn)
+        elif self._away is not None:
+            if turn.finds_out:
+                self._is_still_away(self._away, error)
+        elif self._patience > 0:
+            self._missed(error, begun_at, is_last)
+        return self._away is None
+
+    def _missed(self, error: UnansweredError, begun_at: float, is_last: bool) -> None:
+        if error.absence is Absence.UNKNOWN:
+            return
+        now = self._pauses.now()
+        if error.absence is Absence.CERTAIN:
+            self._missed_at = self._missed_at if self._in_a_row else now
+            self._in_a_row += 1
+        if self._in_a_row >= _IN_A_ROW:
+            since = self._missed_at
+        elif is_last and self._heard_at < begun_at:
+            since = begun_at
+        else:
+            return
+        pause = min(_SHORTEST, self._patience)
+        self._away = _Away(since, now + pause, pause)
+        self._tell(ProviderAway(self._provider, error.reason, pause, self._patience))
+
+    def _is_still_away(self, away: _Away, error: UnansweredError) -> None:
+        now = self._pauses.now()
+        left = away.since + self._patience - now
+        if left > 0:
+            away.pause = min(2 * away.pause, _LONGEST)
+            away.next_at = now + min(away.pause, left)
+            return
+        self._tell(ProviderGone(self._provider, error.reason, now - away.since))
+        if not self._pauses.is_drained:  # nobody stops the work: let the calls fail
+            self._patience, self._away = 0.0, None
+            self._wake_all()
+
+    async def _admitted(self) -> bool:
+        """Wait until a request may be sent; returns whether it is to find out if the provider is back."""
+        while self._away is not None:
+            self._pauses.ensure_open()
+            if self._is_asking:
+                await self._handed_over()
+                continue
+            self._is_asking = True
+            try:
+                await self._pauses.sleep(max(0.0, self._away.next_at - self._pauses.now()))
+            except BaseException:
+                self._hand_over()
+                raise
+            return True
+        return False
+
+    async def _handed_over(self) -> None:
+        """Wait behind the others until it is this call's turn to find out, or nobody has to."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self._wake_one()  # it had been this one's turn: let it be another's
+            raise
+
+    def _hand_over(self) -> None:
+        self._is_asking = False
+        self._wake_one()
+
+    def _wake_one(self) -> None:
+        """Have the next one look again."""
+        while self._waiting:
+            if not (future := self._waiting.popleft()).done():
+                future.set_result(None)
+                return
+
+    def _wake_all(self) -> None:
+        while self._waiting:
+            self._wake_one()
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A call that is under way.
+
+    Attributes:
+        role: Who is asked.
+        model: The role's model.
+        began: When it was sent first, on the monotonic clock.
+    """
+
+    role: str
+    model: str
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was sent first; attempts that failed and the pauses between them count."""
+        return time.monotonic() - self.began

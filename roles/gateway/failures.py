@@ -1,0 +1,323 @@
+"""Failures of providers: transient or permanent, with advice, and how unanswered requests are described."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dialoom.roles.errors import (
+    Absence,
+    ContextError,
+    PermanentProviderError,
+    PolicyError,
+    ProviderError,
+    TransientProviderError,
+    UnansweredError,
+)
+
+from .calls import Request
+from .retries import capped, retry_after
+from .secrets import redacted
+
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|context (?:window|length|size)"
+    r"|(?:prompt|input|request) is too (?:long|large)|input token count",
+    re.IGNORECASE,
+)
+_CERTAIN = re.compile(
+    r"exceed\w* (?:the )?(?:available |model'?s? )?context (?:window|length|size)|maximum context length", re.IGNORECASE
+)
+"""So plain that even a status for trouble of the server's own (500) does not make another attempt worth while."""
+
+_NUMBER = r"(\d[\d,]*)"
+_ASKED = (
+    rf"(?:resulted in|requested|input contains at least|prompt contains(?: at least)?) {_NUMBER} (?:input )?tokens",
+    rf"requested tokens \({_NUMBER}\)",
+    rf"request \({_NUMBER} tokens\)",
+    rf"{_NUMBER} tokens > ",
+    rf"token count(?: of| \()? ?{_NUMBER}",
+)
+_READS = (
+    rf"maximum context length (?:is|of) (?:only )?{_NUMBER}",
+    rf"context (?:window|size|length)(?: of| is| \()? ?{_NUMBER}",
+    rf"tokens > {_NUMBER}",
+    rf"maximum number of tokens allowed \(?{_NUMBER}",
+)
+
+
+def is_too_long(status: int | None, told: str) -> bool:
+    """Whether a provider's error says that the request is longer than the model reads.
+
+    Args:
+        status: The HTTP status.
+        told: All that the error says, its code included.
+    """
+    if status == 413:
+        return True
+    return bool((_TOO_LONG if status in (400, 422) else _CERTAIN).search(told))
+
+
+def window_advice(told: str, request: Request | None) -> str:
+    """What to do, with both lengths as far as they are known: the provider's figures, else our own estimate."""
+    asked, reads = _figure(_ASKED, told), _figure(_READS, told)
+    if asked is None and request is not None:
+        asked = f"about {request.letters // 4:,}"
+    return too_long(asked and f"{asked} tokens", reads, request)
+
+
+def too_long(asked: str | None, reads: str | None, request: Request | None) -> str:
+    """What is so, with both lengths as far as they are known, and what to do."""
+    lengths = [asked] if asked else []
+    lengths += [f"it reads {reads}"] if reads else []
+    length = f" ({'; '.join(lengths)})" if lengths else ""
+    role = f"the role {request.role}" if request else "its role"
+    return (
+        f"the request is longer than the model reads{length}: give {role} a model with a longer context, "
+        "or make the conversation shorter"
+    )
+
+
+def _figure(patterns: tuple[str, ...], told: str) -> str | None:
+    for pattern in patterns:
+        if found := re.search(pattern, told, re.IGNORECASE):
+            return f"{int(found[1].replace(',', '')):,}"
+    return None
+
+
+_BY_NUMBER = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.ECONNRESET: "connection reset",
+    errno.ENETUNREACH: "network unreachable",
+    errno.EHOSTUNREACH: "host unreachable",
+    errno.ETIMEDOUT: "no answer to the connection",
+}
+_UNAVAILABLE = frozenset({502, 503, 504})
+# By name: which HTTP client LiteLLM uses differs by provider and setting, and none is imported for this.
+_NO_CONNECTION = frozenset({"ClientConnectorError", "ConnectError", "ConnectTimeout", "ConnectionTimeoutError"})
+_LOST = frozenset(
+    {"ServerDisconnectedError", "ClientOSError", "ClientPayloadError", "RemoteProtocolError", "ReadError", "WriteError"}
+)
+_TIMED_OUT = frozenset({"Timeout", "TimeoutException", "APITimeoutError"})
+_TLS_CODE = re.compile(r"\[SSL: (\w+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """What is known of it.
+
+    Attributes:
+        absence: What it says of whether anybody is there.
+        reason: What happened, as in `connection refused`.
+        host: Who was not to be connected with; `None` if there was a connection, or nobody says.
+    """
+
+    absence: Absence
+    reason: str
+    host: str | None = None
+
+
+def unanswered(error: BaseException, status: int | None) -> Unanswered | None:
+    """What happened, if an error is none that the provider's server itself has told of.
+
+    Args:
+        error: What LiteLLM raised.
+        status: The HTTP status that it gives, which may be of its own making.
+    """
+    chain = list(_chain(error))
+    kinds = {kind.__name__ for each in chain for kind in type(each).__mro__}
+    is_lost = bool(kinds & _LOST)
+    if "ClientConnectorError" in kinds or (kinds & _NO_CONNECTION and not is_lost):
+        host = next((str(host) for each in chain if isinstance(host := getattr(each, "host", None), str)), None)
+        return Unanswered(Absence.CERTAIN, _reason(chain) or "no connection", host)
+    if is_lost:
+        return Unanswered(Absence.POSSIBLE, _reason(chain) or "connection closed before an answer came")
+    if kinds & _TIMED_OUT or isinstance(error, TimeoutError):
+        return Unanswered(Absence.UNKNOWN, "no answer in time")
+    if status in _UNAVAILABLE:
+        return Unanswered(Absence.POSSIBLE, f"status {status}")
+    return None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _reason(chain: list[BaseException]) -> str | None:
+    """In words, from the layer that knows best: the last."""
+    for error in reversed(chain):
+        if isinstance(error, socket.gaierror):
+            return "its name is not known (DNS)"
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return f"its certificate is not accepted ({error.verify_message})"
+        if isinstance(error, ssl.SSLError):
+            code = _TLS_CODE.search(str(error))
+            return "TLS handshake failed" + (f" ({code[1].lower().replace('_', ' ')})" if code else "")
+        if isinstance(error, OSError) and error.errno in _BY_NUMBER:
+            return _BY_NUMBER[error.errno]
+    return None
+
+
+_TRANSIENT = frozenset({408, 409, 425, 429})
+_OVERLOAD = frozenset({429, 503, 529})
+_LONGEST = 600
+_TRACE = "Traceback (most recent call last)"
+_POLICY = re.compile(
+    r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system", re.IGNORECASE
+)
+# Said before anything is sent, by the SDKs; LiteLLM makes a status 500 of it.
+_NO_KEY = re.compile(r"missing credentials|api_key client option must be set|missing .{0,40}api key", re.IGNORECASE)
+# LiteLLM's proxy says these two with status 400; without a database, it knows no key but its master key.
+_UNKNOWN_KEY = re.compile(r"no connected db|no_db_connection", re.IGNORECASE)
+_UNKNOWN_MODEL = re.compile(r"invalid model name|model_not_found", re.IGNORECASE)
+_NO_TOOLS = re.compile(
+    r"support\w* (?:tool|function)|tool use|tool choice requires|tools param requires", re.IGNORECASE
+)
+_ERROR = re.compile(r'"error"\s*:\s*(?!null)')
+_NOISE = re.compile(r"^(?:litellm\.\w+: |\w+(?:Error|Exception|Timeout): |Timeout Error: |\w+(?:Exception|Error) - )+")
+
+
+def classified(
+    error: Exception, model: str, request: Request | None = None, answer: str | None = None
+) -> ProviderError:
+    """Return a provider's exception as one of ours, without any key in its message.
+
+    Args:
+        error: What LiteLLM raised.
+        model: The model that was asked.
+        request: What it was asked, for advice.
+        answer: The body of an answer with a status of success that LiteLLM could not read, if one came.
+    """
+    said = str(error)
+    status = status_of(error)
+    kind = f"{type(error).__name__}{f' ({status})' if status else ''}"
+    message = ": ".join(filter(None, (model, kind, _shown(said))))
+    if answer is not None:
+        message = f"{model}: the answer holds no reply: {_shown(answer) or 'it is empty'}"
+        if not _ERROR.search(answer):
+            return TransientProviderError(message)
+    if _NO_KEY.search(said):
+        return PermanentProviderError(f"{message} - a key is needed in {_key_names(model)}")
+    if _is_out_of_money(error, status, said):
+        return PermanentProviderError(f"{message} - the account has no credit left: top it up, then retry the run")
+    if (told := _too_long(error, status)) is not None:
+        return ContextError(f"{message} - {window_advice(told, request)}")
+    if _is_policy(error, status):
+        return PolicyError(
+            f"{message} - the provider refuses what it says: its content policy stands against this scenario with this "
+            "model"
+        )
+    if status is not None and 400 <= status < 500 and status not in _TRANSIENT:
+        advice = _advice(error, status, model, request)
+        return PermanentProviderError(f"{message} - {advice}" if advice else message)
+    if status is None and not isinstance(error, (OSError, TimeoutError)):
+        return PermanentProviderError(message)
+    is_overload = status in _OVERLOAD or "overloaded" in said.lower()
+    pause = capped(retry_after(_headers(error), said))
+    if (found := unanswered(error, status)) is None:
+        return TransientProviderError(message, is_overload, pause)
+    plain = _plain(found, model, request) or message
+    raw = message if said else plain
+    return UnansweredError(plain, is_overload, pause, absence=found.absence, reason=found.reason, raw=raw)
+
+
+def _plain(found: Unanswered, model: str, request: Request | None) -> str | None:
+    """What happened below HTTP, without the names of those libraries' objects; `None` where a status says it."""
+    at = (request.api_base if request else None) or found.host or model.partition("/")[0]
+    if found.absence is Absence.CERTAIN:
+        return f"{model}: cannot connect to {at}: {found.reason}"
+    return None if found.reason.startswith("status") else f"{model}: {at}: {found.reason}"
+
+
+def status_of(error: Exception) -> int | None:
+    """The HTTP status that LiteLLM has found or chosen for an exception."""
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def _shown(said: str) -> str:
+    """Return what was said without LiteLLM's preface and trace; keys go first, or a part of one could be left."""
+    text = " ".join(_NOISE.sub("", redacted(said).partition(_TRACE)[0]).split())
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+
+
+def _headers(error: Exception) -> Mapping[str, str]:
+    """LiteLLM puts the response's headers beside it: the response that it makes up itself has none."""
+    headers = getattr(error, "litellm_response_headers", None)
+    return headers if headers is not None else getattr(getattr(error, "response", None), "headers", None) or {}
+
+
+def _is_out_of_money(error: Exception, status: int | None, said: str) -> bool:
+    """OpenAI says that with the status of a rate limit, and LiteLLM leaves the code to the exception's cause."""
+    if status == 402:
+        return True
+    return status == 429 and ("insufficient_quota" in said or _body_code(error) == "insufficient_quota")
+
+
+def _body_code(error: BaseException | None) -> Any:
+    while error is not None:
+        if isinstance(body := getattr(error, "body", None), dict):
+            return body.get("code") or body.get("type")
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _too_long(error: Exception, status: int | None) -> str | None:
+    """All that the error says, if that is that the request is too long; LiteLLM knows it for some providers only."""
+    told = f"{error} {_body_code(error)}"
+    is_so = type(error).__name__ == "ContextWindowExceededError" or is_too_long(status, told)
+    return told if is_so else None
+
+
+def _is_policy(error: Exception, status: int | None) -> bool:
+    """Whether a content policy refuses the request; LiteLLM knows it for some providers only."""
+    if type(error).__name__ == "ContentPolicyViolationError":
+        return True
+    return status in (400, 403) and bool(_POLICY.search(f"{error} {_body_code(error)}"))
+
+
+def _advice(error: Exception, status: int, model: str, request: Request | None) -> str:
+    role = f"the role {request.role}" if request else "its role"
+    told = f"{error} {_body_code(error)}"
+    if request and request.tools and _NO_TOOLS.search(told):
+        return (
+            f"it takes no tools as it is served: give {role} a model that does, or have calls written as text, if the "
+            "recipe can"
+        )
+    if status == 401 or (status == 400 and _UNKNOWN_KEY.search(told)):
+        return f"a key that the provider accepts is needed in {_key_names(model)}"
+    if status == 403:
+        return f"the key in {_key_names(model)} may not use this model: check the account's access to it"
+    if status == 404 or (status == 400 and _UNKNOWN_MODEL.search(told)):
+        at = f" at {request.api_base}" if request and request.api_base else ""
+        return f"there is no such model{at}: check the name given for {role} (PROVIDER/NAME) and the address (api_base)"
+    if request and request.temperature is not None and re.search(r"\btemperature\b", told, re.IGNORECASE):
+        return f"give {role} another temperature, or 'none' to send none"
+    for name in request.params if request else ():
+        if re.search(rf"\b{name}\b", told):
+            return f"give {role} another value of {name}, or leave it out (params)"
+    return "" if status != 400 else "the provider will not take this request as it is; the same one is not sent again"
+
+
+def _key_names(model: str) -> str:
+    """The environment variables that the model's provider reads its key from."""
+    import litellm
+
+    try:
+        missing = litellm.validate_environment(model)["missing_keys"]
+        provider = litellm.get_llm_provider(model)[1]
+    except Exception:
+        missing, provider = [], ""
+    if missing:
+        return " or ".join(missing)
+    likely = [name for name in sorted(os.environ) if name.startswith(provider.upper()) and name.endswith("API_KEY")]
+    return " or ".join(likely) or f"{provider.upper() or 'PROVIDER'}_API_KEY"

@@ -1,0 +1,182 @@
+"""The attempts at one call: limits, recorded failures, and the waiting times that providers ask for."""
+
+from __future__ import annotations
+
+import email.utils
+import math
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+from tenacity.wait import wait_random_exponential
+
+from dialoom.roles.errors import ProviderError, TransientProviderError, UnansweredError
+
+from .availability import Presence, Turn
+from .budget import tokens_taken
+from .calls import Attempt, Completion, Request
+from .limits import AdaptiveLimit
+from .pauses import Pauses
+
+MAX_ATTEMPTS = 6
+
+
+class Backend(Protocol):
+    """A way to one kind of model."""
+
+    async def complete(self, request: Request, key: str) -> Completion:
+        """One attempt. Raises a `ProviderError` if it fails."""
+        ...
+
+
+class Attempts:
+    """Sends one request until it is answered, refused for good, or was turned away too often.
+
+    Args:
+        backend: Where it is sent.
+        request: What is sent.
+        key: The call's identity.
+        limit: The model's limit.
+        presence: The provider's: attempts wait while it is away, and those that find it away do not count.
+        longest_wait: Longest pause between attempts of our own choosing, in seconds; a provider's Retry-After may be
+            longer.
+        failed: Is told of each failed attempt.
+        pauses: What is waited between attempts goes through them.
+
+    Attributes:
+        made: How many attempts were made, those that do not count included.
+        last_error: The last failed one's.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        request: Request,
+        key: str,
+        limit: AdaptiveLimit,
+        presence: Presence,
+        longest_wait: float,
+        failed: Callable[[Attempt], Awaitable[None]],
+        pauses: Pauses,
+    ) -> None:
+        self._backend = backend
+        self._request = request
+        self._key = key
+        self._limit = limit
+        self._presence = presence
+        self._longest_wait = longest_wait
+        self._failed = failed
+        self._error: ProviderError | None = None
+        self._pauses = pauses
+        self._begun_at = 0.0
+        self._counted = 0
+        self.made = 0
+        self.last_error: ProviderError | None = None
+
+    async def first(self, turn: Turn) -> Completion | None:
+        """The first attempt, with the leave that the caller has; `None` if it failed and is worth another."""
+        self._begun_at = self._pauses.now()
+        try:
+            return await self._once(turn)
+        except TransientProviderError as error:
+            self._error = error
+            return None
+
+    async def further(self) -> Completion:
+        """The attempts after that.
+
+        Raises:
+            ProviderError: The last one's.
+            DrainedError: If the work is to stop, and another attempt would have to wait.
+        """
+        backoff = wait_random_exponential(multiplier=0.5, max=self._longest_wait)
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(TransientProviderError),
+            stop=lambda _state: self._counted >= MAX_ATTEMPTS,
+            wait=lambda state: 0.0 if self._presence.is_away else self._pause(state, float(backoff(state))),
+            sleep=self._pauses.sleep,
+            reraise=True,
+        )
+        return await retrying(self._again)
+
+    def _pause(self, state: RetryCallState, backoff: float) -> float:
+        """What the provider asks for and a little more, so that not all come back at once; else the backoff's."""
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.retry_after if isinstance(error, TransientProviderError) else None
+        return backoff if asked is None else asked + backoff
+
+    async def _again(self) -> Completion:
+        """For tenacity, whose first attempt is the one that has failed already."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        async with self._presence.turn(self._limit, self._request.expected_tokens) as turn:
+            return await self._once(turn)
+
+    async def _once(self, turn: Turn) -> Completion:
+        self.made += 1
+        started = time.monotonic()
+        try:
+            completion = await self._backend.complete(self._request, self._key)
+        except ProviderError as error:
+            self.last_error = error
+            if isinstance(error, TransientProviderError) and error.is_overload:
+                self._limit.overloaded(turn.slot, error.retry_after)
+            latency = time.monotonic() - started
+            said = error.raw if isinstance(error, UnansweredError) else str(error)
+            await self._failed(Attempt(self.made, latency, said, getattr(error, "retry_after", None)))
+            is_last = self._counted + 1 >= MAX_ATTEMPTS
+            self._counted += self._presence.failed(turn, error, self._begun_at, is_last)
+            raise
+        self._limit.succeeded(turn.slot, tokens_taken(completion))
+        self._presence.answered(turn)
+        return completion
+
+
+LONGEST = 600.0
+"""Seconds: what asks for more is wrong, hostile, or of another day; no run waits for it."""
+
+_IN_BODY = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')  # Google's APIs say it there and in no header
+
+
+def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
+    """Seconds to wait; `None` if nothing readable says so.
+
+    Args:
+        headers: The response's: `retry-after-ms` is the most exact, then `Retry-After` in seconds or as an HTTP date
+            (RFC 9110, section 10.2.3). A date is measured by the server's own clock, if it tells the time.
+        body: What the response said.
+    """
+    said = {name.lower(): value.strip() for name, value in headers.items() if isinstance(value, str)}
+    if (milliseconds := _number(said.get("retry-after-ms", ""))) is not None:
+        return milliseconds / 1000
+    value = said.get("retry-after", "")
+    if (seconds := _number(value)) is not None:
+        return seconds
+    if (moment := _moment(value)) is not None:
+        now = _moment(said.get("date", ""))
+        return max(0.0, moment - (time.time() if now is None else now))
+    found = _IN_BODY.search(body)
+    return float(found[1]) if found else None
+
+
+def capped(seconds: float | None) -> float | None:
+    """The wait that is kept to; a provider that asks for more is asked again after `LONGEST`."""
+    return None if seconds is None else min(seconds, LONGEST)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return max(0.0, value) if math.isfinite(value) else None
+
+
+def _moment(text: str) -> float | None:
+    try:
+        return email.utils.parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
+        return None

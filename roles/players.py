@@ -1,0 +1,235 @@
+"""A user's own players: async functions, LangChain models, LangGraph graphs, factories, and loading them by name."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+
+from .errors import BindingError
+
+Reply: TypeAlias = Callable[..., Awaitable[Any]]
+"""An async function from the chat messages that a model would get to its reply: a text, a chat message as a dictionary,
+or an `AIMessage`. One with a parameter `tools` gets the tools that the request offers, and may reply with a message
+that has `tool_calls`."""
+
+
+@runtime_checkable
+class LangChainModel(Protocol):
+    """A LangChain chat model, or a chain from messages to an `AIMessage` or a text."""
+
+    async def ainvoke(self, input: Any, config: Any = None) -> Any:
+        """Return the reply to the messages."""
+        ...
+
+
+@runtime_checkable
+class CompiledGraph(Protocol):
+    """A compiled LangGraph graph whose state has `messages`."""
+
+    async def ainvoke(self, input: Any, config: Any = None) -> Any:
+        """Return the final state."""
+        ...
+
+    async def aget_state(self, config: Any) -> Any:
+        """Return the state of a thread; only graphs have this, and it is never called."""
+        ...
+
+
+GraphMaker: TypeAlias = Callable[[list[Any]], CompiledGraph]
+"""A plain function of `tools` (LangChain tools, one for each that a request offers) that returns a compiled graph."""
+
+OwnPlayer: TypeAlias = Reply | LangChainModel | CompiledGraph | GraphMaker
+
+_UNSUPPORTED = "players that keep state between calls are not supported yet"
+_STATE = {
+    "checkpointer": "every call gives it the whole conversation in a new thread, so its memory would always be empty",
+    "store": "all conversations would share it, so one could read what another has written",
+}
+
+
+class PlayerError(Exception):
+    """A player cannot be used, or its reply cannot; the message continues a sentence that begins with its name."""
+
+
+def check_player(name: str, player: object) -> None:
+    """Check that an object can play a role.
+
+    A function that makes graphs is called once without tools, to look at the graph that it returns.
+
+    Args:
+        name: What messages call it.
+        player: The object.
+
+    Raises:
+        BindingError: If it is of no kind that can play, or a graph that keeps state between calls.
+    """
+    try:
+        if isinstance(player, CompiledGraph):
+            _ensure_stateless(player)
+        elif makes_graph(player):
+            _probe(cast(GraphMaker, player))
+        elif not isinstance(player, LangChainModel) and not is_async(player):
+            raise PlayerError(
+                f"is no player: {player!r:.60} is no async function of `messages`, no compiled graph, no function of "
+                "`tools` that returns one, and no LangChain chat model"
+            )
+    except PlayerError as error:
+        raise BindingError(f"models: {name} {error}", setting="models") from error
+
+
+def made_graph(maker: GraphMaker, tools: list[Any]) -> CompiledGraph:
+    """Return the graph that a function makes for some tools.
+
+    Raises:
+        PlayerError: If it returns something else, or a graph that keeps state between calls.
+    """
+    graph: object = maker(tools)
+    if not isinstance(graph, CompiledGraph):
+        raise PlayerError(f"returned a {type(graph).__name__}; a function of `tools` must return a compiled graph")
+    _ensure_stateless(graph)
+    return graph
+
+
+def _probe(maker: GraphMaker) -> None:
+    try:
+        made_graph(maker, [])
+    except PlayerError:
+        raise
+    except Exception:
+        return  # it may need the tools of its recipe; whatever it makes of them is checked at each call
+
+
+def _ensure_stateless(graph: CompiledGraph) -> None:
+    """Raise `PlayerError` for a graph with a checkpointer or a store, its own or a subgraph's."""
+    for place, each in [("", graph), *_subgraphs(graph)]:
+        for kind, reason in _STATE.items():
+            if (found := getattr(each, kind, None)) not in (None, False):
+                shown = "" if found is True else f" ({type(found).__name__})"
+                raise PlayerError(
+                    f"{place}is compiled with a {kind}{shown}: {reason}; compile it without a {kind} ({_UNSUPPORTED})"
+                )
+
+
+def _subgraphs(graph: object) -> Iterator[tuple[str, object]]:
+    listed: Any = getattr(graph, "get_subgraphs", None)
+    if listed is not None:
+        for name, each in listed(recurse=True):
+            yield f"has a subgraph {name!r} that ", each
+
+
+def takes_tools(player: OwnPlayer) -> bool:
+    """Return whether a player takes the tools that a request offers.
+
+    Graphs and what makes them do, functions with a parameter `tools`, and chat models whose class binds tools.
+    """
+    if isinstance(player, CompiledGraph) or makes_graph(player):
+        return True
+    if isinstance(player, LangChainModel):
+        from langchain_core.language_models import BaseChatModel  # imported already by whoever made the model
+
+        binds = getattr(type(player), "bind_tools", None)
+        return binds is not None and binds is not BaseChatModel.bind_tools
+    return "tools" in parameters_of(player)
+
+
+def is_async(player: object) -> bool:
+    """Return whether it is an async function, or an object that is called like one."""
+    return inspect.iscoroutinefunction(player) or inspect.iscoroutinefunction(getattr(player, "__call__", None))  # noqa: B004
+
+
+def makes_graph(player: object) -> bool:
+    """Return whether it is a plain function whose first parameter is `tools`, which makes a graph."""
+    is_plain = callable(player) and not isinstance(player, LangChainModel) and not is_async(player)
+    return is_plain and parameters_of(player)[:1] == ["tools"]
+
+
+def parameters_of(function: object) -> list[str]:
+    """Return the names of a function's parameters; none where Python does not know them."""
+    try:
+        return list(inspect.signature(cast("Callable[..., Any]", function)).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def name_of(player: object) -> str:
+    """Return a player's own name: a function's, a graph's, that of a chat model's model, or else its type's."""
+    names = (getattr(player, name, None) for name in ("__name__", "name", "model_name", "model"))
+    return next((name for name in names if isinstance(name, str) and name), type(player).__name__)
+
+
+PYTHON, GRAPH = "python:", "graph:"
+"""How the names begin."""
+
+
+def named_player(model: str) -> OwnPlayer | None:
+    """Return the player that a model's name leads to; `None` if it is no such name.
+
+    Raises:
+        BindingError: If the module, file or name is unknown, or what is found there cannot play.
+    """
+    for prefix, load in ((PYTHON, _in_module), (GRAPH, _in_file)):
+        spec = model.removeprefix(prefix)
+        if spec and spec != model:
+            player = load(spec, model)
+            check_player(model, player)
+            return cast(OwnPlayer, player)
+    return None
+
+
+def load_file(path: Path, wanted_by: str) -> ModuleType:
+    """Import a Python file that is in no package.
+
+    Args:
+        path: The file.
+        wanted_by: The name that leads to it, for messages.
+
+    Raises:
+        BindingError: If there is none or it fails.
+    """
+    if not path.is_file():
+        raise BindingError(f"'{wanted_by}': there is no file {str(path)!r}")
+    spec = importlib.util.spec_from_file_location(f"dialoom_user_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    if (folder := str(path.parent.resolve())) not in sys.path:
+        sys.path.append(folder)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise BindingError(f"'{wanted_by}': {path} cannot be imported: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _in_module(spec: str, wanted_by: str) -> object:
+    module_name, _, name = spec.rpartition(":")
+    if not module_name or not name:
+        raise BindingError(f"'{wanted_by}' is not of the form python:package.module:name")
+    if (here := os.getcwd()) not in sys.path:  # noqa: PTH109
+        sys.path.append(here)
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise BindingError(f"'{wanted_by}': module {module_name!r} cannot be imported: {error}") from error
+    return _attribute(module, name, wanted_by)
+
+
+def _in_file(spec: str, wanted_by: str) -> object:
+    path, _, name = spec.rpartition(":")
+    if not path or not name:
+        raise BindingError(f"'{wanted_by}' is not of the form graph:path/to/file.py:name")
+    return _attribute(load_file(Path(path), wanted_by), name, wanted_by)
+
+
+def _attribute(module: ModuleType, name: str, wanted_by: str) -> object:
+    try:
+        return getattr(module, name)
+    except AttributeError as error:
+        raise BindingError(f"'{wanted_by}': {module.__name__} has no {name!r}") from error
