@@ -54,6 +54,8 @@ ONCE = {
     "the next page of that": ("/runs/many/scenarios?where=turns > 0 and personalization > 1&page=2", _ROWS),
     "by words, the index not there yet": ("/runs/many/scenarios?said=alarm", _ROWS),
     "by other words, with the index": ("/runs/many/scenarios?said=phone reset", _ROWS),
+    "report, computed": ("/runs/many/report", _ROWS),
+    "report, cached": ("/runs/many/report", _ROWS),
 }
 """What takes long for the first time, and is quick from then on."""
 
