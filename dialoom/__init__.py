@@ -62,11 +62,11 @@ if TYPE_CHECKING:
         Turns,
     )
     from dialoom.roles.binding import Model
+    from dialoom.roles.gateway.availability import ProviderAway, ProviderBack
     from dialoom.roles.gateway.budget import Budget
-    from dialoom.roles.gateway.keys import load_env_file
     from dialoom.roles.gateway.litellm_backend import tune_process
-    from dialoom.roles.gateway.presence import ProviderAway, ProviderBack
     from dialoom.roles.gateway.prices import Price
+    from dialoom.roles.gateway.provider_keys import load_env_file
     from dialoom.runs.control import Control
     from dialoom.runs.progress import (
         Began,
@@ -107,9 +107,9 @@ _HOMES = {
     ),
     "dialoom.roles.binding": ("Model",),
     "dialoom.roles.gateway.budget": ("Budget",),
-    "dialoom.roles.gateway.keys": ("load_env_file",),
+    "dialoom.roles.gateway.provider_keys": ("load_env_file",),
     "dialoom.roles.gateway.litellm_backend": ("tune_process",),
-    "dialoom.roles.gateway.presence": ("ProviderAway", "ProviderBack"),
+    "dialoom.roles.gateway.availability": ("ProviderAway", "ProviderBack"),
     "dialoom.roles.gateway.prices": ("Price",),
     "dialoom.runs.control": ("Control",),
     "dialoom.api": (

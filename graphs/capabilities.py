@@ -4,8 +4,7 @@ A recipe that has one inherits it and overrides what it needs. Whoever asks uses
 other recipe::
 
     class Support(DialogueRecipe, WithExports):
-        def exporters(self):
-            return {"tickets": Exporter("one row per call", "lines", ticket_rows)}
+        formats = {"tickets": Exporter("one row per call", "lines", ticket_rows)}
 
     WithExports.of(recipe).exporters()
 """
@@ -363,13 +362,17 @@ class WithExports(Capability):
         >>> def ticket_rows(episode, scenario, prompts, models):
         ...     yield {"goal": scenario.goal, "solved": episode.outcome.ended_by == "end_marker"}
         >>> class Support(DialogueRecipe, WithExports):
-        ...     def exporters(self):
-        ...         return {"tickets": Exporter("one row per call", "lines", ticket_rows)}
+        ...     formats = {"tickets": Exporter("one row per call", "lines", ticket_rows)}
+
+    Attributes:
+        formats: The formats by name.
     """
+
+    formats: ClassVar[Mapping[str, Exporter]] = {}
 
     def exporters(self) -> Mapping[str, Exporter]:
         """Return the formats by name."""
-        return {}
+        return self.formats
 
     def folder_format(self, options: Any) -> str | None:  # noqa: ARG002
         """Return the format whose folder a run with these options is made for: what another recipe reads."""

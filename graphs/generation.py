@@ -9,7 +9,7 @@ A recipe that generates data has a node that writes drafts and a node that revie
 
     async def review(state, scene):
         new = {id_: state["drafts"][id_] for id_ in due(state, state["drafts"])}
-        problems = await reviewed(new, rule(length), state["problems"])
+        problems = await reviewed(new, rule(length), problems=state["problems"])
         return settled(state, "slogans", new, problems, rewrites=2)
 
     def graph(self, options):
@@ -166,7 +166,8 @@ async def reviewed(
     """
     found = dict(problems)
     for check in checks:
-        left = {id_: draft for id_, draft in drafts.items() if id_ not in found}
+        failed = {id_ for id_, each in found.items() if each["result"] != "unparsed"}
+        left = {id_: draft for id_, draft in drafts.items() if id_ not in failed}
         found |= {id_: each for id_, each in (await check(left)).items() if each} if left else {}
     return found
 
@@ -218,7 +219,7 @@ class Loop:
     def __init__(
         self,
         *nodes: NodeFunction,
-        again: Callable[[Any], bool] = lambda state: bool(state["rejected"]),
+        again: Callable[[Any], bool] = lambda state: bool(state.get("rejected")),
         needed: Callable[[Any], Any] = lambda _state: True,
         inner: Mapping[str, Callable[[Any], str]] | None = None,
     ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from dialoom.errors import first_problem
 from dialoom.inputs import DataError, read_json
 from dialoom.text import well_formed_value
 
+from .mending import is_withheld
 from .profile import Affinity
 
 
@@ -25,6 +26,25 @@ class AffinityType(BaseModel):
     has_multiple_values: bool
     possible_values: tuple[str, ...] = ()
 
+    def spelt(self, given: Sequence[str], open_values: bool) -> tuple[list[str], str]:
+        """Return values in the schema's spelling, each once and as one line; and what is wrong with them.
+
+        Args:
+            given: The values.
+            open_values: Whether a categorical preference takes values that the schema does not list.
+        """
+        options = {option.casefold(): option for option in self.possible_values}
+        given = [" ".join(value.split()) for value in given]
+        if not self.has_multiple_values and len(given) != 1:
+            return [], f"{self.name!r} takes one value, and has {len(given)}"
+        for value in given:
+            if is_withheld(value):
+                return [], f"{value!r} says nothing of {self.name!r}"
+            if self.is_categorical and value.casefold() not in options and not open_values:
+                return [], f"{value!r} is none of the values listed for {self.name!r}"
+        spelt = [options.get(value.casefold(), value) if self.is_categorical else value for value in given]
+        return list(dict.fromkeys(spelt)), ""
+
 
 class DomainSchema(BaseModel):
     """The preferences of one domain."""
@@ -33,6 +53,38 @@ class DomainSchema(BaseModel):
     domain: str
     description: str = ""
     affinities: tuple[AffinityType, ...]
+
+    def spelt(self, given: Iterable[tuple[str, Sequence[str]]], open_values: bool) -> tuple[dict[str, Any], str]:
+        """Return preferences in the schema's order and spelling; and what is wrong with them.
+
+        A preference that takes several values may have none, and is then left out.
+
+        Args:
+            given: Names and values.
+            open_values: Whether categorical preferences take values that the schema does not list.
+        """
+        known = {each.name.casefold(): each for each in self.affinities}
+        by_name: dict[str, Sequence[str]] = {}
+        problems = []
+        for name, values in given:
+            key = name.casefold()
+            if key not in known:
+                problems.append(f"there is no preference {name!r} here")
+            elif key in by_name:
+                problems.append(f"{name!r} stands there twice")
+            by_name[key] = values
+        found: dict[str, Any] = {}
+        for key, type_ in known.items():
+            if key not in by_name:
+                problems.append(f"{type_.name!r} is missing")
+                continue
+            kept, problem = type_.spelt(by_name[key], open_values)
+            problems += [problem] if problem else []
+            if kept:
+                found[type_.name] = kept if type_.has_multiple_values else kept[0]
+        if not found and not problems:
+            problems.append("no preference has a value")
+        return found, "; ".join(problems)
 
 
 class AffinitySchema(BaseModel):

@@ -13,9 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from dialoom.errors import Advice
 
 from .errors import BindingError
-from .named_players import named_player
-from .own_players import OwnPlayer, check_player, name_of, takes_tools
 from .parameters import MOST_TOKENS, checked_limit, checked_parameters
+from .players import OwnPlayer, check_player, name_of, named_player, takes_tools
 
 OFFLINE = "offline/"
 ATTENTIVE = "offline/attentive"

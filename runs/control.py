@@ -7,8 +7,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from dialoom.roles.gateway.availability import UnderWay
 from dialoom.roles.gateway.limits import LimitState
-from dialoom.roles.gateway.under_way import UnderWay
 
 
 class _Stoppable(Protocol):

@@ -27,8 +27,8 @@ from dialoom.roles.binding import OFFLINE, Structured
 from dialoom.roles.gateway import CallPlace, Request
 from dialoom.roles.gateway.gateway import Limits, check_model, check_parameters
 from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.roles.gateway.served_window import ServedWindow, served_window
 from dialoom.roles.gateway.structure import Form, Shapes
+from dialoom.roles.gateway.windows import ServedWindow, served_window
 from dialoom.roles.parameters import checked_limit, checked_parameters
 from dialoom.roles.replies import parse_reply
 from dialoom.version import __version__

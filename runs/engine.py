@@ -18,7 +18,7 @@ from dialoom.graphs import Judgement, Outcome, Recipe, Stage
 from dialoom.graphs.finishing import completed, finished
 from dialoom.graphs.recipe import Graph
 from dialoom.roles import BudgetError, Cast, DrainedError
-from dialoom.roles.gateway.presence import ProviderGone, Tidings
+from dialoom.roles.gateway.availability import ProviderGone, Tidings
 from dialoom.roles.gateway.secrets import redacted
 from dialoom.shown import duration
 from dialoom.text import well_formed

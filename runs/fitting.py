@@ -17,8 +17,7 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Completion, Gateway, ModelBinding
 from dialoom.roles.cast import stand_ins
 from dialoom.roles.gateway import Attempt, CallPlace, CallRecord, Request
-from dialoom.roles.gateway.served_window import ServedWindow, served_window
-from dialoom.roles.gateway.windows import counted
+from dialoom.roles.gateway.windows import ServedWindow, counted, served_window
 from dialoom.roles.tokens import COUNTER
 
 from .config import DEFAULT_MODEL

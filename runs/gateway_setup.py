@@ -17,7 +17,7 @@ from dialoom.roles.gateway.provider_keys import check_keys
 from dialoom.roles.gateway.sharing import Sharing
 from dialoom.roles.gateway.structure import Shapes
 from dialoom.roles.gateway.tracing import open_tracing
-from dialoom.roles.own_players import OwnPlayer
+from dialoom.roles.players import OwnPlayer
 
 from .config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from .limits import FailOnError, RunLimits

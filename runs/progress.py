@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from dialoom.roles.gateway.presence import ProviderAway, ProviderBack
+from dialoom.roles.gateway.availability import ProviderAway, ProviderBack
 
 from .budget_status import RunBounds
 from .config import RunConfig

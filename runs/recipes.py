@@ -205,7 +205,7 @@ def _registered(name: str) -> Any:
 
 def _from_file(spec: str) -> Any:
     from dialoom.roles import BindingError
-    from dialoom.roles.named_players import load_file
+    from dialoom.roles.players import load_file
 
     from .errors import RunError
 

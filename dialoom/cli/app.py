@@ -18,7 +18,7 @@ from .command_list import CommandList
 from .completion import judgings, tables, words_so_far
 from .describe_command import describe
 from .doctor_command import doctor
-from .exit_codes import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING
+from .errors import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING
 from .export_command import register as register_export
 from .flags import WHERE, with_more
 from .new_command import register as register_new
@@ -98,7 +98,7 @@ def main() -> None:
 def _exit_with(error: Exception) -> None:
     from dialoom.runs.errors import Fault, fault_of
 
-    from .wording import worded
+    from .errors import worded
 
     if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
         say(f"dialoom: {error.filename}: {error.strerror}", err=True)  # such as a name that is too long
@@ -222,7 +222,7 @@ def show(
     elif where or sort or reverse or said or labelled_by or unlabelled_by:
         raise typer.BadParameter("what chooses and sorts (--where, --sort, ...) is for the list; leave out SCENARIO")
     elif calls:
-        from .scenario_calls import show_calls
+        from .show_lines import show_calls
 
         show_calls(run, scenario, json, trust)
     else:

@@ -48,7 +48,7 @@ def doctor(
 ) -> None:
     """Look whether Python, packages, keys and models are as a run needs them; exits with 1 if something is not."""
     from dialoom.roles.binding import checked_structured, checked_temperature
-    from dialoom.roles.gateway.keys import load_env_file
+    from dialoom.roles.gateway.provider_keys import load_env_file
     from dialoom.runs.doctor import State, Told, examine
     from dialoom.runs.errors import RunError
 

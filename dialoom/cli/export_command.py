@@ -11,7 +11,7 @@ import typer
 
 from .completion import formats as known_formats
 from .completion import judgings
-from .exit_codes import OF_LOOKING
+from .errors import OF_LOOKING
 from .flags import WHERE, Flags, flags_of, with_options
 from .terminal import say
 from .trusting import TRUSTING, trust

@@ -30,13 +30,12 @@ from dialoom.runs.store.ledger import CommonCall
 from dialoom.runs.store.status import Status
 from dialoom.runs.trust import TrustError
 
-from .bounds import bound_lines, budget_flags
 from .console import HarmlessConsole, make_console
-from .fault_lines import at_message, of_the_rest
+from .errors import worded
 from .parameters import UNBOUNDED
+from .show_lines import at_message, bound_lines, budget_flags, of_the_rest
 from .terminal import say, say_json
 from .trusting import trust
-from .wording import worded
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
 _STYLES = {"plain": "", "heading": "bold", "user": "cyan", "assistant": "green", "note": "dim", "new": "yellow"}

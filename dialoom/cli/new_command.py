@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from .exit_codes import OF_LOOKING
+from .errors import OF_LOOKING
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 

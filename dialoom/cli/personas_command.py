@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .call_flags import ANEW, KEPT, SAMPLING
-from .exit_codes import OF_LOOKING, OF_POOLS
+from .errors import OF_LOOKING, OF_POOLS
 from .flags import Flags, flags_of, with_options
 
 _RECIPE = "persona-pool"
@@ -85,7 +85,7 @@ def _pool_options() -> Flags:
 
 def _build(**values: Any) -> None:
     """Have a model write profiles or personalities, round for round, and keep those that are unlike all before."""
-    from .pool_building import build_pool
+    from .pools import build_pool
 
     common = {name: values.pop(name) for name in _BUILD}
     calling = {name: values.pop(name) for name in _CALLING}
@@ -103,7 +103,7 @@ def combine(
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
 ) -> None:
     """Draw personas from two pools: random pairs of a profile and a personality, no pair twice."""
-    from .pool_files import combine_pools
+    from .pools import combine_pools
 
     combine_pools(profiles, personalities, count, seed, out)
 
@@ -118,7 +118,7 @@ def check(
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Look at a pool: how many texts of which rounds, what stands there twice, and which are most alike."""
-    from .pool_files import check_pool
+    from .pools import check_pool
 
     check_pool(pool, embedder, threshold, nearest, json)
 
@@ -131,6 +131,6 @@ def import_(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="POOL", help="The pool, a JSONL file.")],
 ) -> None:
     """Make a pool of an ALOE release's file, one JSON text a line, and say what was mended in it."""
-    from .pool_files import import_pool
+    from .pools import import_pool
 
     import_pool(file, out)

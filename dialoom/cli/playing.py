@@ -22,11 +22,10 @@ from dialoom.runs.recipes import parsed_options
 from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
 
 from .dry_run import print_estimate
-from .exit_codes import EXIT_DONE, EXIT_INTERRUPTED
+from .errors import EXIT_DONE, EXIT_INTERRUPTED, flag
 from .settings import call_settings, merged, players, several_players
 from .terminal import say
 from .watcher import Watcher
-from .wording import flag
 
 Operation = Callable[..., Coroutine[Any, Any, Any]]
 

@@ -10,8 +10,8 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
+from dialoom.roles.gateway.availability import UnderWay
 from dialoom.roles.gateway.limits import LimitState
-from dialoom.roles.gateway.under_way import UnderWay
 from dialoom.runs.store import Usage
 
 _BAR = 20

@@ -12,7 +12,7 @@ from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 from .call_flags import CALLING, SAMPLING
 from .command_list import RecipeList
 from .completion import words_so_far
-from .exit_codes import EXIT_USAGE, OF_PLAYING
+from .errors import EXIT_USAGE, OF_PLAYING
 from .flags import flags_of, with_options
 from .terminal import say
 

@@ -15,7 +15,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, can_draw
 from dialoom.runs.scorecard import MADE, Scorecard, Size
 
-from .exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
+from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
 from .playing import carried_out
 from .settings import call_settings, players, several_players
 from .tables import print_tables

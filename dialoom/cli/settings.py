@@ -172,7 +172,7 @@ def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> d
         RunError, BindingError: Naming the flag and the value that is wrong.
     """
     if (env_file := given.get("env_file")) is not None:
-        from dialoom.roles.gateway.keys import load_env_file
+        from dialoom.roles.gateway.provider_keys import load_env_file
 
         load_env_file(env_file)
     return {

@@ -10,7 +10,7 @@ import typer
 from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
 
 from .call_flags import ANEW, KEPT, REPLAY_ONLY
-from .exit_codes import OF_REPLAYING, OF_STEPPING
+from .errors import OF_REPLAYING, OF_STEPPING
 from .flags import WHERE, Flags, flags_of, with_options
 from .run_command import COMMON
 from .terminal import say

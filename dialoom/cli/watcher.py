@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import structlog
 
-from dialoom.roles.gateway.presence import ProviderAway, ProviderBack
+from dialoom.roles.gateway.availability import ProviderAway, ProviderBack
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.control import Control
 from dialoom.runs.errors import Fault
@@ -37,10 +37,9 @@ from dialoom.runs.store import RunFile
 from dialoom.shown import duration, harmless, json_line
 
 from .console import HarmlessConsole
-from .exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
+from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, flag
 from .progress import ProgressDisplay, Standing, pauses, under_way_for_long
 from .terminal import say
-from .wording import flag
 
 _EVERY = 5.0
 """Seconds between log lines, and at the least between readings of the ledger."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from dialoom.graphs.capabilities import (
-    Exporter,
     WithExports,
     WithGate,
     WithLabels,
@@ -46,6 +45,7 @@ class Aloe(Recipe, WithRoles, WithPrompts, WithGate, WithLabels, WithOutline, Wi
     prompts = ("aloe/user", "aloe/induction", "aloe/preferred", "aloe/rejected")
     reply_types = nodes.REPLY_TYPES
     options_type = AloeOptions
+    formats = EXPORTERS
     scenario_type = AloeScenario
     judges = (tree.PAIR,)
     facets = (Facet("persona", splits=True),)
@@ -163,10 +163,6 @@ class Aloe(Recipe, WithRoles, WithPrompts, WithGate, WithLabels, WithOutline, Wi
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return what the trees hold, by round."""
         return report.tables(episodes)
-
-    def exporters(self) -> Mapping[str, Exporter]:
-        """Return the formats: the release's shape, the tree, and training sets."""
-        return EXPORTERS
 
 
 RECIPE = Aloe()

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dialoom.graphs.reporting.statistics import FEWEST, LEVEL, RESAMPLES, Estimate, is_constant
+from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES, Estimate, is_constant, percentiles
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ class Scores:
         self._dialogues += 1
 
     def alignment(self) -> Alignment | None:
-        """All figures with percentile bootstrap intervals; `None` if there is no score at all.
+        """Return all figures with percentile bootstrap intervals; `None` if there is no score at all.
 
         A resample draws as many dialogues as there are, with replacement, and computes every figure anew: the scores of
         one dialogue stay together, as they depend on each other. A figure that a resample does not have (e.g. the
@@ -85,7 +85,7 @@ class Scores:
         return Alignment(tuple(estimates), average, rate, normalized, r_squared, line)
 
     def _table(self) -> Floats:
-        """Scores by dialogue and round, NaN where there is none, without dialogues that have none; sorted."""
+        """Return scores by dialogue and round, NaN where there is none, without dialogues that have none; sorted."""
         if not self._rounds:
             return np.empty((0, 0))
         table = np.column_stack([np.frombuffer(column) for column in self._rounds])
@@ -94,7 +94,7 @@ class Scores:
 
 
 def _resampled(table: Floats) -> Floats:
-    """Levels by resample and round; so many resamples at a time that their weights fit in a few megabytes."""
+    """Return levels by resample and round; so many resamples at a time that their weights fit in a few megabytes."""
     n = len(table)
     draw = np.random.default_rng(0)
     at_once = max(1, min(RESAMPLES, _WEIGHTS_AT_ONCE // n))
@@ -108,13 +108,13 @@ def _resampled(table: Floats) -> Floats:
 
 
 def _levels(weights: Floats, table: Floats) -> Floats:
-    """AL by row of weights and round; NaN where no dialogue of any weight has a score."""
+    """Return AL by row of weights and round; NaN where no dialogue of any weight has a score."""
     present = ~np.isnan(table)
     return _divided(weights @ np.where(present, table, 0.0), weights @ present.astype(np.float64))
 
 
 def _figures(levels: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Average, slope, intercept, normalized slope and R^2 of each row of levels; NaN where one is undefined."""
+    """Return average, slope, intercept, normalized slope and R^2 of each row of levels; NaN where undefined."""
     present = ~np.isnan(levels)
     n = present.sum(axis=1).astype(np.float64)
     rounds = np.where(present, np.arange(1.0, levels.shape[1] + 1), 0.0)
@@ -133,7 +133,7 @@ def _figures(levels: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
 
 
 def _divided(above: Floats, below: Floats) -> Floats:
-    """The quotient; NaN where the divisor is 0."""
+    """Return the quotient; NaN where the divisor is 0."""
     quotient: Floats = np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below != 0)
     return quotient
 
@@ -159,6 +159,4 @@ def _estimate(n: int, value: float, resampled: Floats, scores: Floats | None = N
     constant = None if scores is None else _is_constant(scores)
     if n < FEWEST:
         return Estimate(n, float(value), None, None, constant)
-    tail = (1.0 - LEVEL) / 2.0
-    low, high = np.quantile(had, [tail, 1.0 - tail])
-    return Estimate(n=n, mean=float(value), low=float(low), high=float(high), is_constant=constant)
+    return Estimate(n, float(value), *percentiles(had), constant)

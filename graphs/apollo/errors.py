@@ -29,7 +29,7 @@ _OF_PREFERENCES = ("preference", "output")
 
 
 def label_of(flow: str, gold: Sequence[GoldCall], made: Sequence[Mapping[str, Any]], asked: bool) -> str | None:
-    """The label of a sample by its calls; `None` if they are the gold ones.
+    """Return the label of a sample by its calls; `None` if they are the gold ones.
 
     Args:
         flow: The flow of its request.
@@ -47,7 +47,7 @@ def label_of(flow: str, gold: Sequence[GoldCall], made: Sequence[Mapping[str, An
 
 
 def kappa(pairs: Sequence[tuple[Any, Any]]) -> float | None:
-    """Cohen's kappa of two raters' labels (J. Cohen, 1960); `None` where chance alone would agree on everything."""
+    """Return Cohen's kappa of two raters' labels (J. Cohen, 1960); `None` where chance alone would always agree."""
     if not pairs:
         return None
     ones, others = (Counter(labels) for labels in zip(*pairs, strict=True))
@@ -57,10 +57,9 @@ def kappa(pairs: Sequence[tuple[Any, Any]]) -> float | None:
 
 
 def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, Any]) -> str:
-    """The label of the first call that is not as it should be."""
-    if (
-        call["name"] != right.name
-    ):  # who has looked something up decides by another rule: for the other end, or too early
+    """Return the label of the first call that is not as it should be."""
+    if call["name"] != right.name:
+        # Who has looked something up decides by another rule: for the other end, or too early.
         return HALLUCINATED if place and call["name"] in _ends(flow) else TOOL_RELATED
     try:
         given = arguments_of(call)
@@ -76,7 +75,7 @@ def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, An
 
 
 def _with(right: GoldCall, name: str, value: Any) -> dict[str, Any]:
-    """The call with one argument as it was made."""
+    """Return the call with one argument as it was made."""
     return {"name": right.name, "arguments": {**right.arguments, name: value}}
 
 
@@ -88,6 +87,6 @@ def _is_equal(right: GoldCall, call: Mapping[str, Any]) -> bool:
 
 
 def _ends(flow: str) -> set[str]:
-    """The tools between which a rule of the preference decides."""
+    """Return the tools between which a rule of the preference decides."""
     last = FLOWS[flow].last
     return {last.then.tool, last.otherwise.tool} if isinstance(last, If) else set()

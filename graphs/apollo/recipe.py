@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from dialoom.graphs.capabilities import (
-    Exporter,
     WithComparison,
     WithExports,
     WithGate,
@@ -60,6 +59,7 @@ class Apollo(EmbeddingRecipe, WithJudging, WithComparison, WithGate, WithLabels,
         REPLY_TYPE: Embeddings,
     }
     options_type = ApolloOptions
+    formats = EXPORTERS
     scenario_type = ApolloScenario
     metrics = ("accuracy", "f1", *LABELS)
     judges = (
@@ -173,10 +173,6 @@ class Apollo(EmbeddingRecipe, WithJudging, WithComparison, WithGate, WithLabels,
     def charts(self, runs: Runs) -> list[Chart]:
         """Return accuracy over lengths, places and frameworks, as far as there is something to draw."""
         return report.charts(runs)
-
-    def exporters(self) -> Mapping[str, Exporter]:
-        """Return the formats: samples with what was called, and rows for trainers."""
-        return EXPORTERS
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:  # noqa: ARG002
         """Return everything: the scores say themselves what should have been called."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from dialoom.graphs.outcome import Episode
@@ -103,14 +104,8 @@ def mean(samples: Iterable[Sample], name: str) -> Estimate | None:
     return tally.estimate()
 
 
-def accuracy(samples: Iterable[Sample]) -> Estimate | None:
-    """Return the share of samples with exactly the right calls."""
-    return mean(samples, "accuracy")
-
-
-def f1(samples: Iterable[Sample]) -> Estimate | None:
-    """Return the mean F1."""
-    return mean(samples, "f1")
+accuracy, f1 = partial(mean, name="accuracy"), partial(mean, name="f1")
+"""The share of samples with exactly the right calls, and the mean F1."""
 
 
 def _sample(label: str, episode: Episode) -> Sample:

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, TypedDict
 
 from pydantic import Field
@@ -114,7 +115,7 @@ class ApolloBuild(Recipe, WithGate, WithExports):
 
     def graph(self, options: BuildOptions) -> Graph:  # noqa: ARG002
         """Return a single node: a user is made in a second or two."""
-        return generation_graph(BuildState, Loop(build, again=lambda _state: False))
+        return generation_graph(BuildState, Loop(build))
 
     def initial(self, scenario: BuildScenario) -> dict[str, Any]:  # noqa: ARG002
         """Return nothing yet."""
@@ -164,9 +165,7 @@ class ApolloBuild(Recipe, WithGate, WithExports):
 async def build(_: BuildState, scene: Scene) -> Update:
     """Make all of a user's sessions and pairs."""
     scenario: BuildScenario = scene.scenario
-    world = World(scenario.world_seed)
-    if world.hash != scenario.world:
-        raise RecipeError(f"world: the run was planned in {scenario.world[:12]}, and this version's is another")
+    world = planned_world(scenario.world_seed, scenario.world)
     chosen = (world, scenario.user, scenario.pairs, scenario.errands, scenario.seed)
     part = await asyncio.to_thread(user_part, *chosen)  # so that the run can be stopped meanwhile
     for pair in part.pairs:
@@ -174,6 +173,19 @@ async def build(_: BuildState, scene: Scene) -> Update:
             raise FlowError(f"flow {pair.flow}, pair {pair.id}: {refused}")
     sessions, pairs = ([each.model_dump() for each in rows] for rows in (part.sessions, part.pairs))
     return {"sessions": sessions, "pairs": pairs, "left_out": part.left_out}
+
+
+@lru_cache(maxsize=4)
+def planned_world(seed: int, planned: str) -> World:
+    """Return the world of a seed, whose hash must be the one that a run was planned with.
+
+    Raises:
+        RecipeError: If it is another one in this version.
+    """
+    world = World(seed)
+    if world.hash != planned:
+        raise RecipeError(f"world: the run was planned in {planned[:12]}, and this version's is another")
+    return world
 
 
 def _left_out(rows: list[Sequence[Cell]]) -> Table:

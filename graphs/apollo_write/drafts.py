@@ -1,36 +1,20 @@
-"""The drafts of a user: their state, how they are reviewed, and what prompts are shown of flows, facets and tools."""
+"""The drafts of a user: their state, and how they are reviewed."""
 
 from __future__ import annotations
 
-import json
-import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 from dialoom.graphs.asking import ask_each
 from dialoom.graphs.generation import GenerationState, Problem, Problems, Result, problem, reviewed, rule, settled
 from dialoom.graphs.stage import Scene, Update
-from dialoom.personas.apollo import TOOLS, execute
-from dialoom.personas.apollo.flows import FLOWS, FlowError, find_request
-from dialoom.personas.apollo.source import ApolloSession, PreferenceForm
-from dialoom.personas.apollo.source.asking import day_phrases
 from dialoom.personas.apollo.source.drafts import DRAFTS, ApolloDraft, DraftKind
-from dialoom.personas.apollo.source.errands import SIZE, errand_scripts, errand_turns
-from dialoom.personas.apollo.source.people import drawn_resident
-from dialoom.personas.apollo.source.phrases import phrases
-from dialoom.personas.apollo.source.telling import REQUESTS, told_turns
-from dialoom.personas.apollo.tools import Value
-from dialoom.personas.apollo.world import World
 
 from .scenario import WriteScenario
 
 Rows = dict[str, dict[str, Any]]
 UNCHECKED = "unchecked: the checker's reply could not be parsed"
 """No other text would help: what cannot be checked is dropped at once."""
-
-_ELSEWHERE = 10_000
-"""The number of nobody: an example is about somebody who is no user."""
 
 
 def laid_over(left: Mapping[str, Rows], right: Mapping[str, Rows]) -> dict[str, Rows]:
@@ -137,71 +121,3 @@ async def ask_checker(scene: Scene, check: str, prompt: str, inputs: Mapping[str
         for id_, reply in replies.items()
         if reply is None or reply.verdict == "wrong"
     }
-
-
-def about_flow(flow: str) -> str:
-    """Return what a flow is."""
-    return " ".join(str(REQUESTS["flows"][flow]["about"]).split())
-
-
-def facets_shown(flow: str, values: Mapping[str, Value]) -> list[dict[str, Any]]:
-    """Return the facets that a preference has: what each is about, all that it can be, and what it is, as JSON."""
-    return [
-        {
-            "name": name,
-            "about": facet.asks[0],
-            "plain": facet.plain,
-            "words": [f"{_json(value)}: {facet.names[value][0]}" for value in FLOWS[flow].facet(name).values],
-            "wanted": _json(values[name]),
-        }
-        for name, facet in phrases()[flow].items()
-        if name in values
-    ]
-
-
-def values_text(values: Mapping[str, Value]) -> str:
-    """Return values as one reads them: `cabin premium, insurance true`."""
-    return ", ".join(f"{name} {_json(value)}" for name, value in values.items())
-
-
-def occasion(slots: Mapping[str, Value]) -> dict[str, str]:
-    """Return what a request says, as `key: value` lines; a day has its date in words beside it."""
-    shown = {name: str(value) for name, value in slots.items()}
-    return {**shown, **({"day": day_phrases("", shown["date"])[0]} if "date" in shown else {})}
-
-
-def definitions(tools: Sequence[str]) -> list[str]:
-    """Return tools as JSON, for who writes their calls."""
-    return [_json(TOOLS[name].definition()["function"]) for name in tools]
-
-
-@lru_cache(maxsize=256)
-def example_session(world_seed: int, flow: str, form: PreferenceForm) -> tuple[str, ...]:
-    """Return a session of somebody else that tells a preference for a flow in a form, with its calls and outputs."""
-    world, draw = World(world_seed), random.Random(f"example {flow}")
-    resident = drawn_resident(world, 0, _ELSEWHERE)
-    while True:
-        try:
-            request, gold = find_request(world, FLOWS[flow].preference(draw), resident, draw)
-            break
-        except FlowError:
-            continue
-    return _lines(told_turns(request, gold, form, random.Random(f"example {flow} {form}")))
-
-
-@lru_cache(maxsize=256)
-def example_errand(world_seed: int, tool: str) -> tuple[str, ...]:
-    """Return a session of somebody else about an unrelated tool."""
-    script, draw, world = errand_scripts(tool)[0], random.Random(f"example {tool}"), World(world_seed)
-    while True:
-        lines = _lines([*errand_turns(TOOLS[tool], script, {}, draw, partial(execute, world))])
-        if -(-len("\n".join(lines)) // 4) in SIZE:
-            return lines
-
-
-def _lines(turns: Sequence[Any]) -> tuple[str, ...]:
-    return ApolloSession(id="example", user="nobody", kind="unrelated", topic="", turns=tuple(turns)).lines
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -6,32 +6,22 @@ import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 from dialoom.graphs.generation import Note, due, earlier, problem, written
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.apollo import CallError
-from dialoom.personas.apollo.flows import FLOWS, FlowError, FlowPair, Resident, apart, find_pairs, find_sets
+from dialoom.personas.apollo.flows import FLOWS, FlowError, FlowPair, Resident, find_pairs, find_sets
 from dialoom.personas.apollo.source.asking import leaking_place
 from dialoom.personas.apollo.source.drafts import PreferencesDraft, PreferenceSet, RequestSlots, UserDraft
 from dialoom.personas.apollo.source.scripted import SETS
-from dialoom.personas.apollo.source.wording import profile_refusal
+from dialoom.personas.apollo.source.showing import about_flow, facets_shown, values_text
+from dialoom.personas.apollo.source.wording import preferences_refusal, profile_refusal
 
-from .drafts import (
-    WriteState,
-    about_flow,
-    ask_checker,
-    draft_of,
-    facets_shown,
-    review,
-    rows_of,
-    stated,
-    unwritten_of,
-    values_text,
-)
+from .drafts import WriteState, ask_checker, draft_of, review, rows_of, stated, unwritten_of
 from .scenario import WriteScenario, world_of
 
+_refusal = partial(preferences_refusal, count=SETS)
 _NOTHING_TO_ASK = "requests: from this home and work nothing can be asked that would tell preferences apart"
 
 
@@ -93,7 +83,7 @@ async def prefer(state: WriteState, scene: Scene) -> Update:
         asked[_id(scenario, flow)] = {
             "user": user.person().information("")[:2],
             "about": about_flow(flow),
-            "facets": facets_shown(flow, {name: values[0] for name, values in _facets(flow).items()}),
+            "facets": facets_shown(flow, {facet.name: facet.values[0] for facet in FLOWS[flow].facets}),
             "offers": [[values_text(each["values"]) for each in three] for three in offers],
             **earlier(state, _id(scenario, flow)),
         }
@@ -201,30 +191,6 @@ def _with_requests(
         for each, pairs in zip(draft.sets, found, strict=True)
     ]
     return draft.model_copy(update={"sets": tuple(sets), "requests_for": for_}), None
-
-
-def _refusal(draft: PreferencesDraft) -> str | None:
-    """Return what is wrong with preferences as such: three, of values that there are, each unlike the others."""
-    flow, known = FLOWS.get(draft.flow), _facets(draft.flow) if draft.flow in FLOWS else {}
-    if flow is None or len(draft.sets) != SETS:
-        return f"sets: {len(draft.sets)} preferences for {draft.flow!r}; give {SETS} for one of {', '.join(FLOWS)}"
-    lookups = sorted(step.tool for step in flow.lookups)
-    for number, each in enumerate(draft.sets, start=1):
-        for name, value in each.values.items():
-            if value not in known.get(name, ()):
-                return f"values: {name} {value!r} in preference {number}; give one of {known.get(name) or list(known)}"
-        missing = [name for name in known if name not in each.values and name not in flow.either]
-        if missing or (flow.either and len(set(flow.either) & set(each.values)) != 1):
-            return f"values: preference {number} lacks {missing or 'one of ' + ', '.join(flow.either)}"
-        if sorted(each.order) != lookups or not flow.consistent(each.values):
-            return f"values: preference {number} does not go together, or its order is not of {lookups}"
-    if not all(apart(flow, one, other) for one, other in combinations(draft.preferences(), 2)):
-        return "apart: two of the preferences agree in something that has three values or more"
-    return None
-
-
-def _facets(flow: str) -> dict[str, tuple[Any, ...]]:
-    return {facet.name: facet.values for facet in FLOWS[flow].facets}
 
 
 def _sound_user(state: WriteState, scenario: WriteScenario) -> Any:

@@ -162,11 +162,16 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
         """Return who it is, then every draft, with what is wrong of those that were dropped."""
         drafts = episode.outcome.details["drafts"]
         counts = episode.outcome.counts
-        title = f"{episode.facets['user']}: {counts['pairs']} pairs, {counts['sessions']} sessions, {counts['out']} out"
+        title = (
+            f"{episode.facets['user']}: {counts['pairs']} pairs, {counts['sessions']} sessions, {counts['out']} dropped"
+        )
+        rows = [row for kind in DRAFTS for row in drafts[kind].values()]
         parts = [
-            Outline([Span(f"{row['id']}  ", "note"), Span(_outlined(row), "user")], _problem(row))
-            for kind in DRAFTS
-            for row in drafts[kind].values()
+            Outline(
+                [Span(f"{row['id']}  ", "note"), Span(_outlined(row), "user")],
+                [Outline([Span(f"dropped: {row['problem']}", "note")])] if row["problem"] else [],
+            )
+            for row in rows
         ]
         return Outline([Span(title, "heading")], parts)
 
@@ -215,10 +220,6 @@ def _outlined(row: Mapping[str, Any]) -> str:
     if "sets" in row:
         return "; ".join(each["story"] for each in row["sets"])
     return str(row.get("query") or row.get("persona"))
-
-
-def _problem(row: Mapping[str, Any]) -> list[Outline]:
-    return [Outline([Span(f"out: {row['problem']}", "note")])] if row["problem"] else []
 
 
 RECIPE = ApolloWrite()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from pydantic import Field
 
+from dialoom.graphs.apollo_build.recipe import planned_world
 from dialoom.graphs.option_types import AbsolutePath, chosen
-from dialoom.graphs.recipe import RecipeError, RecipeOptions
+from dialoom.graphs.recipe import RecipeOptions
 from dialoom.graphs.scenario import Scenario
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.flows import FLOWS
@@ -134,10 +134,4 @@ def world_of(scenario: WriteScenario) -> World:
     Raises:
         RecipeError: If this version's is another one.
     """
-    world = _world(scenario.world_seed)
-    if world.hash != scenario.world:
-        raise RecipeError(f"world: the run was planned in {scenario.world[:12]}, and this version's is another")
-    return world
-
-
-_world = lru_cache(maxsize=4)(World)
+    return planned_world(scenario.world_seed, scenario.world)

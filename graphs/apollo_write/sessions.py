@@ -13,25 +13,18 @@ from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import PastCall
 from dialoom.personas.apollo.source.drafts import SessionDraft
 from dialoom.personas.apollo.source.keeping import session_refusal, unrelated_refusal
-from dialoom.personas.apollo.source.telling import flow_tools, spoken
-from dialoom.personas.apollo.source.wording import errand_refusal, wording_refusal
-
-from .drafts import (
-    UNCHECKED,
-    Rows,
-    WriteState,
+from dialoom.personas.apollo.source.showing import (
     about_flow,
-    ask_checker,
     definitions,
-    draft_of,
     example_errand,
     example_session,
     facets_shown,
     occasion,
-    review,
-    rows_of,
-    unwritten_of,
 )
+from dialoom.personas.apollo.source.telling import flow_tools, spoken
+from dialoom.personas.apollo.source.wording import errand_refusal, wording_refusal
+
+from .drafts import UNCHECKED, Rows, WriteState, ask_checker, draft_of, review, rows_of, unwritten_of
 from .pairs import PlannedErrand, PlannedPair, planned_sessions
 from .replies import ReadTalk
 from .scenario import WriteScenario, world_of

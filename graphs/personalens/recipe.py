@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from langchain_core.messages import BaseMessage
 
-from dialoom.graphs.capabilities import Exporter, WithExports
+from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.dialogue import DialogueRecipe, Turns
 from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.gate.talk import Facts
@@ -69,6 +69,7 @@ class PersonaLens(DialogueRecipe, WithExports):
         ),
     )
     options_type = PersonaLensOptions
+    formats = EXPORTERS
     scenario_type = PersonaLensScenario
     facets = (Facet("user", splits=True),)
     evaluated = "assistant"
@@ -145,10 +146,6 @@ class PersonaLens(DialogueRecipe, WithExports):
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return the paper's tables 3, 4, 12 and 13 and figures 4 and 5."""
         return tables(episodes)
-
-    def exporters(self) -> Mapping[str, Exporter]:
-        """Return the formats: the release's layout, and conversations for fine-tuning."""
-        return EXPORTERS
 
 
 def _listed(values: Mapping[str, str]) -> str:

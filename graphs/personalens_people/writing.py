@@ -22,11 +22,10 @@ from dialoom.graphs.generation import (
     written,
 )
 from dialoom.graphs.stage import Scene, Update
-from dialoom.personas.mending import is_withheld
-from dialoom.personas.schema import AffinityType, DomainSchema
+from dialoom.personas.schema import DomainSchema
 from dialoom.personas.similarity import packed
 
-from .replies import Contradictions, ForeignPassages, WrittenPreference, WrittenTask
+from .replies import Contradictions, ForeignPassages, WrittenTask
 from .scenario import PersonScenario
 
 ACROSS = "several domains"
@@ -93,9 +92,10 @@ async def prefer(state: PersonState, scene: Scene) -> Update:
     replies, problems = await written(scene, "personalens_people/preferences", inputs)
     made = dict(state["preferences"])
     for name, reply in replies.items():
-        values, why = checked_preferences(asked[name].affinities, reply.preferences, scenario.open_values)
+        given = [(each.name, each.values) for each in reply.preferences]
+        values, why = asked[name].spelt(given, scenario.open_values)
         if why:
-            problems[name] = problem("form", why, lines({each.name: each.values for each in reply.preferences}))
+            problems[name] = problem("form", why, lines(dict(given)))
         else:
             made[name] = values
     return {"preferences": {name: made[name] for name in state["interests"] if name in made}, "problems": problems}
@@ -231,57 +231,6 @@ def tasks_of(state: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         for number, draft in enumerate(drafts, start=1):
             if theirs.issuperset(draft["domains"]):
                 yield (f"MD-task-{number}" if place == ACROSS else f"SD-{place}-task-{number}"), draft
-
-
-def checked_preferences(
-    types: Sequence[AffinityType], given: Sequence[WrittenPreference], open_values: bool
-) -> tuple[dict[str, Any], str]:
-    """Return preferences in the order and spelling of the schema, and what is wrong, in words for the writer.
-
-    A preference that takes several values may have none; then nothing is told of it.
-
-    Args:
-        types: The schema's, of one domain.
-        given: What was written.
-        open_values: Whether values are taken that the schema does not list.
-    """
-    known = {each.name.casefold(): each for each in types}
-    by_name: dict[str, list[str]] = {}
-    problems = []
-    for each in given:
-        key = each.name.casefold()
-        if key not in known:
-            problems.append(f"there is no preference {each.name!r} here")
-        elif key in by_name:
-            problems.append(f"{each.name!r} stands there twice")
-        by_name[key] = each.values
-    values: dict[str, Any] = {}
-    for key, type_ in known.items():
-        if key not in by_name:
-            problems.append(f"{type_.name!r} is missing")
-            continue
-        kept, why = _values(type_, by_name[key], open_values)
-        problems += [why] if why else []
-        if kept:
-            values[type_.name] = kept if type_.has_multiple_values else kept[0]
-    if not values and not problems:
-        problems.append("no preference has a value")
-    return values, "; ".join(problems)
-
-
-def _values(type_: AffinityType, given: Sequence[str], open_values: bool) -> tuple[list[str], str]:
-    """Return the values of one preference, each once; and what is wrong with them."""
-    options = {option.casefold(): option for option in type_.possible_values}
-    given = [" ".join(value.split()) for value in given]  # prompts show a preference as one line
-    if not type_.has_multiple_values and len(given) != 1:
-        return [], f"{type_.name!r} takes one value, and has {len(given)}"
-    for value in given:
-        if is_withheld(value):
-            return [], f"{value!r} says nothing of {type_.name!r}"
-        if type_.is_categorical and value.casefold() not in options and not open_values:
-            return [], f"{value!r} is none of the values listed for {type_.name!r}"
-    spelt = [options.get(value.casefold(), value) if type_.is_categorical else value for value in given]
-    return list(dict.fromkeys(spelt)), ""
 
 
 def _by_domain(found: Contradictions, preferences: dict[str, dict[str, Any]]) -> dict[str, str] | None:

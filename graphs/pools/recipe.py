@@ -56,7 +56,7 @@ class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
         def is_open(state: PoolState) -> bool:
             return not state["ended_by"]
 
-        seeds = Loop(nodes.plant, again=lambda _state: False, needed=is_open)
+        seeds = Loop(nodes.plant, needed=is_open)
         return generation_graph(PoolState, seeds, Loop(nodes.propose, nodes.select, again=is_open))
 
     def initial(self, scenario: PoolScenario) -> dict[str, Any]:  # noqa: ARG002

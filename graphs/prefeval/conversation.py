@@ -74,23 +74,18 @@ def utterances(lines: list[Line]) -> list[Utterance]:
     return [{"speaker": line.role, "content": line.content} for line in lines]
 
 
-def placed(scenario: PrefEvalScenario, position: float) -> list[tuple[int, PreferencePair]]:
-    """Return the preferences, and after how many unrelated turns each stands; of equal places the first named is first.
+def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePair | range]:
+    """Yield preferences and stretches of unrelated turns in their order; of equal places the first named comes first.
 
     Number j of m further ones stands after round(j n / (m + 1)) turns. In the conflict setting the other one stands at
     the start, so that the item's own is the later and valid one.
     """
     n, extras = scenario.turns, scenario.extras
     own = (round(position * n), scenario.pair)
-    if scenario.arm:
-        return [*((0, extra) for extra in extras), own]
-    return [own, *((round(j * n / (len(extras) + 1)), extra) for j, extra in enumerate(extras, start=1))]
-
-
-def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePair | range]:
-    """Yield preferences and stretches of unrelated turns in their order."""
+    others = [(0 if scenario.arm else round(j * n / (len(extras) + 1)), each) for j, each in enumerate(extras, start=1)]
     done = 0
-    for turn, pair in sorted(placed(scenario, position), key=lambda block: block[0]):
+    placed = [*others, own] if scenario.arm else [own, *others]
+    for turn, pair in sorted(placed, key=lambda block: block[0]):
         if turn > done:
             yield range(done, turn)
         yield pair

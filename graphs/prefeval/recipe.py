@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from dialoom.graphs.capabilities import (
-    Exporter,
     WithComparison,
     WithExports,
     WithGate,
@@ -53,6 +52,7 @@ class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgre
     )
     reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {**checkers.REPLY_TYPES, REPLY_TYPE: Embeddings}
     options_type = PrefEvalOptions
+    formats = EXPORTERS
     scenario_type = PrefEvalScenario
     judges = checkers.JUDGES
     checks = checkers.CHECKS
@@ -138,10 +138,6 @@ class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgre
     def charts(self, runs: Runs) -> list[Chart]:
         """Return the paper's figures 3-13 and 23-25, as far as there is something to draw."""
         return report.charts(runs)
-
-    def exporters(self) -> Mapping[str, Exporter]:
-        """Return the release's own files, and a training set."""
-        return EXPORTERS
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
         """Return what the checker was shown."""

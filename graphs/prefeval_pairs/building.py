@@ -161,13 +161,10 @@ def _low_rating(rated: PairRating | None, scenario: PairsScenario) -> str:
         return "rating unparsed"
     if rated.discard:
         return "discarded"
-    if _level(rated.violation_probability) < _level(scenario.least_probability):
+    if LEVELS.index(rated.violation_probability) < LEVELS.index(scenario.least_probability):
         return "low probability"
-    return "low difficulty" if _level(rated.reasoning_difficulty) < _level(scenario.least_difficulty) else ""
-
-
-def _level(word: str) -> int:
-    return LEVELS.index(word)
+    is_easy = LEVELS.index(rated.reasoning_difficulty) < LEVELS.index(scenario.least_difficulty)
+    return "low difficulty" if is_easy else ""
 
 
 async def select(state: PairsState, scene: Scene) -> Update:

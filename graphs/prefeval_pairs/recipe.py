@@ -109,8 +109,8 @@ class PrefEvalPairs(EmbeddingRecipe, WithPrompts, WithGate, WithOutline, WithPro
     def graph(self, options: PairsOptions) -> Graph:
         """Return writing, call by call; the filters; the choice; then all forms side by side."""
         writing = Loop(building.write, again=lambda state: len(state["calls"]) < options.calls)
-        filtering = Loop(building.check, building.answer, building.grade, again=lambda _state: False)
-        choosing = Loop(building.select, again=lambda _state: False)
+        filtering = Loop(building.check, building.answer, building.grade)
+        choosing = Loop(building.select)
         loops = [writing, filtering, choosing][: UNTIL.index(options.until) + 1]
         forms = (building.offer, building.tell, building.finish) if options.until == "complete" else ()
         return generation_graph(PairsState, *loops[bool(options.drafts) :], last=forms)
@@ -194,6 +194,6 @@ def _chosen(options: PairsOptions, topics: list[PairTopic]) -> list[PairTopic]:
 
 def _outlined(draft: Draft) -> Outline:
     rate = "" if draft.violation_rate is None else f"violation rate {draft.violation_rate:.2f}"
-    told = f"out: {draft.dropped}" if draft.dropped else rate
+    told = f"dropped: {draft.dropped}" if draft.dropped else rate
     parts = [Outline([Span(draft.preference, "user")]), Outline([Span(draft.question, "user")])]
     return Outline([Span(told or "written", "note")], parts)

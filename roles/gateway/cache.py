@@ -1,12 +1,4 @@
-"""Replies that are shared between runs: an SQLite file of its own, which any number of processes may use at once.
-
-A reply is found again by everything that shaped it: the model and where it is served, temperature, reply limit and
-parameters, the messages, the shape that was asked for, and the seed. The seed is also what tells samples apart. It
-follows from the run's seed, the conversation's thread and the call's place in it, so it is the same after a resume and
-in every run of the same plan and seed, and it differs between any two places: a request that is made five times in a
-run draws five replies, and each of them is found again at its own place. Runs of different seeds share nothing, nor
-should they: they are other samples.
-"""
+"""The reply cache shared between runs, and the markers for providers' prompt caches."""
 
 from __future__ import annotations
 
@@ -19,18 +11,21 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
 
 from dialoom.inputs import check_regular
+from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import identity
 from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import CacheError
 from dialoom.version import __version__
 
 from .calls import CallPlace, Completion, Request
-from .kept_reply import kept_text, read_reply
+from .completions import kept_text, read_reply
+from .tool_wire import is_nothing, is_of_tools, wire_messages
 
 _APPLICATION_ID = 0x64694361  # "diCa"
 _VERSION = 1
@@ -243,3 +238,50 @@ CREATE TABLE replies (
 _FIND = """
 SELECT reply, input_tokens, output_tokens, cached_tokens, cost, finish_reason, reasoning FROM replies WHERE key = ?"""
 _INSERT = "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+_HOSTS = frozenset({"bedrock", "bedrock_converse", "vertex_ai", "vertex_ai_beta", "openrouter", "azure_ai"})
+
+
+@functools.cache
+def wants_markers(litellm: ModuleType, model: str) -> bool:
+    """Whether the model's provider caches only what is marked: Anthropic, at its own address or at another's.
+
+    The others cache prefixes by themselves, or not at all.
+    """
+    name, provider, *_ = litellm.get_llm_provider(model)
+    if provider == "anthropic":
+        return True
+    return provider in _HOSTS and "claude" in name and bool(litellm.utils.supports_prompt_caching(model))
+
+
+def marked(messages: tuple[ChatMessage, ...], model: str = "", is_growing: bool = False) -> list[dict[str, Any]]:
+    """The messages in parts, with neighbours of the same role joined, and the ends of the stable prefix marked.
+
+    There are two: the instructions, which a whole scenario shares, and all but the last message, which this role's next
+    request will begin with. Calls and what tools said are not marked, but what stands before them.
+
+    Args:
+        messages: The messages.
+        model: Who is asked.
+        is_growing: Whether the next request will begin with all of this one, as that of an agent with tools does.
+    """
+    system = max((index for index, message in enumerate(messages) if message["role"] == "system"), default=-1)
+    whole = messages if is_growing else messages[:-1]
+    last = max((index for index, message in enumerate(whole) if not is_of_tools(message)), default=-1)
+    ends = {index for index in (system, last) if index >= 0}
+    joined: list[dict[str, Any]] = []
+    for index, message in enumerate(messages):
+        if is_of_tools(message):
+            joined += wire_messages([message], model)
+            continue
+        if is_nothing(message):
+            continue
+        part: dict[str, Any] = {"type": "text", "text": message["content"]}
+        if index in ends and message["content"].strip():  # an empty part may not be marked
+            part["cache_control"] = {"type": "ephemeral"}
+        if joined and joined[-1]["role"] == message["role"] and "tool_calls" not in joined[-1]:
+            joined[-1]["content"].append({**part, "text": "\n\n" + part["text"]})
+        else:
+            joined.append({"role": message["role"], "content": [part]})
+    return joined

@@ -1,17 +1,55 @@
-"""Reading a provider's answer: its text, its reasoning, why it ended, and what it took, as far as that can be so."""
+"""Reading a provider's reply: its text, reasoning, finish reason and usage, its size limit, and its stored form."""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, NotRequired
 
-from dialoom.roles.errors import PolicyError, TransientProviderError
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from dialoom.prompts import FunctionCall
+from dialoom.roles.errors import PermanentProviderError, PolicyError, TransientProviderError
 
 from .calls import Completion, is_count
-from .reply_size import ensure_short
-from .thinking import without_thinking
 from .tool_wire import carried_of, read_calls
+
+_TAG = "(?:think|thinking|thought|reasoning)"
+_BLOCK = re.compile(rf"<({_TAG})>(.*?)(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+_END = re.compile(rf"</{_TAG}\s*>", re.IGNORECASE)
+
+
+def without_thinking(text: str) -> tuple[str, str | None]:
+    """A reply's text, and the reasoning that stood in it.
+
+    A block that is never closed goes on to the end: the reply was cut off while the model thought. One that is closed
+    and was never opened began with the reply: some servers put the opening tag into the request.
+    """
+    if "<" not in text:
+        return text, None
+    thoughts = [match[2].strip() for match in _BLOCK.finditer(text)]
+    rest = _BLOCK.sub("", text)
+    *unopened, said = _END.split(rest)
+    thoughts = [*(part.strip() for part in unopened), *thoughts]
+    if rest == text and not unopened:
+        return text, None
+    return said.strip(), "\n\n".join(thought for thought in thoughts if thought) or None
+
+
+MOST_LETTERS = 1_000_000
+"""The longest reply, in characters: several times what any model writes at once."""
+
+
+def ensure_short(model: str, *texts: str | None) -> None:
+    """Refuse a reply that is too long.
+
+    Raises:
+        PermanentProviderError: Naming the model.
+    """
+    if (letters := sum(len(text) for text in texts if text)) > MOST_LETTERS:
+        raise PermanentProviderError(f"{model}: the reply has {letters:,} letters; {MOST_LETTERS:,} are the most")
 
 
 def completion_of(response: Any, model: str) -> Completion:
@@ -125,3 +163,61 @@ def _text(value: object) -> str | None:
     if isinstance(value, list):
         return "".join(str(part.get("text", "")) for part in value if isinstance(part, dict))
     return value if isinstance(value, str) else None
+
+
+_BEGINNING = '{"content":'
+
+
+class _Kept(TypedDict):
+    content: str
+    tool_calls: tuple[FunctionCall, ...]
+    outputs: NotRequired[tuple[str, ...]]
+    carried: NotRequired[dict[str, Any]]
+
+
+_KEPT = TypeAdapter(_Kept)
+
+
+def kept_text(completion: Completion) -> str:
+    """The text that keeps a reply."""
+    rest = {"outputs": completion.outputs, "carried": completion.carried}
+    return _json_text({"content": completion.text, "tool_calls": completion.tool_calls, **_known(rest)})
+
+
+def read_reply(completion: Completion) -> Completion:
+    """The reply of which a kept text was taken for the words.
+
+    Args:
+        completion: All that is kept of a reply, with the text that keeps it in the place of its words.
+    """
+    if (kept := _read(completion.text)) is None:
+        return completion
+    return replace(
+        completion,
+        text=kept["content"],
+        tool_calls=kept["tool_calls"],
+        outputs=kept.get("outputs", ()),
+        carried=kept.get("carried"),
+    )
+
+
+def _read(text: str) -> _Kept | None:
+    """What a text keeps besides words; `None` if it is words. What differs from what would be written is words, too."""
+    if not text.startswith(_BEGINNING):
+        return None
+    try:
+        kept = _KEPT.validate_json(text)
+    except (ValidationError, ValueError, RecursionError):
+        return None
+    return kept if _json_text(dict(kept)) == text else None
+
+
+def _json_text(kept: dict[str, Any]) -> str:
+    content: str = kept["content"]
+    if not kept["tool_calls"] and _read(content) is None:
+        return content
+    return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+
+
+def _known(parts: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parts.items() if value}

@@ -17,8 +17,8 @@ from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import BindingError, PermanentProviderError
 
 from .calls import Completion, Request
-from .classification import classified
 from .exchange import Exchange, exchanging
+from .failures import classified
 from .litellm_backend import TIMEOUT, ensure_known, load_litellm
 
 

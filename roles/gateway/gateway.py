@@ -17,25 +17,23 @@ from dialoom.roles.errors import (
     PermanentProviderError,
     ProviderError,
 )
-from dialoom.roles.named_players import GRAPH, PYTHON, named_player
-from dialoom.roles.own_players import OwnPlayer
+from dialoom.roles.players import GRAPH, PYTHON, OwnPlayer, named_player
 
-from .attempts import MAX_ATTEMPTS, Attempts, Backend
+from .availability import Presence, Tidings, UnderWay
 from .budget import Account, Budget, Taken, tokens_taken
 from .cache import Replies
-from .callables import player_backend
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request
 from .embedding import embedding_backend
 from .limits import AdaptiveLimit, LimitState
 from .litellm_backend import LiteLLMBackend, check_offline, check_support, ensure_known
 from .pauses import Pauses
-from .presence import Presence, Tidings
+from .players import player_backend
 from .prices import Prices
-from .providers import provider_of
+from .provider_keys import provider_of
+from .retries import MAX_ATTEMPTS, Attempts, Backend
 from .sharing import Place, Sharing
 from .structure import Shapes
 from .tracing import Tracing
-from .under_way import UnderWay
 from .windows import Windows
 
 __all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model", "check_parameters"]

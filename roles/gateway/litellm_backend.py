@@ -19,16 +19,14 @@ from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
 from dialoom.roles.parameters import TRANSLATED
 
-from .admission import AdmissionGate
-from .cache_markers import marked, wants_markers
+from .cache import marked, wants_markers
 from .calls import Completion, Request
-from .classification import classified, status_of
 from .completions import completion_of, salvaged
 from .exchange import Exchange, exchanging
-from .inline_preparation import prepared_inline
+from .failures import classified, status_of
+from .litellm_tuning import AdmissionGate, Unpriced, prepared_inline, pricing_only
 from .structure import Form, Shapes, is_refused, response_format
 from .tool_wire import tool_options, wire_messages
-from .unpriced import Unpriced, pricing_only
 
 TIMEOUT = 600.0
 """Seconds after which an attempt that has not been answered is given up, and made again: the slowest models think for
@@ -217,13 +215,14 @@ def _imported() -> ModuleType:
     with _variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR", LITELLM_MODE="PRODUCTION"):
         import litellm
 
-    from . import exchange, unpriced
+    from . import exchange
+    from .litellm_tuning import install_price_lookup
     from .offline_provider import OfflineProvider
 
     # LiteLLM copies answers as they came, and warns of a `cost` that is a text; here such a figure is unknown.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     exchange.install()
-    unpriced.install(litellm)
+    install_price_lookup(litellm)
 
     litellm.telemetry = False
     litellm.suppress_debug_info = True

@@ -1,16 +1,92 @@
-"""Whether the keys of models are there, before anything is done that would be lost without them."""
+"""API keys: which provider a model belongs to, whether its key is set, and reading keys from a file."""
 
 from __future__ import annotations
 
+import functools
+import io
 import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from dotenv.parser import Binding, parse_stream
 
 from dialoom.errors import Advice
+from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding
 from dialoom.roles.errors import BindingError
 
-from .providers import provider_of
+from .secrets import guard
+
+
+def load_env_file(path: Path) -> list[str]:
+    """Put the file's variables into the environment; those that are there already stay as they are.
+
+    Every value is a secret from then on, whatever its name: no message of ours shows it.
+
+    Args:
+        path: Lines of `NAME=VALUE`, empty lines and comments (`#`); values may be quoted, lines begin with `export`.
+
+    Returns:
+        The names that the file gives, in its order.
+
+    Raises:
+        DataError: If the file cannot be read.
+        BindingError: If a line is of another form, or a name stands there twice. No message holds a value.
+    """
+    text = read_text(path, MOST_YAML_BYTES, streams=True)
+    given: dict[str, str] = {}
+    for binding in parse_stream(io.StringIO(text)):
+        if not _says_nothing(binding):
+            name, value = _checked(binding, path, given)
+            given[name] = value
+    for name, value in given.items():
+        guard(name, value)
+        os.environ.setdefault(name, value)
+    return list(given)
+
+
+def _says_nothing(binding: Binding) -> bool:
+    return binding.key is None and not binding.error
+
+
+def _checked(binding: Binding, path: Path, before: Collection[str]) -> tuple[str, str]:
+    # A statement begins at its first letter; the blank lines before it are counted to it.
+    statement = binding.original.string
+    line = binding.original.line + statement[: len(statement) - len(statement.lstrip())].count("\n")
+    place = f"the key file {str(path)!r}, line {line}"
+    if binding.error or not binding.key:
+        raise BindingError(f"{place}: not of the form NAME=VALUE")
+    if not binding.key.isidentifier():
+        # It may be a key that was pasted alone: only its place is told.
+        raise BindingError(f"{place}: what stands before '=' is no name of an environment variable")
+    if not binding.value:
+        raise BindingError(
+            f"{place}: {binding.key} has no value; NAME=VALUE is needed"
+            if "=" in statement
+            else f"{place}: not of the form NAME=VALUE"
+        )
+    if binding.key in before:
+        raise BindingError(f"{place}: {binding.key} is given twice; leave one out")
+    return binding.key, binding.value
+
+
+_EMBED = "embed"
+
+
+@functools.cache
+def provider_of(model: str) -> str:
+    """LiteLLM's name of a model's provider; for one's own code, its kind (`python`, `graph`, `object`)."""
+    kind, colon, rest = model.partition(":")
+    if colon and "/" not in kind:
+        return provider_of(rest) if kind == _EMBED else kind
+    from .litellm_backend import load_litellm
+
+    try:
+        return str(load_litellm().get_llm_provider(model)[1])
+    except Exception:
+        return model.split("/")[0]
+
 
 _KEYS: dict[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),

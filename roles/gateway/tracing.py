@@ -14,7 +14,7 @@ from dialoom.roles.errors import BindingError, ProviderError
 from dialoom.version import __version__
 
 from .calls import CallPlace, Completion, Request
-from .providers import provider_of
+from .provider_keys import provider_of
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -1,9 +1,4 @@
-"""Words from data files: banks of templates, and the small grammar in which the templates are written.
-
-In a template `{slot}` is filled in, `<a|b>` chooses, and `[...]` vanishes when a slot inside it is empty. A template
-with an empty slot outside brackets is passed over, so a bank holds several, and the first (in a drawn order) that can
-be filled is said. That is the only way a line comes about.
-"""
+"""Templates from data files, the grammar in which they are written, and English verb forms."""
 
 from __future__ import annotations
 
@@ -13,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +233,26 @@ def _filled(pieces: Iterable[_Piece], slots: Mapping[str, str], draws: Draws) ->
             return None
         done.append(text)
     return "".join(done)
+
+
+_THIRD = {"be": "is", "was": "was", "am": "is", "have": "has", "do": "does", "go": "goes", "cannot": "cannot"}
+
+
+@cache
+def third_person(verb: str) -> str:
+    """Give the form that goes with "she": `carry` -> `carries`."""
+    if verb in _THIRD:
+        return _THIRD[verb]
+    if re.search(r"(?:s|sh|ch|x|z)$", verb):
+        return verb + "es"
+    return verb[:-1] + "ies" if re.search(r"[^aeiou]y$", verb) else verb + "s"
+
+
+@cache
+def ing_form(verb: str) -> str:
+    """Give the form that names an activity: `run` -> `running`."""
+    if re.fullmatch(r"(?:qu|[^aeiou])*[aeiou][^aeiouwxy]|(?:be|com|for)[gm][ei]t|begin|travel", verb):
+        return verb + verb[-1] + "ing"
+    if verb.endswith("ie"):
+        return verb[:-2] + "ying"
+    return (verb[:-1] if re.search(r"[^eoy]e$", verb) else verb) + "ing"

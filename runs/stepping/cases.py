@@ -18,7 +18,7 @@ from dialoom.outputs import text_output
 from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import identity
 from dialoom.roles import ModelBinding
-from dialoom.roles.gateway.kept_reply import kept_text
+from dialoom.roles.gateway.completions import kept_text
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.checkpoints.values import pack, text_of
 from dialoom.runs.trust import loads_named, remember

@@ -16,7 +16,7 @@ from dialoom.graphs.gate import Gate
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import CallPlace, Cast, Completion
 from dialoom.roles.gateway import Request
-from dialoom.roles.gateway.kept_reply import read_reply
+from dialoom.roles.gateway.completions import read_reply
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import load_recipe

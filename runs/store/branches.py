@@ -10,7 +10,7 @@ from typing import Any
 
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.roles import Completion
-from dialoom.roles.gateway.kept_reply import read_reply
+from dialoom.roles.gateway.completions import read_reply
 
 from .ledger import read_asked
 

@@ -14,7 +14,7 @@ from dialoom.prompts import ChatMessage, ToolDefinition
 from dialoom.prompts.messages import beyond_words
 from dialoom.roles import ASKS, CallPlace, Completion
 from dialoom.roles.gateway import Attempt, CallRecord, Request
-from dialoom.roles.gateway.kept_reply import kept_text, read_reply
+from dialoom.roles.gateway.completions import kept_text, read_reply
 
 from .documents import canonical
 from .kinds import CallKind, CallKinds

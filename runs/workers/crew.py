@@ -15,9 +15,9 @@ from pathlib import Path
 from dialoom.graphs import Outcome, Recipe
 from dialoom.graphs.review import Review
 from dialoom.roles import ModelBinding
+from dialoom.roles.gateway.availability import UnderWay
 from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.limits import LimitState
-from dialoom.roles.gateway.under_way import UnderWay
 from dialoom.runs.errors import Fault
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed, Stopping, Worked, WorkTally

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 import dialoom
-from dialoom.cli.wording import worded
+from dialoom.cli.errors import worded
 from tests.server import completion, serving
 
 from .players import CAST, NAMES, Messages, assistant, judge, talk, told, user

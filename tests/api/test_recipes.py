@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.cli.wording import worded
+from dialoom.cli.errors import worded
 from dialoom.graphs.personalens import RECIPE
-from dialoom.roles.named_players import load_file
+from dialoom.roles.players import load_file
 from dialoom.runs.recipes import find_recipe, recipe_names
 from tests.conftest import ROOT
 

@@ -173,7 +173,7 @@ async def test_a_call_that_has_been_under_way_for_long_is_known_with_its_role_an
     assert call.role == "assistant" and call.model == "object:slow" and call.age >= 0
     assert under_way_for_long(control.under_way) == ""
     now = time.monotonic()
-    monkeypatch.setattr("dialoom.roles.gateway.under_way.time.monotonic", lambda: now + 250.5)
+    monkeypatch.setattr("dialoom.roles.gateway.availability.time.monotonic", lambda: now + 250.5)
     assert under_way_for_long(control.under_way) == "1 call under way for 4m10s (assistant)"
     monkeypatch.undo()
     may_answer.set()

@@ -11,9 +11,9 @@ import pytest
 
 import dialoom
 from dialoom.roles.gateway import Completion
-from dialoom.roles.gateway.classification import classified
-from dialoom.roles.gateway.reply_size import MOST_LETTERS
-from dialoom.roles.gateway.retry_after import LONGEST
+from dialoom.roles.gateway.completions import MOST_LETTERS
+from dialoom.roles.gateway.failures import classified
+from dialoom.roles.gateway.retries import LONGEST
 from dialoom.roles.replies import parse_reply, score_type
 from tests.hostile.replies import play, saying
 from tests.server import Response, completion, ended, serving

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 import dialoom
 from dialoom.roles.errors import ProviderError, TransientProviderError
 from dialoom.roles.gateway import Completion
-from dialoom.roles.gateway.kept_reply import kept_text, read_reply
+from dialoom.roles.gateway.completions import kept_text, read_reply
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
-from dialoom.roles.gateway.retry_after import LONGEST
+from dialoom.roles.gateway.retries import LONGEST
 from tests.hostile.replies import play
 from tests.hostile.test_fuzzed_replies import PIECES, TEXTS, VALUES
 from tests.roles.gateway.asking import request
@@ -179,7 +179,7 @@ def check_run(provider: Provider, folder: Path, hostile: Response) -> None:
     provider.hostile = hostile
     player = dialoom.Model("openai/gpt-4o-mini", api_base=provider.url)
     with pytest.MonkeyPatch.context() as patch:  # pauses of the whole model go by the real clock
-        patch.setattr("dialoom.roles.gateway.retry_after.LONGEST", 0.01)
+        patch.setattr("dialoom.roles.gateway.retries.LONGEST", 0.01)
         run = play(Path(tempfile.mkdtemp(dir=folder)), user=user, assistant=player)
     status = run.status()
     assert (status.done, status.failed + status.pending) in ((2, 1), (3, 0))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dialoom.roles import Verdict, score_type
 from dialoom.roles.gateway import Completion
-from dialoom.roles.gateway.thinking import without_thinking
+from dialoom.roles.gateway.completions import without_thinking
 from dialoom.roles.replies import parse_reply
 
 EXAMPLES = 80

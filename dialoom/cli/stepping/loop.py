@@ -8,9 +8,8 @@ import traceback
 from collections.abc import Iterable
 from contextlib import suppress
 
-from dialoom.cli.exit_codes import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE
+from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE, worded
 from dialoom.cli.terminal import say
-from dialoom.cli.wording import worded
 from dialoom.runs.errors import FATAL, Fault, fault_of
 from dialoom.runs.stepping import ConditionError, PathError
 

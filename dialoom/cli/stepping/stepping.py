@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.api import CallSettings, aplan, open_run, step
-from dialoom.cli.exit_codes import EXIT_DONE, EXIT_SOME_FAILED
+from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED
 from dialoom.cli.settings import call_settings, merged
 from dialoom.cli.terminal import say, say_json
 from dialoom.cli.trusting import trust

@@ -1,13 +1,14 @@
-"""What is wrong with words that a model has written, as far as rules can tell: each refusal begins with its name."""
+"""What is wrong with what a model has written, as far as rules can tell: each refusal begins with its name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
-from ..flows import Preference
+from ..flows import FLOWS, Preference, apart
 from ..tools import Value
 from .asking import says, untold_slot
-from .drafts import UserDraft
+from .drafts import PreferencesDraft, UserDraft
 from .errands import SIZE
 from .pair import ApolloUser, PreferenceForm, QueryKind
 from .phrases import phrases, telling_words
@@ -24,6 +25,27 @@ def profile_refusal(draft: UserDraft) -> str | None:
     for word in words_of(f"{draft.name} {draft.gender} {draft.persona}"):
         if stem(word) in telling:
             return f"leak: {word!r} may say something about what the user prefers"
+    return None
+
+
+def preferences_refusal(draft: PreferencesDraft, count: int) -> str | None:
+    """Return what is wrong with preferences as such: so many, of values that there are, each unlike the others."""
+    flow = FLOWS.get(draft.flow)
+    if flow is None or len(draft.sets) != count:
+        return f"sets: {len(draft.sets)} preferences for {draft.flow!r}; give {count} for one of {', '.join(FLOWS)}"
+    known = {facet.name: facet.values for facet in flow.facets}
+    lookups = sorted(step.tool for step in flow.lookups)
+    for number, each in enumerate(draft.sets, start=1):
+        for name, value in each.values.items():
+            if value not in known.get(name, ()):
+                return f"values: {name} {value!r} in preference {number}; give one of {known.get(name) or list(known)}"
+        missing = [name for name in known if name not in each.values and name not in flow.either]
+        if missing or (flow.either and len(set(flow.either) & set(each.values)) != 1):
+            return f"values: preference {number} lacks {missing or 'one of ' + ', '.join(flow.either)}"
+        if sorted(each.order) != lookups or not flow.consistent(each.values):
+            return f"values: preference {number} does not go together, or its order is not of {lookups}"
+    if not all(apart(flow, one, other) for one, other in combinations(draft.preferences(), 2)):
+        return "apart: two of the preferences agree in something that has three values or more"
     return None
 
 

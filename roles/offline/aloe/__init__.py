@@ -3,4 +3,4 @@
 They rely on the marked profile and personality and on the lines of the chat. Each module states its rules.
 """
 
-from . import facts, friend, judges, user  # noqa: F401  (registers them)
+from . import chat  # noqa: F401  (registers them)

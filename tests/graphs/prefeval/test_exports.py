@@ -137,9 +137,10 @@ def test_rows_say_what_the_report_counts(played: dialoom.Run, tmp_path: Path) ->
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").to_pylist() == rows
     (accuracy,) = [table for table in played.report().tables if table.name == "accuracy"]
-    for _, task, method, cell in accuracy.rows:
-        counted = [row["is_right"] for row in rows if (row["task"], row["method"]) == (task, method)]
-        assert isinstance(cell, Estimate)
+    for shown in accuracy.rows:
+        told = dict(zip(accuracy.columns, shown, strict=True))
+        counted = [row["is_right"] for row in rows if (row["task"], row["method"]) == (told["task"], told["method"])]
+        (cell,) = [each for each in shown if isinstance(each, Estimate)]
         assert sum(counted) / len(counted) == pytest.approx(cell.mean)
     free = [row for row in rows if row["task"] == "generation"]
     assert all(row["is_right"] == (row["error"] is None) for row in rows)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from dialoom.roles.gateway.admission import PATIENCE, AdmissionGate
 from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.roles.gateway.litellm_tuning import PATIENCE, AdmissionGate
 from tests.virtual_time import now, passing
 
 

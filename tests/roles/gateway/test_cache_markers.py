@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dialoom.prompts import ChatMessage
-from dialoom.roles.gateway.cache_markers import marked, wants_markers
+from dialoom.roles.gateway.cache import marked, wants_markers
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.gateway.tool_wire import wire_messages
 from tests.roles.gateway.asking import ask, request

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dialoom.roles.gateway.inline_preparation import prepared_inline
+from dialoom.roles.gateway.litellm_tuning import prepared_inline
 
 
 def of_litellm(function: Callable[..., int]) -> Callable[..., int]:

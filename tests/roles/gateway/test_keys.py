@@ -11,7 +11,7 @@ import pytest
 
 from dialoom.inputs import DataError
 from dialoom.roles import BindingError
-from dialoom.roles.gateway.keys import load_env_file
+from dialoom.roles.gateway.provider_keys import load_env_file
 from dialoom.roles.gateway.secrets import redacted
 from tests.conftest import Command
 from tests.invented import write_release
@@ -24,7 +24,7 @@ PLAIN = "plain+4f9a/8c7b=6d5e"
 WITH_FILE = """
 import sys
 from pathlib import Path
-from dialoom.roles.gateway.keys import load_env_file
+from dialoom.roles.gateway.provider_keys import load_env_file
 load_env_file(Path("keys.env"))
 from dialoom.cli import main
 main()

@@ -12,8 +12,8 @@ import pytest
 from dialoom.roles import Completion, DrainedError, Gateway, ProviderError
 from dialoom.roles.errors import Absence, TransientProviderError, UnansweredError
 from dialoom.roles.gateway import Request
+from dialoom.roles.gateway.availability import ProviderAway, ProviderBack, ProviderGone, Tidings
 from dialoom.roles.gateway.gateway import Limits
-from dialoom.roles.gateway.presence import ProviderAway, ProviderBack, ProviderGone, Tidings
 from tests.ledgers import MemoryLedger, a_place, a_request
 from tests.virtual_time import now, passing
 

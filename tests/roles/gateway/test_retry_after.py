@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialoom.roles.gateway.retry_after import retry_after
+from dialoom.roles.gateway.retries import retry_after
 from tests.server import http_date
 
 

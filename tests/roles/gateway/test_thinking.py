@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialoom.roles.gateway.thinking import without_thinking
+from dialoom.roles.gateway.completions import without_thinking
 from tests.roles.gateway.asking import ask, request
 from tests.server import ended, serving
 

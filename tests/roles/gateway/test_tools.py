@@ -12,9 +12,8 @@ import pytest
 
 from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.roles import Completion, PermanentProviderError
-from dialoom.roles.gateway.cache import ResponseCache, cache_key
-from dialoom.roles.gateway.cache_markers import marked
-from dialoom.roles.gateway.kept_reply import kept_text, read_reply
+from dialoom.roles.gateway.cache import ResponseCache, cache_key, marked
+from dialoom.roles.gateway.completions import kept_text, read_reply
 from dialoom.roles.gateway.tool_support import knows_tools
 from dialoom.roles.gateway.tool_wire import wire_messages
 from tests.ledgers import MemoryLedger, a_place, a_request

@@ -14,7 +14,7 @@ from dialoom.graphs.prefeval.checkers import error_of
 from dialoom.personas.preferences import DEFAULT_POOL, FORMS, ChatLine, PreferencePair, read_chats, sample_pairs
 from dialoom.prompts import PromptLibrary
 from dialoom.roles.offline import SpokenLine
-from dialoom.roles.offline.prefeval.assistant import number_of, statement_of, telling
+from dialoom.roles.offline.prefeval import number_of, statement_of, telling
 
 from .asking import answer
 

@@ -1,9 +1,4 @@
-"""The writer of pairs, who answers with the object that the instruction asks for, known by its first key.
-
-A preference rules out a *trait* (`wrapped in foil`) for a *thing*, one of the topic's subtopics. Of ten questions one
-names the trait, one wants it, and one says next to nothing. What is made of a pair reads its sentence backwards; of a
-sentence that is none of the writer's, it is said more generally.
-"""
+"""The understudies that write and filter PrefEval pairs."""
 
 from __future__ import annotations
 
@@ -13,12 +8,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..draws import Draws
-from ..request import MarkedRequest, values_of
-from ..understudy import understudy
-from ..words import Words, heard
+from dialoom.personas.similarity import content_words
 
-WORDS = Words(Path(__file__).parents[1] / "data" / "prefeval_pairs" / "lines.toml")
+from .draws import Draws
+from .request import MarkedRequest, values_of
+from .understudy import understudy
+from .words import Words, heard
+
+WORDS = Words(Path(__file__).parent / "data" / "prefeval_pairs" / "lines.toml")
 
 _KEY = re.compile(r'JSON object of[^"]*"(\w+)"')
 _FAULTS = {7: "fits", 8: "contradicts", 9: "lacks_facts"}
@@ -111,3 +108,57 @@ _MAKERS: Mapping[str, Callable[[MarkedRequest, Draws], Mapping[str, Any]]] = {
     "turns": _persona_talk,
     "preference": _earlier,
 }
+
+
+_FEWEST_WORDS = 6
+_LIKELY = {1: "low", 2: "medium", 3: "medium"}
+
+
+@understudy("prefeval_pairs", "judge")
+def judge(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
+    """Say what a pair is, or which persona fits: a JSON object."""
+    people = [part.body for part in request.parts("persona")]
+    if people:
+        number = _fitting(request.part("preference"), people)
+        why = WORDS.get("judge.found" if number else "judge.none")
+        return json.dumps({"explanation": why, "number": number})
+    verdict = _verdict(request.part("preference"), request.part("question"))
+    return json.dumps({"explanation": WORDS.get(f"judge.{verdict}"), "verdict": verdict})
+
+
+@understudy("prefeval_pairs", "answerer")
+def answer(request: MarkedRequest, draws: Draws) -> str:
+    """Answer a question, without any preference to mind."""
+    if request.model == "generic":
+        return WORDS.say("answer.usual", draws)
+    named = dict(zip(("one", "two", "three", "four", "five"), draws.shuffled(WORDS.get("traits")), strict=False))
+    return WORDS.say("answer.surveyed", draws, named)
+
+
+@understudy("prefeval_pairs", "rater")
+def rate(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
+    """Rate a pair: a JSON object."""
+    number = rated_number(request.part("preference"))
+    rating = {
+        "discard": number == 0,
+        "violation_probability": _LIKELY.get(number, "high"),
+        "reasoning_difficulty": "low" if number % 2 else "high",
+    }
+    return json.dumps(rating)
+
+
+def rated_number(preference: str) -> int:
+    """The number of a preference, from 0 to 9, by which it is rated."""
+    return Draws("prefeval_pairs", preference).number(0, 9)
+
+
+def _verdict(preference: str, question: str) -> str:
+    trait = set(content_words(slots_of(preference).get("trait", preference)))
+    if trait and trait <= set(content_words(question)):
+        return "contradicts" if any(words in question.lower() for words in WORDS.get("judge.wants")) else "fits"
+    return "lacks_facts" if len(question.split()) < _FEWEST_WORDS else "valid"
+
+
+def _fitting(preference: str, people: list[str]) -> int:
+    told = set(content_words(preference))
+    return next((number for number, who in enumerate(people, start=1) if told.isdisjoint(content_words(who))), 0)

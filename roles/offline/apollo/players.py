@@ -1,28 +1,21 @@
-"""The agent of APOLLO. It follows a preference, or it does not, by this rule.
-
-It knows the request alone. It finds out which flow the query asks for and what the preference is, makes the first call
-of the flow that was not answered yet, and says that it has finished when there is none. Notes tell it the preference:
-those on the latest session. Without notes it goes by the latest session that tells one for the flow and that it
-understands, among the first 24 that it is shown. It understands what is said outright, chosen, compared, or left over
-when all else was turned down; facts and tones only with a reminder, after a failure that it is shown, or where it is
-shown three sessions at most. Who has understood nothing takes what comes first: the first value of everything, and the
-first row of a search. So does `generic`, which reads neither sessions nor notes.
-"""
+"""The understudies of APOLLO: agent, memory and judge."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..draws import Draws
-from ..request import MarkedRequest
-from ..understudy import ToolTurn, understudy
-from ..words import Words, heard
+from dialoom.roles.offline.draws import Draws
+from dialoom.roles.offline.request import MarkedRequest
+from dialoom.roles.offline.understudy import ToolTurn, understudy
+from dialoom.roles.offline.words import Words, heard
 
 if TYPE_CHECKING:
     from dialoom.personas.apollo.flows import Preference
+
 
 WORDS = Words(Path(__file__).parents[1] / "data" / "apollo" / "lines.toml")
 FINISH = "[Finish]"
@@ -119,3 +112,54 @@ def _unknowing(flow: str) -> Preference:
 
 def _order(flow: Any) -> tuple[str, ...]:
     return tuple(step.tool for step in flow.lookups)
+
+
+_CALL = re.compile(r"\b(\w+)\((\w+=.*?|)\)(?=;|$)", re.MULTILINE)
+_ARGUMENT = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|[^,]+)')
+_ENDS = ("request_ride", "transport_recommendation")
+_ID = re.compile(r'"[A-Z]{2}\d+"')
+
+
+@understudy("apollo", "judge")
+def explain(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
+    """Give the label: a JSON object."""
+    label, why = _label(request)
+    return json.dumps({"label": label, "explanation": why}, ensure_ascii=False)
+
+
+def _label(request: MarkedRequest) -> tuple[str, str]:
+    gold, transcript = _CALL.findall(request.part("gold")), request.part("transcript")
+    made = _CALL.findall(transcript)
+    if not made:
+        asked = "?" in transcript
+        return ("unawareness", "It asks.") if asked else ("unhelpful", "It calls nothing.")
+    for place, ((right, wanted), (name, given)) in enumerate(zip(gold, made, strict=False)):
+        if (right, wanted) == (name, given):
+            continue
+        if right != name:
+            label = "hallucination" if place and name in _ENDS else "tool_related"
+            return label, f"It calls {name} where {right} is needed."
+        values = dict(_ARGUMENT.findall(given))
+        for argument, value in _ARGUMENT.findall(wanted):
+            if values.get(argument) != value:
+                is_preferred = bool(_ID.fullmatch(value)) or value.strip('"') in request.part("preference")
+                label = "hallucination" if is_preferred else "tool_related"
+                return label, f"{argument} is {values.get(argument, 'left out')}, and should be {value}."
+    return "tool_related", "It calls more than is needed, or less."
+
+
+@understudy("apollo", "memory")
+def note(request: MarkedRequest, draws: Draws) -> str:
+    """Notes: a JSON object."""
+    from .requests import session_of
+
+    session = session_of(request.part("session"))
+    told = session.preference
+    if told is None or (request.model == "generic" and session.form in _HARD):
+        return json.dumps({"notes": []})
+    values = {**told.values, "lookups": [*told.order]}
+    notes = [
+        WORDS.say("notes", draws, {"flow": told.flow, "facet": facet, "value": json.dumps(value)})
+        for facet, value in values.items()
+    ]
+    return json.dumps({"notes": notes}, ensure_ascii=False)

@@ -1,9 +1,4 @@
-"""The writer of pools: people whose facts go together, characters whose traits do.
-
-Its rules: a person has at most one fact of a topic, a character at most one trait of an axis. Each may bear marks: what
-it settles, what it rules out and what it needs to have been settled (`vegetarian`, `old`, `garden`); one that does not
-fit is passed over. No two texts of one answer share more than three sentences. The words are in `data/pools`.
-"""
+"""The understudy that writes pools of profiles and personalities."""
 
 from __future__ import annotations
 
@@ -16,13 +11,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ..draws import Draws
-from ..request import MarkedRequest
-from ..understudy import understudy
-from ..verbs import third_person
-from ..words import Words
+from .draws import Draws
+from .request import MarkedRequest
+from .understudy import understudy
+from .words import Words, third_person
 
-_DATA = Path(__file__).parent.parent / "data" / "pools"
+_DATA = Path(__file__).parent / "data" / "pools"
 _LIVES, _CHARACTERS = Words(_DATA / "lives.toml"), Words(_DATA / "characters.toml")
 _MOST = 500
 """Texts in one answer: a real model would not write more either."""

@@ -1,10 +1,14 @@
-"""What a provider's failure is to us: worth another attempt, or final, and then with advice."""
+"""Failures of providers: transient or permanent, with advice, and how unanswered requests are described."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-from collections.abc import Mapping
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from dialoom.roles.errors import (
@@ -17,11 +21,151 @@ from dialoom.roles.errors import (
     UnansweredError,
 )
 
-from . import context
 from .calls import Request
-from .retry_after import capped, retry_after
+from .retries import capped, retry_after
 from .secrets import redacted
-from .unanswered import Unanswered, unanswered
+
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|context (?:window|length|size)"
+    r"|(?:prompt|input|request) is too (?:long|large)|input token count",
+    re.IGNORECASE,
+)
+_CERTAIN = re.compile(
+    r"exceed\w* (?:the )?(?:available |model'?s? )?context (?:window|length|size)|maximum context length", re.IGNORECASE
+)
+"""So plain that even a status for trouble of the server's own (500) does not make another attempt worth while."""
+
+_NUMBER = r"(\d[\d,]*)"
+_ASKED = (
+    rf"(?:resulted in|requested|input contains at least|prompt contains(?: at least)?) {_NUMBER} (?:input )?tokens",
+    rf"requested tokens \({_NUMBER}\)",
+    rf"request \({_NUMBER} tokens\)",
+    rf"{_NUMBER} tokens > ",
+    rf"token count(?: of| \()? ?{_NUMBER}",
+)
+_READS = (
+    rf"maximum context length (?:is|of) (?:only )?{_NUMBER}",
+    rf"context (?:window|size|length)(?: of| is| \()? ?{_NUMBER}",
+    rf"tokens > {_NUMBER}",
+    rf"maximum number of tokens allowed \(?{_NUMBER}",
+)
+
+
+def is_too_long(status: int | None, told: str) -> bool:
+    """Whether a provider's error says that the request is longer than the model reads.
+
+    Args:
+        status: The HTTP status.
+        told: All that the error says, its code included.
+    """
+    if status == 413:
+        return True
+    return bool((_TOO_LONG if status in (400, 422) else _CERTAIN).search(told))
+
+
+def window_advice(told: str, request: Request | None) -> str:
+    """What to do, with both lengths as far as they are known: the provider's figures, else our own estimate."""
+    asked, reads = _figure(_ASKED, told), _figure(_READS, told)
+    if asked is None and request is not None:
+        asked = f"about {request.letters // 4:,}"
+    return too_long(asked and f"{asked} tokens", reads, request)
+
+
+def too_long(asked: str | None, reads: str | None, request: Request | None) -> str:
+    """What is so, with both lengths as far as they are known, and what to do."""
+    lengths = [asked] if asked else []
+    lengths += [f"it reads {reads}"] if reads else []
+    length = f" ({'; '.join(lengths)})" if lengths else ""
+    role = f"the role {request.role}" if request else "its role"
+    return (
+        f"the request is longer than the model reads{length}: give {role} a model with a longer context, "
+        "or make the conversation shorter"
+    )
+
+
+def _figure(patterns: tuple[str, ...], told: str) -> str | None:
+    for pattern in patterns:
+        if found := re.search(pattern, told, re.IGNORECASE):
+            return f"{int(found[1].replace(',', '')):,}"
+    return None
+
+
+_BY_NUMBER = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.ECONNRESET: "connection reset",
+    errno.ENETUNREACH: "network unreachable",
+    errno.EHOSTUNREACH: "host unreachable",
+    errno.ETIMEDOUT: "no answer to the connection",
+}
+_UNAVAILABLE = frozenset({502, 503, 504})
+# By name: which HTTP client LiteLLM uses differs by provider and setting, and none is imported for this.
+_NO_CONNECTION = frozenset({"ClientConnectorError", "ConnectError", "ConnectTimeout", "ConnectionTimeoutError"})
+_LOST = frozenset(
+    {"ServerDisconnectedError", "ClientOSError", "ClientPayloadError", "RemoteProtocolError", "ReadError", "WriteError"}
+)
+_TIMED_OUT = frozenset({"Timeout", "TimeoutException", "APITimeoutError"})
+_TLS_CODE = re.compile(r"\[SSL: (\w+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """What is known of it.
+
+    Attributes:
+        absence: What it says of whether anybody is there.
+        reason: What happened, as in `connection refused`.
+        host: Who was not to be connected with; `None` if there was a connection, or nobody says.
+    """
+
+    absence: Absence
+    reason: str
+    host: str | None = None
+
+
+def unanswered(error: BaseException, status: int | None) -> Unanswered | None:
+    """What happened, if an error is none that the provider's server itself has told of.
+
+    Args:
+        error: What LiteLLM raised.
+        status: The HTTP status that it gives, which may be of its own making.
+    """
+    chain = list(_chain(error))
+    kinds = {kind.__name__ for each in chain for kind in type(each).__mro__}
+    is_lost = bool(kinds & _LOST)
+    if "ClientConnectorError" in kinds or (kinds & _NO_CONNECTION and not is_lost):
+        host = next((str(host) for each in chain if isinstance(host := getattr(each, "host", None), str)), None)
+        return Unanswered(Absence.CERTAIN, _reason(chain) or "no connection", host)
+    if is_lost:
+        return Unanswered(Absence.POSSIBLE, _reason(chain) or "connection closed before an answer came")
+    if kinds & _TIMED_OUT or isinstance(error, TimeoutError):
+        return Unanswered(Absence.UNKNOWN, "no answer in time")
+    if status in _UNAVAILABLE:
+        return Unanswered(Absence.POSSIBLE, f"status {status}")
+    return None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _reason(chain: list[BaseException]) -> str | None:
+    """In words, from the layer that knows best: the last."""
+    for error in reversed(chain):
+        if isinstance(error, socket.gaierror):
+            return "its name is not known (DNS)"
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return f"its certificate is not accepted ({error.verify_message})"
+        if isinstance(error, ssl.SSLError):
+            code = _TLS_CODE.search(str(error))
+            return "TLS handshake failed" + (f" ({code[1].lower().replace('_', ' ')})" if code else "")
+        if isinstance(error, OSError) and error.errno in _BY_NUMBER:
+            return _BY_NUMBER[error.errno]
+    return None
+
 
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _OVERLOAD = frozenset({429, 503, 529})
@@ -66,7 +210,7 @@ def classified(
     if _is_out_of_money(error, status, said):
         return PermanentProviderError(f"{message} - the account has no credit left: top it up, then retry the run")
     if (told := _too_long(error, status)) is not None:
-        return ContextError(f"{message} - {context.advice(told, request)}")
+        return ContextError(f"{message} - {window_advice(told, request)}")
     if _is_policy(error, status):
         return PolicyError(
             f"{message} - the provider refuses what it says: its content policy stands against this scenario with this "
@@ -130,7 +274,7 @@ def _body_code(error: BaseException | None) -> Any:
 def _too_long(error: Exception, status: int | None) -> str | None:
     """All that the error says, if that is that the request is too long; LiteLLM knows it for some providers only."""
     told = f"{error} {_body_code(error)}"
-    is_so = type(error).__name__ == "ContextWindowExceededError" or context.is_too_long(status, told)
+    is_so = type(error).__name__ == "ContextWindowExceededError" or is_too_long(status, told)
     return told if is_so else None
 
 

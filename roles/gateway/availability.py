@@ -1,18 +1,13 @@
-"""Whether a provider is there at all. While it is not, calls to it wait, and one at a time finds out if it is back.
-
-It is away when three attempts in a row could not even connect, or when a call has used up its attempts and nobody was
-answered since it began. Then the waiting calls are sent one by one, after pauses that grow; the first that is answered,
-with whatever, brings all the others back. None of that counts as an attempt at a call. What was sent before it was
-found to be away says nothing new any more.
-"""
+"""Whether a provider is available: while it is not, calls wait and one at a time probes it."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dialoom.roles.errors import Absence, ProviderError, UnansweredError
@@ -242,3 +237,23 @@ class Presence:
     def _wake_all(self) -> None:
         while self._waiting:
             self._wake_one()
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A call that is under way.
+
+    Attributes:
+        role: Who is asked.
+        model: The role's model.
+        began: When it was sent first, on the monotonic clock.
+    """
+
+    role: str
+    model: str
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was sent first; attempts that failed and the pauses between them count."""
+        return time.monotonic() - self.began

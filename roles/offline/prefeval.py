@@ -1,22 +1,8 @@
-"""The assistant of PrefEval. It minds a preference, or it does not, by this rule.
-
-A *statement* is a line of the user's before the question that asks nothing and has a firm word (never, only, ...). Of
-several it goes by the one with most words of the question, then by the latest. With t turns of talk after it, the reach
-of a method is
-
-    start - loss * floor(log2(1 + t))    per cent, with start and loss in `data/prefeval/lines.toml`
-
-and for rag, where the statement is among what was retrieved, `found` per cent. Each statement has a number from 0 to
-99, drawn from its words; it is minded if that number is below the reach. So what is minded at a length is minded at any
-smaller one, and what zero-shot minds, reminder and rag mind too. As `generic`, it minds nothing.
-
-What it does not mind it answers with the usual choice, and of ten questions one with a preference that nobody has, one
-in spite of the preference, and one not at all. Of options, it takes the one with most words of the statement that it
-minds, else of the question; of equals the first.
-"""
+"""The understudies of PrefEval: an assistant that forgets by a stated rule, and the four checkers."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -24,12 +10,13 @@ from pathlib import Path
 
 from dialoom.personas.similarity import content_words
 
-from ..draws import Draws
-from ..request import MarkedRequest, SpokenLine
-from ..understudy import understudy
-from ..words import Words
+from .draws import Draws
+from .matching import sentences
+from .request import MarkedRequest, SpokenLine
+from .understudy import understudy
+from .words import Words
 
-WORDS = Words(Path(__file__).parents[1] / "data" / "prefeval" / "lines.toml")
+WORDS = Words(Path(__file__).parent / "data" / "prefeval" / "lines.toml")
 
 _BLOCK = re.compile(r"<(example|retrieved)>.*?</\1>", re.DOTALL)
 _OPTION = re.compile(r"^([A-D])\. (.+)$", re.MULTILINE)
@@ -128,3 +115,62 @@ def _is_statement(text: str) -> bool:
 @lru_cache(maxsize=1)
 def _firm() -> frozenset[str]:
     return frozenset(WORDS.get("firm"))
+
+
+_QUOTED = re.compile(r"“(.+?)”", re.DOTALL)
+
+
+@understudy("prefeval", "judge")
+def judge(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
+    """Answer a checker's question: a JSON object."""
+    metric = request.prompt.rpartition("/judge-")[2]
+    check = {"violates": _violates, "hallucinates": _hallucinates, "helpful": _helpful}.get(metric)
+    if check is None:
+        quote = _named(request.part("answer"))
+        return _said(quote=quote, answer=bool(quote))
+    yes, why = check(request)
+    return _said(explanation=why, answer=yes)
+
+
+def _violates(request: MarkedRequest) -> tuple[bool, str]:
+    answer = request.part("answer")
+    if usual := _holds(answer, "against"):
+        return True, f"It recommends {usual}."
+    kept = (telling(request.part("preference")) - telling(request.part("question"))) & telling(answer)
+    if kept:
+        return False, f"It keeps {sorted(kept)[0]!r} in mind."
+    return True, "Nothing of the preference is in it."
+
+
+def _hallucinates(request: MarkedRequest) -> tuple[bool, str]:
+    shared = telling(request.part("preference")) & telling(request.part("quote"))
+    return (False, f"Both speak of {sorted(shared)[0]!r}.") if shared else (True, "They have nothing in common.")
+
+
+def _helpful(request: MarkedRequest) -> tuple[bool, str]:
+    answer = request.part("answer")
+    if words := _holds(answer, "unhelpful"):
+        return False, f"It says {words!r}."
+    if all(sentence.endswith("?") for sentence in sentences(answer)):
+        return False, "It only asks back."
+    return True, "It gives advice."
+
+
+def _named(answer: str) -> str:
+    """The quote in which an answer names a preference, or the sentence."""
+    at = min((answer.lower().find(words) for words in WORDS.get("checks.names") if words in answer.lower()), default=-1)
+    if at < 0:
+        return ""
+    quoted = _QUOTED.search(answer, at)
+    return quoted[1] if quoted else sentences(answer[at:])[0]
+
+
+def _holds(text: str, bank: str) -> str:
+    """The first of a bank's phrases that a text holds."""
+    small = text.lower().replace("’", "'")
+    return next((words for words in WORDS.get(f"checks.{bank}") if words in small), "")
+
+
+def _said(**values: str | bool) -> str:
+    values["answer"] = "yes" if values["answer"] else "no"
+    return json.dumps(values, ensure_ascii=False)

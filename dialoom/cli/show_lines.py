@@ -1,0 +1,132 @@
+"""Lines of `status` and `show` about calls, faults and budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from dialoom.graphs import DialogueFault
+from dialoom.roles.gateway.calls import BROKEN_OFF
+from dialoom.roles.gateway.prices import Price
+from dialoom.runs.budget_status import RunBounds
+from dialoom.runs.fault_calls import calls_at_fault
+from dialoom.runs.store import RunFile
+
+from .console import make_console
+from .terminal import say_json
+from .trusting import trust
+
+
+def at_message(faults: Iterable[DialogueFault], message: int) -> list[Text]:
+    """The faults of one message."""
+    return [fault_line(each) for each in faults if each.message == message]
+
+
+def of_the_rest(faults: Iterable[DialogueFault], messages: Sequence[object]) -> list[Text]:
+    """The faults that stand in none of the messages that are shown, with their places."""
+    return [fault_line(each, has_place=True) for each in faults if not _is_shown(each, messages)]
+
+
+def fault_line(fault: DialogueFault, has_place: bool = False) -> Text:
+    """A fault in a line: whose, which, how sure, and the words that show it."""
+    place = "" if fault.message is None else f"message {fault.message + 1}"
+    place = ", ".join(filter(None, (place, fault.where and f"at {fault.where}"))) if has_place else ""
+    about = f" of the {fault.who}'s" + (f" ({place})" if place else "")
+    sure = "" if fault.sureness == 1 else f", {fault.sureness:.0%} sure"
+    words = f": {' '.join(fault.words.split())}" if fault.words else ""
+    return Text.assemble(("  fault", "red"), about, f"{sure}: ", (fault.kind, "bold"), (words, "dim"))
+
+
+def _is_shown(fault: DialogueFault, messages: Sequence[object]) -> bool:
+    return fault.message is not None and fault.message < len(messages)
+
+
+_COLOURS = {"user": "cyan", "assistant": "green"}
+
+
+def show_calls(path: Path, name: str, as_json: bool, is_trusted: bool) -> None:
+    """Every call that belongs to a scenario, in the order in which they were begun; common calls belong to none."""
+    with RunFile(path, trust=trust(is_trusted)) as run:
+        position = run.resolve(name)
+        calls = run.calls_of(position)
+        outcome = (run.episode(position) or run.so_far(position)).outcome
+        found = calls_at_fault(run, position, calls, outcome)
+    console = make_console()
+    for call in calls:
+        faults, is_rejected = found.faults.get(call["call"], []), call["call"] in found.rejected
+        if as_json:
+            say_json({**call, "rejected": is_rejected, "faults": [fault.model_dump() for fault in faults]})
+            continue
+        console.print(_head(call, is_rejected))
+        for text, style in ((call["reply"], ""), (call["error"], "red")):
+            if text is not None:
+                console.print(text, style=style)
+        if call["finish_reason"] in BROKEN_OFF:
+            console.print(f"({BROKEN_OFF[call['finish_reason']]})", style="dim")
+        for fault in faults:
+            console.print(fault_line(fault))
+        console.print()
+
+
+def _head(call: Mapping[str, Any], is_rejected: bool) -> Text:
+    tokens = " + ".join("?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens"))
+    told = [f"step {call['step']}", call["model"], f"{tokens} tokens"]
+    told += [] if call["latency"] is None else [f"{call['latency']:.2f} s"]
+    told += [f"ask {call['ask']}"] if call["ask"] > 1 else []
+    told += [f"judging {call['judging']!r}"] if call["judging"] is not None else []
+    told += [f"branch {call['branch']!r}"] if call["branch"] is not None else []
+    role = (call["role"], f"bold {_COLOURS.get(call['role'], 'magenta')}")
+    where = "" if call["node"] == call["role"] else f" in {call['node']}"
+    rejected = (", rejected", "bold red") if is_rejected else ("", "")
+    return Text.assemble(role, (f"{where}: {', '.join(told)}", "dim"), rejected)
+
+
+def bound_lines(bounds: RunBounds, run: str) -> list[str]:
+    """For people."""
+    told = [*_bounds(bounds)]
+    for what, rates in (("requests", bounds.limits.rpm), ("tokens", bounds.limits.tpm)):
+        told += [f"{model or 'every model'}: at most {rate:,} {what} a minute" for model, rate in rates.items()]
+    told += [f"{role or 'every role'}: at most {seconds:g} s a try" for role, seconds in bounds.limits.timeouts.items()]
+    told += [f"{model}: reads {window:,} tokens" for model, window in bounds.limits.context.items()]
+    told += [f"{model}: priced {_priced(price)} a million tokens" for model, price in bounds.limits.prices.items()]
+    told += [
+        f"{model}: {each.attempts:,} attempts failed, {each.throttled:,} of them throttled"
+        for model, each in bounds.troubles.items()
+    ]
+    told += [
+        f"{count:,} scenarios are to be judged again in {name!r}: dialoom retry {run} --unparsed --judging {name!r}"
+        for name, count in bounds.rejudgings.items()
+    ]
+    return told
+
+
+def budget_flags(bounds: RunBounds) -> str:
+    """What is put behind `dialoom resume RUN` for a larger budget; in brackets unless all calls are taken."""
+    budget, taken = bounds.limits.budget, bounds.taken
+    if taken is None:
+        return ""
+    flags = " ".join(f"--{name.replace('_', '-')} MORE" for name in budget.model_dump(exclude_none=True))
+    used_up = budget.max_calls is not None and taken.calls >= budget.max_calls
+    return f" {flags}" if used_up else f" [{flags}]"
+
+
+def _bounds(bounds: RunBounds) -> list[str]:
+    budget, taken = bounds.limits.budget, bounds.taken
+    if taken is None:
+        return []
+    told = []
+    if budget.max_calls is not None:
+        told.append(f"{taken.calls:,} of {budget.max_calls:,} calls")
+    if budget.max_tokens is not None:
+        told.append(f"{taken.tokens:,} of {budget.max_tokens:,} tokens")
+    if budget.max_cost is not None:
+        told.append(f"${taken.cost:,.4f} of ${budget.max_cost:,.4f}")
+    return [f"budget: {', '.join(told)} taken"]
+
+
+def _priced(price: Price) -> str:
+    cached = "" if price.cached_input is None else f", {price.cached_input:g} from the prompt cache"
+    return f"{price.input:g} US dollars in, {price.output:g} out{cached}"

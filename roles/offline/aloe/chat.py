@@ -1,0 +1,375 @@
+"""The players of an open chat: the person, the induction, the answerers and the judges."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from dialoom.roles.offline.draws import Draws
+from dialoom.roles.offline.matching import plain, quoted
+from dialoom.roles.offline.request import MarkedRequest
+from dialoom.roles.offline.understudy import understudy
+from dialoom.roles.offline.words import joined
+
+from .speech import (
+    ENGLISH,
+    GRAVE,
+    LINES,
+    MANNERS,
+    SUBJECTS,
+    Statement,
+    Voice,
+    beginnings,
+    called,
+    fitting,
+    manners_of,
+    new_line,
+    pattern,
+    pronoun_known,
+    sentences,
+    shown_in,
+    speaker_of,
+    stated,
+    statement_in,
+    stem,
+    subject_of,
+    telling,
+    told_by,
+)
+
+_ENOUGH = 0.45
+_PARTS = 720720  # divisible by 1 to 16: whole numbers add up to the same in any order
+
+
+class Fact(NamedTuple):
+    """One sentence of a description."""
+
+    source: str  # exactly as it stands there
+    told: str  # the same in the first person, without its full stop; empty if that cannot be told with certainty
+    words: frozenset[str]  # what it is about, as stems
+    leans: bool  # whether it only makes sense after the sentence before it
+
+
+Facts = tuple[Fact, ...]
+
+
+@understudy("aloe", "induction")
+def induce(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
+    """Answer with one JSON object: the known sentences of `profile` and `personality`, or null."""
+    lines = request.said_by("user")
+    facts, traits = facts_of(request.part("profile")), facts_of(request.part("personality"))
+    shown = {name for line in lines for name in shown_in(line)}
+    showing = {at for at, trait in enumerate(traits) if shown & {*manners_of(trait.source)}}
+    profile, personality = given_away(facts, lines), given_away(traits, lines) | showing
+    pronoun = pronoun_known(request.part("profile"), lines)
+    found: dict[str, str | None] = {}
+    for tag, each, known in (("profile", facts, profile), ("personality", traits, personality)):
+        whole = request.part(tag)
+        joint = "\n" if "\n" in whole else " "
+        found[tag] = joint.join(called(each[at].source, whole, pronoun) for at in sorted(known)) or None
+    return json.dumps(found, ensure_ascii=False)
+
+
+@lru_cache(maxsize=512)
+def facts_of(text: str) -> Facts:
+    """Cut a description into its facts, in its order."""
+    found: list[Fact] = []
+    for source in pattern("end").split(text.strip()):
+        told, words = told_by(source, speaker_of(text)), telling(source)
+        if len(words & telling(told)) < max(_ENOUGH * len(words), min(2, len(words))):
+            told = ""  # cut so short that it would not give the fact away
+        found.append(Fact(source, told, words, bool(found and pattern("leans").match(source))))
+    return tuple(fact for fact in found if re.search(r"\w", fact.source))
+
+
+def traits_of(personality: str) -> list[str]:
+    """Give the manners that a personality names."""
+    return list(dict.fromkeys(name for fact in facts_of(personality) for name in manners_of(fact.source)))
+
+
+def weight(words: Iterable[str], facts: Facts) -> float:
+    """Tell how much some words say within one description: a word of several facts is shared between them."""
+    return sum(_PARTS // (_counts(facts)[word] or 1) for word in words) / _PARTS
+
+
+def given_away(facts: Facts, lines: Iterable[str]) -> set[int]:
+    """Tell the places of the facts that any single line gives away; more lines never make it fewer."""
+    return {at for line in lines for at in _in_line(facts, line)}
+
+
+@lru_cache(maxsize=64)
+def _counts(facts: Facts) -> Counter[str]:
+    return Counter(word for fact in facts for word in fact.words)
+
+
+@lru_cache(maxsize=4096)
+def _in_line(facts: Facts, line: str) -> tuple[int, ...]:
+    left, found = set(telling(line)), []
+    whole = {at: weight(fact.words, facts) for at, fact in enumerate(facts) if fact.words & left}
+    while whole:
+        shares = {at: weight(facts[at].words & left, facts) / whole[at] for at in whole}
+        at = max(shares, key=lambda each: (shares[each], -each))
+        if len(facts[at].words & left) >= min(2, len(facts[at].words)) and shares[at] >= _ENOUGH:
+            found.append(at)
+            left -= facts[at].words
+        del whole[at]
+    return tuple(found)
+
+
+_Found = tuple[int, float, str]
+"""The score from 1 to 5 of an answer, how much it takes up, and what decided it."""
+
+
+@understudy("aloe", "judge", marks=("profile", "message", "answer"))
+def judge_alignment(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
+    """Judge one answer: a JSON object with `score` and `explanation`."""
+    score, _, why = _assessed(request, request.part("answer"))
+    return json.dumps({"score": score, "explanation": why}, ensure_ascii=False)
+
+
+@understudy("aloe", "judge", marks=("message", "first", "second"))
+def judge_pair(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
+    """Judge which of two answers suits better: a JSON object with `better` and `explanation`."""
+    one, other = (_assessed(request, request.part(place)) for place in ("first", "second"))
+    better = "second" if other[:2] > one[:2] else "first"
+    why = f"The first: {one[2]} The second: {other[2]}"
+    return json.dumps({"better": better, "explanation": why}, ensure_ascii=False)
+
+
+def stock_phrase(text: str) -> str:
+    """Give a phrase of the text that could stand in any letter; empty if there is none."""
+    found = beginnings(tuple(LINES.get("letter.phrases"))).search(text)
+    return found[0] if found else ""
+
+
+def _assessed(request: MarkedRequest, answer: str) -> _Found:
+    message, stock = request.part("message"), stock_phrase(answer)
+    echoed = telling(message) & telling(answer)
+    if request.model == "generic":
+        score = max(1, (3 if echoed else 2) + (len(echoed) > 2) - bool(stock))
+        return (score, len(echoed), f"{len(echoed)} words of the message come back in it.")
+    facts = facts_of(request.part("profile"))
+    odd = _at_odds(facts, message, answer)
+    if odd or not answer:
+        return (1, 0, odd or "There is no answer.")
+    taken = _taken_up(facts, message, answer)
+    fits = [name for name in traits_of(request.part("personality")) if name in shown_in(answer, "suited")]
+    score, why = _weighed([fact.source for fact in taken], fits, sorted(echoed), answer)
+    if stock:
+        score, why = score - 1 if taken else 1 + bool(echoed), f"{why} {quoted(stock)} could stand in any letter."
+    elif len(taken) > 4 or len(answer.split()) > 90:
+        score, why = max(1, score - 1), f"{why} It is too much of a recital."
+    return (score, 3 * len(taken) + len(fits) + 0.1 * len(echoed), why)
+
+
+def _weighed(taken: Sequence[str], fits: Sequence[str], echoed: Sequence[str], answer: str) -> tuple[int, str]:
+    """Give the score by the rules, and why."""
+    tone = joined(fits[:2])
+    if taken:
+        about = f"It builds on {joined([quoted(source, 7) for source in taken[:2]])}"
+        return (5, f"{about}, in a tone for somebody {tone}.") if fits else (4, f"{about}, but the tone is anybody's.")
+    if fits and echoed:
+        return 3, f"The tone suits somebody {tone}, but it knows no more than the message says."
+    if len(echoed) > 1 and answer.endswith("?"):
+        return 3, f"It echoes {joined(echoed[:2])} and asks on."
+    if echoed:
+        return 2, f"It echoes {joined(echoed[:2])} and adds nothing for this person."
+    if fits:
+        return 2, f"The tone would suit somebody {tone}, but the message is passed over."
+    return 1, "Nothing is for this person."
+
+
+def _taken_up(facts: Facts, message: str, answer: str) -> list[Fact]:
+    """Give the facts that an answer takes up, in what it says to the person, and that the message does not hold."""
+    heard, inside = telling(message), given_away(facts, [message])
+    personal = [part for part in sentences(answer) if pattern("your").search(part) or pattern("name").search(part)]
+    owned = " ".join(run for part in personal for run in re.findall(r"\byour ((?:[\w-]+ ?){1,3})", plain(part)))
+    anchors = {stem(word) for word in plain(f"{owned} {' '.join(pattern('name').findall(' '.join(personal)))}").split()}
+    found = []
+    for at, fact in enumerate(facts):
+        hits = (fact.words & telling(" ".join(personal))) - heard
+        half = len(hits) > 1 and weight(hits, facts) * 2 >= weight(fact.words, facts)
+        if hits and at not in inside and (half or weight(hits, facts) >= 1.5 or hits & anchors or hits == fact.words):
+            found.append(fact)
+    return found
+
+
+def _at_odds(facts: Facts, message: str, answer: str) -> str:
+    """Say what an answer gets wrong about the person; empty if nothing is."""
+    known = telling(message).union(*(fact.words for fact in facts))
+    for word, allowed in ENGLISH.get("claimed").items():
+        claimed = facts and re.search(rf"\b[Yy]our (?:\w+ )?{word}\b", answer)
+        if claimed and known.isdisjoint(map(stem, allowed.split())):
+            return f"It speaks of a {word} that this person does not have."
+    for part in (part for part in sentences(answer) if pattern("not_you").search(part) and not part.endswith("?")):
+        for fact in facts:
+            hits = fact.words & telling(part)
+            if len(hits) > 1 and len(hits) * 5 >= len(fact.words) * 3 and not pattern("negative").search(fact.source):
+                return f"{quoted(part)} is at odds with {quoted(fact.source)}."
+    return ""
+
+
+BRIEF = frozenset(("reserved", "blunt", "impatient"))
+
+
+@understudy("aloe", "user", marks=("profile",))
+def write(request: MarkedRequest, draws: Draws) -> str:
+    """Write the person's next line."""
+    facts, manners = facts_of(request.part("profile")), traits_of(request.part("personality"))
+    own, replies = request.said_by("user"), request.said_by("assistant")
+    return new_line(own, draws, lambda fork: _remarks(facts, manners, own, replies, fork)) or "Well, here I am."
+
+
+def _remarks(
+    facts: Facts, manners: Sequence[str], own: Sequence[str], replies: Sequence[str], draws: Draws
+) -> list[str]:
+    voice = Voice(own, draws)
+    brief = not BRIEF.isdisjoint(manners)
+    hello = "hello_formal" if "formal" in manners else "hello_brief" if brief else "hello"
+    first = _reaction(own, replies, brief, voice, draws) if own else voice.of(LINES.get(f"user.{hello}"))
+    new = _next_fact(facts, own, draws)
+    if new:
+        statement = stated(new.told)
+        # What holds a full stop of its own cannot stand inside another sentence.
+        whole = not own or statement.subject == "hardship" or draws.chance(0.55) or re.search(r"[.!?:]", new.told)
+        told = ("" if whole else voice.of(LINES.get("user.leads"), statement.slots)) or new.told
+    else:
+        statement = stated(draws.pick([fact.told for fact in facts if fact.told] or [""]))
+        again = SUBJECTS.get(f"{statement.subject}.again")
+        told = voice.of([*LINES.get("user.again"), *(text for text in again if "{" in text)], statement.slots)
+        told = told or voice.of(again, statement.slots) or voice.of(SUBJECTS.get("anything.again"))
+    remark = _remark(manners, own, statement, voice, draws)
+    more = ""
+    if not (first and remark) and (not remark or not new or (not brief and draws.chance(0.35))):
+        more = voice.of(SUBJECTS.get(f"{statement.subject}.says")) or voice.of(SUBJECTS.get("anything.says"))
+    return [first, told, more, remark]
+
+
+def _next_fact(facts: Facts, own: Sequence[str], draws: Draws) -> Fact | None:
+    known, last = given_away(facts, own), given_away(facts, own[-1:])
+    said = frozenset().union(*(telling(line) for line in own))
+    open_ = [at for at, fact in enumerate(facts) if fact.told and at not in known and not fact.words <= said]
+    following = [at for at in open_ if facts[at].leans and at - 1 in last]
+    free = following[:1] or [at for at in open_ if not facts[at].leans or at - 1 in known]
+    if not own:
+        free = [at for at in free if stated(facts[at].told).subject != "hardship"] or free
+    return facts[draws.pick(free)] if free else None
+
+
+def _reaction(own: Sequence[str], replies: Sequence[str], brief: bool, voice: Voice, draws: Draws) -> str:
+    reply = replies[-1] if replies else ""
+    if not reply or draws.chance(0.55 if brief else 0.25):
+        return ""
+    question = next(reversed(re.findall(r"[^.!?]*\?", reply)), "").lower()
+    if question and draws.chance(0.8):
+        return next(voice.of(each["say"]) for each in LINES.get("user.answers") if re.search(each["to"], question))
+    earlier = telling(" ".join(own[:-1])) - telling(own[-1])
+    if len(earlier & telling(reply)) >= 2:
+        return voice.of(LINES.get("user.remembered"))
+    return voice.of(LINES.get("user.leaflet" if stock_phrase(reply) else "user.heard")) if draws.chance(0.5) else ""
+
+
+def _remark(manners: Sequence[str], own: Sequence[str], told: Statement, voice: Voice, draws: Draws) -> str:
+    """Let one trait show, those first that have not shown yet."""
+    possible = fitting(manners, told.subject)
+    shown = {name for line in own for name in shown_in(line)}
+    hidden = [name for name in possible if name not in shown]
+    if not draws.chance(0.9 if hidden else 0.7):
+        return ""
+    ordered = draws.shuffled(hidden) + draws.shuffled(possible)
+    return next((remark for name in ordered if (remark := voice.of(MANNERS.get(f"{name}.says")))), "")
+
+
+_COMES_TO_MIND, _MANNER_MISSED = 1 / 6, 0.82
+
+
+class _Known(NamedTuple):
+    """What an answer can build on: what the last message tells and whether it was told before; the rest; the manner."""
+
+    now: Statement | None
+    again: bool
+    earlier: list[tuple[int, Statement]]  # with the place of the line that told it
+    manners: list[str]
+
+
+@understudy("aloe", "assistant")
+@understudy("aloe", "preferred")
+@understudy("aloe", "rejected")
+def answer(request: MarkedRequest, draws: Draws) -> str:
+    """Answer the last message."""
+    own = request.said_by("assistant")
+    message = next(reversed(request.said_by("user")), "")
+    if request.role == "rejected" or request.model == "generic":
+        return new_line(own, draws, lambda fork: _letter(message, own, fork))
+    known = (_from_induction if request.role == "preferred" else _from_chat)(request, message, draws)
+    return new_line(own, draws, lambda fork: _friendly(known, message, own, fork))
+
+
+def _from_induction(request: MarkedRequest, message: str, draws: Draws) -> _Known:
+    lines, facts = request.said_by("user"), facts_of(request.part("profile"))
+    fresh, before = given_away(facts, [message]), given_away(facts, lines[:-1])
+    news = [at for at in sorted(fresh - before) or sorted(fresh) if facts[at].told]
+    now = stated(facts[news[0]].told) if news else statement_in(message)
+    told_in = {at: place for place in reversed(range(len(lines))) for at in given_away(facts, [lines[place]])}
+    others = [at for at, fact in enumerate(facts) if fact.told and at not in fresh]
+    manners = draws.shuffled(traits_of(request.part("personality")))
+    manners.sort(key=lambda name: name not in shown_in(message))  # what shows just now comes first
+    earlier = [(told_in.get(at, 0), stated(facts[at].told)) for at in others]
+    return _Known(now, bool(news) and not fresh - before, earlier, manners)
+
+
+def _from_chat(request: MarkedRequest, message: str, draws: Draws) -> _Known:
+    lines, words = request.said_by("user"), telling(message)
+    told = {each.text: (at, each) for at, line in enumerate(lines[:-1]) if (each := statement_in(line))}
+    shares = {text: len(each.words & words) / len(each.words) for text, (_, each) in told.items() if each.words}
+    again = [told[text][1] for text, share in shares.items() if share > 0.6]
+    other = [told[text] for text, share in shares.items() if share <= 0.5]
+    earlier = [each for each in other if draws.fork("mind", each[1].text).chance(_COMES_TO_MIND)]
+    showed = [shown_in(line) for line in lines if shown_in(line)]
+    noticed = not draws.chance(_MANNER_MISSED ** len(showed))
+    manners = draws.shuffled(list(dict.fromkeys(name for names in showed for name in names))) if noticed else []
+    return _Known(again[0] if again else statement_in(message), bool(again), earlier, manners)
+
+
+def _friendly(known: _Known, message: str, own: Sequence[str], draws: Draws) -> list[str]:
+    voice, now = Voice(own, draws), known.now
+    subject = now.subject if now else subject_of(message)
+    echoes = LINES.get("echo.again" if known.again else f"echo.{subject}") or LINES.get("echo.plain")
+    echo = voice.of(echoes, now.slots) if now else ""
+    tone = next(
+        (text for name in fitting(known.manners[:3], subject) if (text := voice.of(MANNERS.get(f"{name}.replies")))), ""
+    )
+    link = _link(known, own, voice, draws)
+    brief = not BRIEF.isdisjoint(known.manners)
+    tone = tone or ("" if echo and (brief or link) else voice.of(SUBJECTS.get(f"{subject}.reacts")))
+    last = link or ("" if brief and draws.chance(0.4) else voice.of(SUBJECTS.get(f"{subject}.asks")))
+    if not (echo or tone or last):
+        echo = draws.pick(LINES.get("friend.nothing"))
+    return [echo, last, tone] if tone and not last.endswith("?") and draws.chance(0.4) else [echo, tone, last]
+
+
+def _link(known: _Known, own: Sequence[str], voice: Voice, draws: Draws) -> str:
+    """Tie the moment to something told before, first of all to what has not been taken up yet."""
+
+    def taken_up(place_and_told: tuple[int, Statement]) -> bool:
+        place, told = place_and_told
+        return len(told.words & telling(" ".join(own[place + 1 :]))) >= 2
+
+    other = LINES.get("link.grave" if known.now and known.now.subject in GRAVE else "link.plain")
+    ordered = [told for _, told in sorted(draws.shuffled(known.earlier), key=taken_up)]
+    texts = (voice.of(LINES.get(f"link.{told.subject}") or other, told.slots) for told in ordered)
+    return next(filter(None, texts), "")
+
+
+def _letter(message: str, own: Sequence[str], draws: Draws) -> list[str]:
+    voice, told = Voice(own, draws), statement_in(message)
+    opener = voice.of(LINES.get("letter.thanks_about"), told.slots) if told and draws.chance(0.6) else ""
+    opener = opener or voice.of(LINES.get("letter.thanks")) or draws.pick(LINES.get("letter.thanks"))
+    plain = SUBJECTS.get(f"{told.subject if told else subject_of(message)}.plain")
+    body = voice.of(plain) or voice.of(SUBJECTS.get("anything.plain")) or draws.pick(plain)
+    offers = LINES.get("letter.offer")
+    return [opener, body, (voice.of(offers) or draws.pick(offers)) if draws.chance(0.7) else ""]

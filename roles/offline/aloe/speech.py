@@ -1,0 +1,388 @@
+"""How the person of an open chat speaks: manners, pronouns, and statements retold in first or second person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from dialoom.roles.offline import matching
+from dialoom.roles.offline.draws import Draws
+from dialoom.roles.offline.matching import plain
+from dialoom.roles.offline.words import Words, ing_form, say, third_person, tidy
+
+DATA = Path(__file__).parent.parent / "data" / "aloe"
+ENGLISH = Words(DATA / "english.toml")
+LINES = Words(DATA / "lines.toml")
+
+
+@cache
+def listed(name: str) -> frozenset[str]:
+    """Give the words of one of the lists in `english.toml`."""
+    return frozenset(ENGLISH.get(name).split())
+
+
+@cache
+def pattern(name: str) -> re.Pattern[str]:
+    """Give one of the patterns in `english.toml`."""
+    return re.compile(ENGLISH.get(f"patterns.{name}"))
+
+
+@cache
+def beginnings(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Give the pattern that finds any of some beginnings of words."""
+    return re.compile(rf"\b(?:{'|'.join(patterns)})", re.IGNORECASE)
+
+
+def sentences(text: str) -> list[str]:
+    """Cut a line into its sentences."""
+    return [part for part in pattern("stop").split(text.replace("’", "'").strip()) if part]
+
+
+@lru_cache(maxsize=16384)
+def stem(word: str) -> str:
+    """Give what a word's forms, and words that mean the same, have in common."""
+    bare = matching.stem(_same().get(word, word))
+    return _same().get(bare, bare)
+
+
+@lru_cache(maxsize=16384)
+def telling(text: str) -> frozenset[str]:
+    """Give the stems of a text's words that say what it is about."""
+    words = re.findall(r"[^\W_]+", re.sub(r"'\w+", "", matching.plain(text)))
+    return frozenset(stem(word) for word in words if word not in listed("stop") and (len(word) > 1 or word.isdigit()))
+
+
+@cache
+def _same() -> dict[str, str]:
+    return {word: as_one for as_one, words in ENGLISH.get("same").items() for word in words.split()}
+
+
+MANNERS = Words(DATA / "manners.toml")
+GRAVE = frozenset(("hardship", "dislike"))
+"""Subjects that are nothing to be merry about."""
+
+
+@lru_cache(maxsize=4096)
+def manners_of(trait: str) -> tuple[str, ...]:
+    """Give the manners that a sentence about somebody's character names, first named first; denied, their opposites."""
+    named: list[tuple[int, str]] = []
+    for name, found in _found("called", trait):
+        denied = pattern("denied").search(found.string[: found.start()])
+        named.append((found.start(), MANNERS.get(f"{name}.opposite", "") if denied else name))
+    return tuple(dict.fromkeys(name for _, name in sorted(named, key=lambda each: each[0]) if name))
+
+
+@lru_cache(maxsize=4096)
+def shown_in(line: str, what: str = "shown") -> tuple[str, ...]:
+    """Give the manners that a line of the person shows; or, with "suited", those that an answer suits."""
+    return tuple(name for name, _ in _found(what, line))
+
+
+def fitting(manners: Iterable[str], subject: str) -> list[str]:
+    """Give the manners whose remarks fit a subject."""
+    return [name for name in manners if subject not in GRAVE or MANNERS.get(f"{name}.grave", False)]
+
+
+def _found(kind: str, text: str) -> list[tuple[str, re.Match[str]]]:
+    small = text.lower().replace("’", "'")
+    each = ((name, beginnings(tuple(entry[kind])).search(small)) for name, entry in MANNERS.table.items())
+    return [(name, found) for name, found in each if found]
+
+
+class Voice:
+    """Picks remarks for somebody who remembers the lines that they said."""
+
+    def __init__(self, own: Sequence[str], draws: Draws) -> None:
+        self._said = _bare(" ".join(own))
+        self._draws = draws
+
+    def of(self, bank: Iterable[str], slots: Mapping[str, str] | None = None) -> str:
+        """Give a remark of the bank that its slots can fill and that is new; else an empty text."""
+        for template in self._draws.shuffled(tuple(bank)):
+            head = _bare(re.split(r"[{<\[]", template)[0])
+            if len(head.split()) >= 3 and head in self._said:
+                continue
+            text = say([template], self._draws, slots)
+            if text and _bare(text) not in self._said:
+                return text
+        return ""
+
+
+def new_line(own: Sequence[str], draws: Draws, remarks: Callable[[Draws], Iterable[str]]) -> str:
+    """Put remarks together to a line that was not said before, if one comes up in eight tries."""
+    line = ""
+    for attempt in range(8):
+        parts = [part.strip() for part in remarks(draws.fork(attempt)) if part.strip()]
+        line = tidy(" ".join(part if part[-1] in ".!?…" else part + "." for part in parts))
+        if line and line not in own:
+            break
+    return line
+
+
+def _bare(text: str) -> str:
+    words = re.findall(r"[a-z0-9]+", plain(text).replace("'", ""))
+    return f" {' '.join(words)} " if words else ""
+
+
+_OWN = {"she": "her", "he": "his", "they": "their"}
+_OBJECT = {"she": "her", "he": "him", "they": "them"}
+_PLURAL = re.compile(r"\w{3,}s$")
+_EITHER = re.compile(r"\b(he|his|him|himself)/(?:she|hers?|herself)\b", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+
+
+Speaker = tuple[str, str]
+"""How a description calls the person: she, he, they or i, or nothing; and its name, if it repeats that."""
+
+
+@lru_cache(maxsize=512)
+def speaker_of(text: str) -> Speaker:
+    """Find out how a whole description calls the person."""
+    text = _one_pronoun(text)
+    starts = re.findall(r"(?:^|[.!?;]\s+|\n[\s•*-]*)([A-Z]\w*)", text.replace("This person", "They"))
+    calls = {"She": "she", "Her": "she", "He": "he", "His": "he", "They": "they", "Their": "they", "I": "i", "My": "i"}
+    repeated = [
+        word for word in starts[:1] if starts.count(word) > 1 and not {word, word.lower()} & {*calls, "a", "the"}
+    ]
+    return next((calls[word] for word in starts if word in calls), ""), "".join(repeated)
+
+
+@lru_cache(maxsize=4096)
+def told_by(sentence: str, speaker: Speaker) -> str:
+    """Give a sentence of a description in the first person, without its full stop; empty if that is uncertain."""
+    text = re.sub(r"^[\s*•\-–\d.)]+(?=\D)", "", _one_pronoun(sentence).strip()).rstrip(".;! ")
+    for short, full in (("s(?= been| got| had)", "has"), ("s", "is"), ("re", "are"), ("ve", "have"), ("ll", "will")):
+        text = re.sub(rf"\b([Ss]he|[Hh]e|[Tt]hey)['’]{short}\b", rf"\1 {full}", text)
+    called_by, name = speaker
+    if called_by == "i" or re.search(r"\b(?:I|My|my)\b", text):
+        return text
+    pronoun = called_by or ("he" if re.search(r"\bhis\b", text) else "she" if "her " in text else "they")
+    subject, own = pronoun.capitalize(), _OWN[pronoun].capitalize()
+    for called in filter(None, ("This person", name)):
+        text = re.sub(rf"^{called}\b", subject, re.sub(rf"^{called}['’]s\b", own, text))
+    head = next((word for word in text.split() if word.lower() not in listed("adverbs")), "").lower().strip(",")
+    if not called_by and (head in _thirds() or head in listed("past") or head in listed("adjectives")):
+        text = f"{subject} {'is ' if head in listed('adjectives') else ''}{text[:1].lower()}{text[1:]}"
+    told = _turned(text, pronoun)
+    return told[:1].upper() + told[1:]
+
+
+@lru_cache(maxsize=4096)
+def told_to(text: str) -> str:
+    """Give words of the first person in the second; a small letter first, unless a name may stand there."""
+    text = re.sub(r"\bI((?: \w+ly)?) was\b", r"you\1 were", text)
+    return lowered(_WORD.sub(lambda word: ENGLISH.get("to_you").get(word[0].lower().replace("’", "'"), word[0]), text))
+
+
+def lowered(text: str) -> str:
+    """Lower the first letter of a statement if its first word is no name."""
+    first = re.split(r"[\s'’,]", text, maxsplit=1)[0].lower()
+    return text[:1].lower() + text[1:] if first in listed("openers") or first == "your" else text
+
+
+def _one_pronoun(text: str) -> str:
+    """Read `he/she` as the first of the two."""
+    return _EITHER.sub(r"\1", text)
+
+
+def _turned(text: str, pronoun: str) -> str:
+    """Turn one sentence word by word, up to the first that is uncertain."""
+    words = [*_WORD.finditer(text)]
+    small = [word.group().lower().replace("’", "'") for word in words]
+    aside = small[:1] and small[0] in listed("adverbials")  # "On Sundays she ..."
+    mine = verb_next = going_on = linked = False
+    done, last = "", 0
+    for at, (found, low) in enumerate(zip(words, small, strict=True)):
+        gap = text[last : found.start()]
+        after = small[at + 1] if small[at + 1 :] and text[found.end() : found.end() + 1] == " " else ""
+        names = text[found.end() + 1 : found.end() + 2].isupper()  # "Friends call her Bibi"
+        linked = linked or "," in gap
+        word: str | None = found.group()
+        if low == pronoun:
+            word = "I" if mine or aside or not at else None
+            mine = verb_next = True
+        elif low in listed("adverbs"):
+            pass
+        elif verb_next:
+            word, verb_next, going_on, linked = _first_person(low, found.group()), False, True, False
+        elif low == _OWN[pronoun] and (low != "her" or (after and not names and after not in listed("not_owned"))):
+            word = "my" if at else "My"
+        elif low == _OBJECT[pronoun] + "self" or (low == "themselves" and pronoun == "they"):
+            word = "myself"
+        elif low in (_OBJECT[pronoun], "they", "them", "their"):
+            several = any(_PLURAL.match(each) and each not in _thirds() for each in small[:at])
+            if not (several and low in ("them", "their") and (mine or pronoun != "they")):
+                told_of = low == _OBJECT[pronoun] and not (mine or names or (several and low == "them"))
+                word = "me" if told_of else None
+        elif low in listed("clauses"):
+            going_on = False
+        elif low in ("and", "but", "or"):
+            linked = True
+        elif linked:
+            linked = False
+            if going_on and (low in _thirds() or low in ("are", "were") or after in listed("determiners")):
+                word = _second_verb(low, after, small[at - 2 : at])
+        if word is None:
+            done += gap
+            return pattern("hanging").sub("", done) if pattern("hanging").search(done) else ""
+        done += gap + word
+        last = found.end()
+    return done
+
+
+def _second_verb(word: str, after: str, before: list[str]) -> str | None:
+    """`and walks her dogs` goes on with the person, so does `is 30 and walks`; `crosswords and walks` may not."""
+    sure = after in listed("determiners") or before[-1] in listed("adverbs") or before[0].isdigit()
+    if sure or word not in listed("nounish_thirds"):
+        return _first_person(word, word)
+    return None
+
+
+@cache
+def _thirds() -> dict[str, str]:
+    """Give the plain form of each known verb by its third person."""
+    return {third_person(verb): verb for verb in listed("verbs")} | {"is": "am", "has": "have", "does": "do"}
+
+
+def _first_person(low: str, word: str) -> str:
+    """Give the form of a verb that goes with "I"."""
+    return str(ENGLISH.get("agreeing").get(low) or _thirds().get(low) or re.sub(r"(?<=\w{3})(?<![su])s$", "", word))
+
+
+_FORMS: Mapping[str, tuple[str, str, str, str]] = {
+    "she": ("she", "her", "her", "herself"),
+    "he": ("he", "his", "him", "himself"),
+    "he/she": ("he/she", "his/her", "him/her", "himself/herself"),
+}
+_PLAIN_WORD = re.compile(r"[^\W_]+")
+
+
+def pronoun_known(profile: str, lines: Iterable[str]) -> str:
+    """Give the pronoun by which somebody calls a person who has read nothing but that person's lines."""
+    called_by, _ = speaker_of(profile)
+    is_told = any(_tells().search(line.replace("’", "'")) for line in lines)
+    return called_by if called_by in ("she", "he") and is_told else "he/she"
+
+
+def called(text: str, whole: str, pronoun: str) -> str:
+    """Give a sentence of a whole description with its person called by another pronoun."""
+    old, _ = speaker_of(whole)
+    if old not in _FORMS or old == pronoun:
+        return text
+    subject, own, object_, self_ = _FORMS[pronoun]
+
+    def other(found: re.Match[str]) -> str:
+        low, behind = found[0].lower(), text[found.end() :]
+        after = re.match(r" ([^\W_]+)", behind)
+        if low == _FORMS[old][0]:
+            new = subject
+        elif low == _FORMS[old][3]:
+            new = self_
+        elif low == _FORMS[old][1] and (old != "she" or (after and after[1].lower() not in listed("not_owned"))):
+            new = own
+        elif low == _FORMS[old][2]:
+            new = object_
+        else:
+            return found[0]
+        return new if found[0].islower() else "/".join(part.capitalize() for part in new.split("/"))
+
+    return _PLAIN_WORD.sub(other, text)
+
+
+def _tells() -> re.Pattern[str]:
+    """Find a line whose writer says to be a woman, or a man."""
+    named = "|".join(sorted(listed("gendered")))
+    return re.compile(ENGLISH.get("patterns.about_oneself") + rf"(?:{named})\b", re.IGNORECASE)
+
+
+SUBJECTS = Words(DATA / "subjects.toml")
+_LONGEST = 26
+
+
+class Statement(NamedTuple):
+    """Something that somebody told.
+
+    The slots are what fills templates: `you`, the same said to its owner; `doing`, what its owner does; `who` or `pet`,
+    somebody in its owner's life. Each is empty where it could be wrong, and has a form `my_...` for its owner.
+    """
+
+    text: str  # as its owner says it, without an end mark
+    subject: str  # the name of what it is about
+    words: frozenset[str]  # what it is about, as stems
+    slots: dict[str, str]
+
+
+@lru_cache(maxsize=8192)
+def stated(text: str) -> Statement:
+    """Find the forms of one statement in the first person."""
+    text = re.sub(r"\s+", " ", text).strip().rstrip(".!;,")
+    subject = subject_of(text)
+    mine = {"fact": text, "inside": _inside(text)}
+    if subject not in GRAVE:
+        mine["doing"] = _doing(text)
+        mine |= _somebody(text) if subject != "origin" else {}
+    yours = {"you" if name == "fact" else name: told_to(each) for name, each in mine.items() if each}
+    if len(text.split()) > 15:
+        yours["you"] = told_to(re.split(r"(?<=\w{4})[,;:–—]| (?:because|but|although|which) ", text)[0])
+    if not mine["inside"]:
+        yours["you"] = ""
+    return Statement(text, subject, telling(text), yours | {f"my_{name}": each for name, each in mine.items()})
+
+
+@lru_cache(maxsize=8192)
+def statement_in(line: str) -> Statement | None:
+    """Give what a chat line tells about its writer: its sentence that tells most; nothing if it tells nothing."""
+    best: tuple[float, str] = (0, "")
+    for at, part in enumerate(sentences(line)):
+        bare = pattern("lead").sub("", part)
+        about_me = pattern("own").search(bare) and not pattern("vague").match(bare) and not pattern("your").search(bare)
+        if about_me and not (part.endswith("?") and bare == part) and _inside(bare[:1].upper() + bare[1:]):
+            # What comes first is the news; what follows is what its writer thinks of it.
+            weight = len(telling(bare)) - 3 * bool(shown_in(part)) - 0.6 * at
+            best = max(best, (weight, bare[:1].upper() + bare[1:]), key=lambda each: each[0])
+    return stated(best[1].rstrip("? ")) if best[1] and len(best[1].split()) <= _LONGEST else None
+
+
+def _inside(text: str) -> str:
+    """Give a statement as it stands inside a sentence; empty if it may begin with a name."""
+    small = lowered(text)
+    return small if re.match(r"I\b|[^A-Z]", small) else ""
+
+
+@lru_cache(maxsize=4096)
+def subject_of(text: str) -> str:
+    """Give the subject that a text is about: of which it has a pattern, or else the most words."""
+    for name, entry in SUBJECTS.table.items():
+        if "patterns" in entry and beginnings(tuple(entry["patterns"])).search(text):
+            return name
+    named = {name: len(telling(text) & words) for name, words in _subject_words().items()}
+    best = max(named, key=lambda name: named[name])
+    return best if named[best] else "anything"
+
+
+@cache
+def _subject_words() -> dict[str, frozenset[str]]:
+    entries = SUBJECTS.table.items()
+    return {name: frozenset(map(stem, entry["words"].split())) for name, entry in entries if "words" in entry}
+
+
+def _doing(text: str) -> str:
+    found = pattern("doing").match(text)
+    if not found:
+        return ""
+    verb, rest = found.groups()
+    rest = pattern("clause").split(rest)[0].strip()
+    if verb not in ("like", "love", "enjoy") or not re.match(r"[a-z]{3,}ing\b", rest):
+        rest = f"{ing_form(verb)} {rest}" if verb in listed("verbs") and verb not in listed("states") else ""
+    return rest if 1 < len(rest.split()) <= 12 else ""
+
+
+def _somebody(text: str) -> dict[str, str]:
+    for each in ENGLISH.get("somebody"):
+        found = re.search(each["pattern"], text)
+        if found:
+            return {each["slot"]: each["say"].format(found[1])}
+    return {}
