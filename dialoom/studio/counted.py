@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dialoom.graphs import Table
-from dialoom.graphs.reporting import FacetColumn
+from dialoom.graphs.reporting import Counted, FacetColumn
 from dialoom.runs.report import FAULTS
 from dialoom.runs.store import Choices
 
@@ -34,8 +34,11 @@ def counted(
     own = table.where_of.get(column, "")
     if not isinstance(own, str):
         own = next((own[cell] for cell in row if isinstance(cell, str) and cell in own), "")
+    alone = table.counted.get(column, Counted())
+    scored = f"{alone.metric}.{alone.target} is defined" if alone.metric else ""
+    told = {name: value for name, value in (("state", alone.state), ("ended_by", alone.ended_by)) if value}
     is_of_played = _PENDING in choices.get("state", {})
-    return {**query, "where": _all_of(where, table.where, own, _PLAYED if is_of_played else "")}
+    return {**query, **told, "where": _all_of(where, table.where, own, scored, _PLAYED if is_of_played else "")}
 
 
 def _all_of(*expressions: str) -> str:

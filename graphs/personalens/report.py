@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import partial
 
 from dialoom.graphs.outcome import Episode, Judgement
-from dialoom.graphs.reporting import Facet, Pivot, Table, count, mean, ratio, score, score_by_turn, tabulate
+from dialoom.graphs.reporting import Counted, Facet, Pivot, Table, count, mean, ratio, score, score_by_turn, tabulate
 
 from .scenario import SETTINGS
 
@@ -42,7 +41,7 @@ _PIVOTS = (
     Pivot("turns", "Personalization after each assistant reply", (_SETTING, _KIND), (_TURNS,)),
     Pivot("turns-by-domain", "Personalization after each assistant reply, by domain", (_SETTING, _DOMAIN), (_TURNS,)),
 )
-_DONE = "state == 'done'"
+_DONE = Counted(state="done")
 
 
 def _turns(episode: Episode) -> int | None:
@@ -60,10 +59,6 @@ def _tokens_per_turn(episode: Episode) -> tuple[int | None, int] | None:
     return None if (turns := _turns(episode)) is None else (known, turns)
 
 
-def _ended(episode: Episode, ending: str) -> bool:
-    return episode.outcome.ended_by == ending
-
-
 _DIALOGUES = Pivot(
     "dialogues",
     "The dialogues",
@@ -73,10 +68,7 @@ _DIALOGUES = Pivot(
         mean("turns", _turns, _DONE, interval=False),
         mean("messages", _messages, _DONE, interval=False),
         ratio("tokens per turn", _tokens_per_turn, _DONE),
-        *(
-            count(ending, partial(_ended, ending=ending), f"ended_by == '{ending}'")
-            for ending in ("user_terminated", "turn_limit", "error")
-        ),
+        *(count(ending, ended_by=ending) for ending in ("user_terminated", "turn_limit", "error")),
     ),
     (
         "A turn is an assistant reply with the user's line before it; turns, messages and tokens are means over "

@@ -19,7 +19,7 @@ from .statistics import (
     share_of,
     wilson,
 )
-from .table import Cell, FacetColumn, Runs, Table
+from .table import Cell, Counted, FacetColumn, Runs, Table
 
 __all__ = [
     "FEWEST",
@@ -28,6 +28,7 @@ __all__ = [
     "Cell",
     "Chart",
     "Column",
+    "Counted",
     "Estimate",
     "Facet",
     "FacetColumn",

@@ -19,7 +19,7 @@ from dialoom.graphs.outcome import Episode
 from .chart import Chart, Series
 from .facet import Facet
 from .statistics import Estimate, Tally, intervals, paired_difference
-from .table import Cell, FacetColumn, Table
+from .table import Cell, Counted, FacetColumn, Table
 
 Value: TypeAlias = "bool | int | float | None"
 Show = Literal["estimate", "mean", "count"]
@@ -36,7 +36,7 @@ class Column:
         title: The column's name; one that ends in `%` shows fractions as percentages.
         value: What a scenario contributes, one value or a list of them; `None` contributes nothing.
         show: `estimate`: mean with its 95 % interval and n; `mean`: mean alone; `count`: how many are true.
-        where: Which scenarios contribute, as an expression over what a run holds of each; empty if all do.
+        counted: Which scenarios alone contribute, for the drill-down from a figure; `None` if a function decides.
         scale: The lowest and the highest value that there can be.
         turns: For a score of turns: the values by turn. Each turn becomes a column.
         parts: For a ratio: what a scenario adds above and below; `None` above if that is not known, and then of no sum.
@@ -47,7 +47,7 @@ class Column:
     title: str
     value: Callable[[Episode], Value | list[Value]] | None = None
     show: Show = "estimate"
-    where: str = ""
+    counted: Counted | None = None
     scale: tuple[float, float] | None = None
     turns: Callable[[Episode], Mapping[int, Value]] | None = None
     parts: Callable[[Episode], tuple[float | None, float] | None] | None = None
@@ -74,7 +74,7 @@ def score(
     return Column(
         title or metric,
         lambda episode: _scores(episode, metric, target),
-        where=f"{metric}.{target} is defined",
+        counted=Counted(metric, target),
         scale=scale,
         judged=judged,
     )
@@ -95,31 +95,48 @@ def score_by_turn(
     return Column(title or metric, turns=by_turn, scale=scale, judged=True)
 
 
-def mean(title: str, value: Callable[[Episode], Value], where: str = "", interval: bool = True) -> Column:
+def mean(
+    title: str, value: Callable[[Episode], Value], counted: Counted | None = None, interval: bool = True
+) -> Column:
     """Return a column of a mean over scenarios, with or without its interval.
 
     Args:
         title: The column's name.
         value: What a scenario contributes; `None` contributes nothing.
-        where: Which scenarios contribute, as an expression, if not all do.
+        counted: Which scenarios contribute, if not all do, for the drill-down.
         interval: Whether to show the 95 % interval and n.
     """
-    return Column(title, value, "estimate" if interval else "mean", where)
+    return Column(title, value, "estimate" if interval else "mean", counted)
 
 
-def share(title: str, of: Callable[[Episode], bool | None], where: str = "") -> Column:
+def share(title: str, of: Callable[[Episode], bool | None]) -> Column:
     """Return a column of a share of scenarios with Wilson's interval; the title should end in `%`."""
-    return Column(title, of, "estimate", where)
+    return Column(title, of, "estimate")
 
 
-def ratio(title: str, parts: Callable[[Episode], tuple[float | None, float] | None], where: str = "") -> Column:
+def ratio(
+    title: str, parts: Callable[[Episode], tuple[float | None, float] | None], counted: Counted | None = None
+) -> Column:
     """Return a column of one sum over another, such as tokens per reply; `parts` gives what a scenario adds to each."""
-    return Column(title, show="mean", where=where, parts=parts)
+    return Column(title, show="mean", counted=counted, parts=parts)
 
 
-def count(title: str = "scenarios", of: Callable[[Episode], bool] = lambda _episode: True, where: str = "") -> Column:
-    """Return a column of how many scenarios there are, or of how many something holds."""
-    return Column(title, of, "count", where)
+def count(
+    title: str = "scenarios", of: Callable[[Episode], bool] = lambda _episode: True, ended_by: str = ""
+) -> Column:
+    """Return a column of how many scenarios there are, of how many something holds, or of how many ended so.
+
+    The drill-down from a figure to its scenarios knows which ended so, and not of which a function holds.
+
+    Args:
+        title: The column's name.
+        of: What holds of the scenarios that are counted; by default all are.
+        ended_by: How they ended; empty for any ending.
+    """
+    if not ended_by:
+        return Column(title, of, "count")
+    ended = Counted(ended_by=ended_by)
+    return Column(title, lambda episode: episode.outcome.ended_by == ended_by and of(episode), "count", ended)
 
 
 def difference(
@@ -271,7 +288,7 @@ def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Grou
         table.rows.append([*([value] if facet else []), group.size, *cells, *([group.missing] if unread else [])])
     for (metric, target), column in zip(keys, titles, strict=False):
         if whole.tallies[metric, target].n < whole.size:
-            table.where_of[column] = f"{metric}.{target} is defined"
+            table.counted[column] = Counted(metric, target)
     if unread:
         table.notes.append("unparsed: judgements whose reply could not be parsed; they count in no mean.")
     table.notes.append(intervals(units))
@@ -349,8 +366,11 @@ class _Filled:
                 name = table.columns[len(self._facets) + len(cells) - 1]
                 if column.scale is not None:
                     table.scales = {**table.scales, name: column.scale}
-                if column.where and (column.show != "estimate" or cell.counts < self._sizes[key]):
-                    table.where_of[name] = column.where
+                if column.pair is None and cell.contributing(turn) < self._sizes[key]:
+                    if column.counted is None:
+                        table.chosen[name] = None
+                    else:
+                        table.counted[name] = column.counted
         if not self._pivot.only_scored or not self._scored() or any(isinstance(cell, Estimate) for cell in cells):
             labels = [facet.labels.get(each, each) for facet, each in zip(self._facets, key, strict=True)]
             table.rows.append([*labels, *cells])
@@ -384,6 +404,7 @@ class _Cell:
             if (parts := column.parts(episode)) is not None:
                 self.total += math.nan if parts[0] is None else parts[0]
                 self.below += parts[1]
+                self.counts += 1
         elif column.pair is not None:
             if (pair := column.pair(episode)) is not None:
                 key, side, value = pair
@@ -402,6 +423,10 @@ class _Cell:
             self.total += float(value)
         elif column.show == "estimate":
             self.tally.add(value, person)
+
+    def contributing(self, turn: int | None) -> int:
+        """Return how many values count, of one turn or in all."""
+        return self.counts if turn is None else self.by_turn[turn].n if turn in self.by_turn else 0
 
     def shown(self, column: Column, turn: int | None) -> Cell:
         if turn is not None:

@@ -40,6 +40,23 @@ class FacetColumn:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Which scenarios alone count in a figure: those with a score of a metric, in a state, or with an ending.
+
+    Attributes:
+        metric: The metric; empty for any.
+        target: Whose part was judged.
+        state: `done` or `failed`; empty for both.
+        ended_by: How they ended; empty for any ending.
+    """
+
+    metric: str = ""
+    target: str = ""
+    state: str = ""
+    ended_by: str = ""
+
+
 @dataclass(slots=True)
 class Table:
     """Rows of cells under named columns.
@@ -56,10 +73,12 @@ class Table:
             `None` where the texts do not tell scenarios apart, such as the name of a model.
         chosen: Of columns of figures, the facets of the scenarios that alone count in them, as texts; `None` where
             facets do not tell which these are.
+        counted: Of columns of figures, which scenarios alone count in them, where not all of the row do.
         scales: Of columns of figures, the lowest and the highest value that there can be.
         where: What holds of the conversations that alone count in it, as an expression over what a run holds
             of each; empty if all count.
-        where_of: The same of columns of figures; by a text of the row where it depends on that.
+        where_of: The same of columns of figures that `counted` cannot say; by a text of the row where it depends on
+            that.
     """
 
     name: str
@@ -70,6 +89,7 @@ class Table:
     decimals: Mapping[str, int] = field(default_factory=dict)
     facets: Mapping[str, FacetColumn | None] = field(default_factory=dict)
     chosen: dict[str, Mapping[str, str] | None] = field(default_factory=dict)
+    counted: dict[str, Counted] = field(default_factory=dict)
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     where: str = ""
     where_of: dict[str, str | Mapping[str, str]] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -240,7 +241,8 @@ def _drawn(table: Table, estimated: Sequence[int]) -> None:
 
 def _key(row: Sequence[object]) -> Sequence[object]:
     """What a row begins with, up to its first estimate: its texts, or if there are none its first number."""
-    words = [cell for cell in row if isinstance(cell, str)]
+    begin = itertools.takewhile(lambda cell: not isinstance(cell, Estimate), row)
+    words = [cell for cell in begin if isinstance(cell, str)]
     return words or [cell for cell in row[:1] if isinstance(cell, int)]
 
 
